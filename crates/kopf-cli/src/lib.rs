@@ -1,0 +1,1 @@
+//! The kopf command: run, dev, cluster, new, manifests, explain; renders errors and hints.

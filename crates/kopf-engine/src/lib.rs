@@ -1,0 +1,1 @@
+//! Runs the decisions: stores, workers, timers, daemons, indexes, probes and shutdown.

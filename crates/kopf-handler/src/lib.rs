@@ -1,0 +1,1 @@
+//! Typed Rust handlers: parameters, outcomes, and adaptors from functions to Invoke.

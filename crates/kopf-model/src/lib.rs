@@ -1,0 +1,1 @@
+//! Values: keys, objects, selectors, diffs, patches, essences and stored records; no I/O, no async.

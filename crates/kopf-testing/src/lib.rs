@@ -1,0 +1,1 @@
+//! Engine, embedded server and a controlled clock in three lines: fixtures, faults, torture, assertions.

@@ -1,0 +1,3 @@
+//! What you learn: the smallest operator.
+
+fn main() {}
