@@ -2,6 +2,10 @@
 //!
 //! Owns the dispatch only; each command is a module of its own.
 
+mod http;
+mod kube;
+mod kubeconfig;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -15,10 +19,13 @@ struct Arguments {
 enum Command {
     /// Run the whole continuous-integration suite.
     Ci,
+    /// Run a real control plane on loopback, to compare ours with.
+    Kube(kube::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Ci => anyhow::bail!("not yet"),
+        Command::Kube(arguments) => kube::run(&arguments),
     }
 }

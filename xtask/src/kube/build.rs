@@ -1,0 +1,102 @@
+//! Builds the pinned control plane from its Go modules, once per version.
+//!
+//! The pins live in `xtask/kube/go.mod`; the binaries live in the user's
+//! cache folder, outside the work tree, so that CI and every clone share them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+const BINARIES: [(&str, &str); 4] = [
+    ("etcd", "go.etcd.io/etcd/server/v3"),
+    ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
+    ("kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager"),
+];
+
+const GO_MOD: &str = include_str!("../../kube/go.mod");
+
+/// The pinned version without its `v`, such as `1.33.13`.
+pub(crate) fn version() -> Result<&'static str> {
+    pinned(GO_MOD).context("`xtask/kube/go.mod` does not pin k8s.io/kubernetes")
+}
+
+fn pinned(go_mod: &'static str) -> Option<&'static str> {
+    go_mod.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v"))
+}
+
+/// `${XDG_CACHE_HOME:-~/.cache}/kopf/kube-<version>`.
+pub(super) fn cache() -> Result<PathBuf> {
+    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let base = base.or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(base.join("kopf").join(format!("kube-{}", version()?)))
+}
+
+pub(super) fn folder() -> Result<PathBuf> {
+    Ok(cache()?.join("bin"))
+}
+
+/// Builds what is missing and returns the folder of the binaries.
+pub(super) fn ensure() -> Result<PathBuf> {
+    let folder = folder()?;
+    std::fs::create_dir_all(&folder)?;
+    for (name, package) in BINARIES {
+        let target = folder.join(name);
+        if !target.exists() {
+            build(name, package, &target)?;
+        }
+    }
+    Ok(folder)
+}
+
+fn build(name: &str, package: &str, target: &Path) -> Result<()> {
+    eprintln!("building {name} (minutes on a cold cache)");
+    let began = Instant::now();
+    // Renamed when complete, so that a killed build leaves no half a binary.
+    let partial = target.with_extension("partial");
+    let status = Command::new("nice")
+        .args(["-n", "10", "go", "build", "-trimpath", "-ldflags", &linker_flags()?, "-o"])
+        .arg(&partial)
+        .arg(package)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kube"))
+        .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly"), ("CGO_ENABLED", "0")])
+        .status()
+        .context("could not run go")?;
+    if !status.success() {
+        bail!("go could not build {name}");
+    }
+    std::fs::rename(&partial, target)?;
+    eprintln!("built {name} in {} s", began.elapsed().as_secs());
+    Ok(())
+}
+
+fn linker_flags() -> Result<String> {
+    let version = version()?;
+    let mut numbers = version.split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let values = [
+        format!("gitVersion=v{version}"),
+        format!("gitMajor={major}"),
+        format!("gitMinor={minor}"),
+        "gitTreeState=clean".to_owned(),
+    ];
+    let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+    let pairs = packages.iter().flat_map(|package| {
+        values.iter().map(move |value| format!(" -X {package}.{value}"))
+    });
+    Ok("-s -w".to_owned() + &pairs.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_comes_from_the_go_module() {
+        let version = super::version().unwrap();
+        assert!(version.starts_with("1."), "{version}");
+        assert!(super::linker_flags().unwrap().contains(&format!("gitVersion=v{version}")));
+    }
+}
