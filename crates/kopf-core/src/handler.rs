@@ -1,0 +1,216 @@
+//! What the engine knows of one handler: its identity, kind, conditions, and how to call it.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_model::{Selector, resource::SelectorName};
+use serde_json::Value;
+
+use crate::filter::Filters;
+use crate::invoke::Invoke;
+use crate::occasion::Subject;
+
+/// The name of a handler: key of its persisted progress and of its result in the status.
+pub type HandlerId = Arc<str>;
+
+/// One registered handler, erased: Rust functions and Python callables look the same here.
+#[derive(Clone)]
+pub struct Handler {
+    /// The id, including the field suffix and the parent's id.
+    pub id: HandlerId,
+    /// Earlier ids under which progress may be stored.
+    pub was: Vec<HandlerId>,
+    /// What the handler reacts to, with the options of that kind.
+    pub kind: HandlerKind,
+    /// Which resources it is for; none for activities and sub-handlers.
+    pub selector: Option<Selector>,
+    /// Under which conditions.
+    pub filters: Filters,
+    /// What to do when it fails.
+    pub retrying: Retrying,
+    /// An arbitrary value handed to the function.
+    pub param: Option<Arc<dyn Any + Send + Sync>>,
+    /// The user's code.
+    pub invoke: Arc<dyn Invoke>,
+    /// What the function may do to the cluster, for generated RBAC and start-up checks.
+    pub needs: Vec<Need>,
+    /// What the handler is for, from its documentation.
+    pub description: Option<String>,
+    /// The custom resource definition of a typed resource, if it is known at compile time.
+    pub crd: Option<fn() -> Value>,
+}
+
+/// What a handler reacts to.
+#[derive(Clone)]
+pub enum HandlerKind {
+    /// Every raw event, errors ignored.
+    Event,
+    /// An object never handled before.
+    Create,
+    /// An essential change.
+    Update,
+    /// A requested deletion.
+    Delete {
+        /// Do not hold the object with the finalizer for this handler's sake.
+        optional: bool,
+    },
+    /// An object seen first after the operator's start.
+    Resume {
+        /// Also for objects that are being deleted.
+        deleted: bool,
+    },
+    /// A change of one field, whatever the reason.
+    Field,
+    /// A part of another handler, run for whatever reason the parent runs.
+    Sub,
+    /// Computes entries of an in-memory index.
+    Index,
+    /// Runs beside the object from its appearance to its deletion.
+    Daemon(DaemonOptions),
+    /// Runs repeatedly beside the object.
+    Timer(TimerOptions),
+    /// Checks an admission request.
+    Validate(WebhookOptions),
+    /// Checks and changes an admission request.
+    Mutate(WebhookOptions),
+    /// Before the operator touches the cluster.
+    Startup,
+    /// After all else has stopped.
+    Cleanup,
+    /// Yields credentials.
+    Login,
+    /// Contributes to the liveness answer.
+    Probe,
+}
+
+/// Options of a daemon.
+#[derive(Clone, Default)]
+pub struct DaemonOptions {
+    /// How long to wait before the first run.
+    pub initial_delay: Delay,
+    /// The grace between the stop flag and the cancellation.
+    pub cancellation_backoff: Option<Duration>,
+    /// How long to wait after the cancellation before the daemon is abandoned.
+    pub cancellation_timeout: Option<Duration>,
+    /// The polling period while waiting without a timeout.
+    pub cancellation_polling: Option<Duration>,
+}
+
+/// Options of a timer.
+#[derive(Clone, Default)]
+pub struct TimerOptions {
+    /// The pause between runs.
+    pub interval: Option<Duration>,
+    /// How long to wait before the first run.
+    pub initial_delay: Delay,
+    /// Align runs to a grid of intervals.
+    pub sharp: bool,
+    /// Run only after the object was essentially unchanged for this long.
+    pub idle: Option<Duration>,
+}
+
+/// A fixed delay, or one computed from the object.
+#[derive(Clone, Default)]
+pub enum Delay {
+    /// No delay.
+    #[default]
+    None,
+    /// This long.
+    Fixed(Duration),
+    /// As long as the function says.
+    Computed(Arc<dyn Fn(&Subject) -> Duration + Send + Sync>),
+}
+
+/// Options of admission handlers.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookOptions {
+    /// The operations (`CREATE`, `UPDATE`, `DELETE`, `CONNECT`); empty means all.
+    pub operations: Vec<String>,
+    /// The subresource, `*` for any; none means the main resource only.
+    pub subresource: Option<String>,
+    /// Keep the webhook configured after the operator's exit.
+    pub persistent: bool,
+    /// The handler has side effects outside dry runs.
+    pub side_effects: bool,
+    /// Admit the object when the webhook cannot be called.
+    pub ignore_failures: bool,
+}
+
+/// What to do when a handler fails.
+#[derive(Clone, Debug, Default)]
+pub struct Retrying {
+    /// How arbitrary errors are treated; none means the default of the handler's kind.
+    pub errors: Option<ErrorsMode>,
+    /// The total time since the first attempt, across retries.
+    pub timeout: Option<Duration>,
+    /// The number of attempts.
+    pub retries: Option<u32>,
+    /// The delay after arbitrary errors; none means the setting's default.
+    pub backoff: Option<Duration>,
+}
+
+/// How errors that say nothing about retrying are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorsMode {
+    /// As success without a result.
+    Ignored,
+    /// Tried again after the backoff.
+    Temporary,
+    /// Never tried again.
+    Permanent,
+}
+
+/// Verbs on a resource that a handler's parameters or declarations ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The API group.
+    pub group: String,
+    /// The plural, with a subresource after a slash if any.
+    pub resource: String,
+    /// The verbs.
+    pub verbs: Vec<String>,
+}
+
+impl Handler {
+    /// A handler with default options.
+    pub fn new(id: impl Into<HandlerId>, kind: HandlerKind, invoke: Arc<dyn Invoke>) -> Self {
+        Self {
+            id: id.into(),
+            was: Vec::new(),
+            kind,
+            selector: None,
+            filters: Filters::default(),
+            retrying: Retrying::default(),
+            param: None,
+            invoke,
+            needs: Vec::new(),
+            description: None,
+            crd: None,
+        }
+    }
+
+    /// The same handler for the resources of a selector.
+    #[must_use]
+    pub fn for_resources(mut self, selector: Selector) -> Self {
+        self.selector = Some(selector);
+        self
+    }
+
+    /// Whether the selector names one specific resource rather than a family.
+    #[must_use]
+    pub fn is_specific(&self) -> bool {
+        self.selector.as_ref().is_some_and(|selector| {
+            !matches!(
+                selector.name,
+                SelectorName::Category(_) | SelectorName::Everything | SelectorName::Matching(_)
+            )
+        })
+    }
+}
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Handler({})", self.id)
+    }
+}

@@ -1,0 +1,286 @@
+//! The contract between the engine and user code.
+//!
+//! The engine knows handlers as `dyn Invoke` only. Everything a handler may look at or change comes
+//! in a [`Call`]; everything it says comes back as [`Returned`].
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_model::{Patch, Timestamp};
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+
+use crate::handler::{Handler, HandlerId};
+use crate::occasion::{Occasion, Subject};
+use crate::settings::Settings;
+
+/// A boxed future that can move between threads.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// User code, erased.
+pub trait Invoke: Send + Sync + 'static {
+    /// Prepares one invocation; the engine decides where it runs.
+    fn invoke(&self, call: Call) -> Invocation;
+}
+
+/// One prepared invocation.
+pub enum Invocation {
+    /// Polled on the engine's reactor.
+    Future(BoxFuture<Returned>),
+    /// Run on the bounded pool for blocking handlers.
+    Blocking(Box<dyn FnOnce() -> Returned + Send>),
+}
+
+/// What a handler says when it is over.
+pub type Returned = Result<Output, HandlerError>;
+
+/// The result of a successful handler.
+#[derive(Clone, Default)]
+pub enum Output {
+    /// Nothing to store.
+    #[default]
+    Nothing,
+    /// A value for the status (or the entries of an index, when it is a map).
+    Json(Value),
+    /// Typed entries of an index: key and value.
+    Entries(Vec<(Value, Arc<dyn Any + Send + Sync>)>),
+    /// A value that only the front-end understands, such as credentials of a login handler.
+    Opaque(Arc<dyn Any + Send + Sync>),
+}
+
+/// How a handler failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HandlerError {
+    /// To be tried again; without a delay, at once.
+    #[error("{message}")]
+    Temporary {
+        /// What went wrong.
+        message: String,
+        /// When to try again.
+        delay: Option<Duration>,
+    },
+    /// Never to be tried again.
+    #[error("{message}")]
+    Permanent {
+        /// What went wrong.
+        message: String,
+    },
+    /// Treated as the handler's error mode says.
+    #[error("{message}")]
+    Arbitrary {
+        /// What went wrong.
+        message: String,
+        /// The chain of causes or the traceback, for the log.
+        details: Option<String>,
+    },
+    /// An admission request is denied.
+    #[error("{message}")]
+    Denied {
+        /// What the user is told.
+        message: String,
+        /// The HTTP code of the answer.
+        code: u16,
+    },
+    /// Some sub-handlers are not finished yet.
+    #[error("some sub-handlers are not finished")]
+    Children {
+        /// When the first of them is due.
+        delay: Option<Duration>,
+    },
+    /// The invocation was cancelled.
+    #[error("the handler was cancelled")]
+    Cancelled,
+}
+
+/// Everything one invocation may look at or change.
+#[derive(Clone)]
+pub struct Call {
+    /// The handler that is called.
+    pub handler: Arc<Handler>,
+    /// The object; none for activities.
+    pub subject: Option<Subject>,
+    /// What happened; for field handlers, reduced to the field.
+    pub occasion: Occasion,
+    /// The count and times of attempts.
+    pub attempt: Attempt,
+    /// The changes to the object; shared by all handlers of a cycle, own for daemons and timers.
+    pub patch: Arc<Mutex<Patch>>,
+    /// Values kept in memory beside the object; of the whole operator for activities.
+    pub memo: Arc<Extensions>,
+    /// All indexes of the operator.
+    pub indexes: Arc<Indexes>,
+    /// The stop flag of daemons and timers.
+    pub stopped: Option<Arc<dyn Stop>>,
+    /// Sub-handlers of changing handlers.
+    pub children: Option<Arc<dyn Children>>,
+    /// Warnings for the user who asks for admission.
+    pub warnings: Arc<Mutex<Vec<String>>>,
+    /// What belongs to the whole operator.
+    pub operator: Arc<OperatorContext>,
+}
+
+/// The count and times of attempts.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt {
+    /// How many attempts were finished before this one.
+    pub retry: u32,
+    /// When the first attempt began.
+    pub started: Timestamp,
+    /// The moment of this call.
+    pub now: Timestamp,
+}
+
+/// What belongs to the whole operator, the same for every call.
+pub struct OperatorContext {
+    /// The settings; startup handlers change them, everybody reads them lazily.
+    pub settings: RwLock<Settings>,
+    /// The application's state and the cluster clients, by type.
+    pub state: Extensions,
+    /// The way to post Kubernetes events.
+    pub recorder: Arc<dyn Record>,
+}
+
+/// Posts Kubernetes events about objects; never blocks and never fails.
+pub trait Record: Send + Sync {
+    /// Queues one event: type (`Normal`, `Warning`), reason and message.
+    fn record(&self, about: &Subject, kind: &str, reason: &str, message: &str);
+}
+
+/// The stop flag of a daemon or timer.
+pub trait Stop: Send + Sync {
+    /// The reasons to stop so far, or none while it should go on.
+    fn reason(&self) -> Option<StopReason>;
+    /// Waits until the flag is set or the time is over.
+    fn wait(&self, timeout: Option<Duration>) -> BoxFuture<()>;
+    /// The same for blocking code.
+    fn wait_blocking(&self, timeout: Option<Duration>);
+}
+
+/// Why a daemon is to stop; several reasons may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StopReason(u8);
+
+/// Registers and runs sub-handlers of the current handler.
+pub trait Children: Send + Sync {
+    /// Adds a sub-handler; its id is prefixed with the parent's.
+    fn register(&self, handler: Handler);
+    /// Runs what is registered, as far as it is due.
+    ///
+    /// Fails with [`HandlerError::Children`] when something is left for later, which the handler
+    /// should pass on. Called by the engine after the handler, unless the handler called it.
+    fn execute(&self) -> BoxFuture<Result<(), HandlerError>>;
+    /// The ids registered so far.
+    fn ids(&self) -> Vec<HandlerId>;
+}
+
+/// Values by type: the operator's state, an object's memo.
+#[derive(Default)]
+pub struct Extensions(RwLock<Vec<Arc<dyn Any + Send + Sync>>>);
+
+/// The indexes of the operator, readable by all handlers.
+#[derive(Default)]
+pub struct Indexes(RwLock<std::collections::HashMap<HandlerId, Arc<dyn IndexView>>>);
+
+/// One index as handlers read it: from JSON keys to the values of all objects under that key.
+pub trait IndexView: Send + Sync {
+    /// The values under a key.
+    fn get(&self, key: &Value) -> Vec<Arc<dyn Any + Send + Sync>>;
+    /// All keys.
+    fn keys(&self) -> Vec<Value>;
+}
+
+impl StopReason {
+    /// The daemon has ended.
+    pub const DONE: Self = Self(1);
+    /// The object does not match the filters any more.
+    pub const FILTERS_MISMATCH: Self = Self(2);
+    /// The object is deleted.
+    pub const RESOURCE_DELETED: Self = Self(4);
+    /// The operator pauses.
+    pub const OPERATOR_PAUSING: Self = Self(8);
+    /// The operator exits.
+    pub const OPERATOR_EXITING: Self = Self(16);
+    /// The daemon was asked to stop.
+    pub const DAEMON_SIGNALLED: Self = Self(32);
+    /// The daemon was cancelled.
+    pub const DAEMON_CANCELLED: Self = Self(64);
+    /// The daemon did not stop in time.
+    pub const DAEMON_ABANDONED: Self = Self(128);
+
+    /// Both reasons.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of the other's reasons hold.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether there is no reason.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Attempt {
+    /// The time since the first attempt.
+    #[must_use]
+    pub fn runtime(&self) -> Duration {
+        Duration::try_from(self.now.duration_since(self.started)).unwrap_or_default()
+    }
+}
+
+impl Extensions {
+    /// The value of a type, if it was put in.
+    #[must_use]
+    pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.0.read().iter().find_map(|value| Arc::clone(value).downcast().ok())
+    }
+
+    /// Puts a value in, in place of the former one of its type.
+    pub fn insert<T: Send + Sync + 'static>(&self, value: Arc<T>) {
+        let mut values = self.0.write();
+        values.retain(|other| !(**other).is::<T>());
+        values.push(value);
+    }
+
+    /// The value of a type, made at the first use.
+    pub fn get_or_insert_with<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let mut values = self.0.write();
+        if let Some(value) = values.iter().find_map(|value| Arc::clone(value).downcast().ok()) {
+            return value;
+        }
+        let value = Arc::new(make());
+        values.push(Arc::clone(&value) as Arc<dyn Any + Send + Sync>);
+        value
+    }
+
+    /// A copy that shares the values: the memo of a new object starts as the operator's.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self(RwLock::new(self.0.read().clone()))
+    }
+}
+
+impl Indexes {
+    /// The index of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn IndexView>> {
+        self.0.read().get(name).cloned()
+    }
+
+    /// Adds an index; called by the engine before the startup handlers.
+    pub fn insert(&self, name: HandlerId, index: Arc<dyn IndexView>) {
+        self.0.write().insert(name, index);
+    }
+}

@@ -1,0 +1,156 @@
+//! What happened, and to whom: the two things every handler is called about.
+
+use std::sync::Arc;
+
+use kopf_model::{Diff, Object, Resource};
+use serde_json::Value;
+
+/// The object that a handler is called for.
+#[derive(Clone)]
+pub struct Subject {
+    /// Its resource.
+    pub resource: Arc<Resource>,
+    /// Its newest known state.
+    pub object: Object,
+}
+
+/// What happened.
+#[derive(Clone)]
+pub enum Occasion {
+    /// A raw event of the watch stream.
+    Event {
+        /// The type; none for objects from a list.
+        kind: Option<EventKind>,
+    },
+    /// A detected change.
+    Change(Change),
+    /// The object is to be indexed.
+    Index,
+    /// A daemon or a timer runs; the live view follows the object.
+    Background {
+        /// Always the newest state.
+        live: Live,
+    },
+    /// An admission request.
+    Admission(Arc<Review>),
+    /// A phase of the operator itself.
+    Activity(Activity),
+}
+
+/// A detected change of an object, compared with its last handled state.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Why the handlers are called.
+    pub reason: Reason,
+    /// Whether the object was first seen in a list after the start.
+    pub initial: bool,
+    /// The essence (or the field, for field handlers) as last handled.
+    pub old: Option<Arc<Value>>,
+    /// The essence (or the field) now.
+    pub new: Option<Arc<Value>>,
+    /// What differs.
+    pub diff: Arc<Diff>,
+}
+
+/// Why changing handlers are called, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Never handled before.
+    Create,
+    /// Changed since it was handled.
+    Update,
+    /// Deletion was requested and we hold the finalizer.
+    Delete,
+    /// Unchanged, but new to this process.
+    Resume,
+    /// Nothing of interest changed.
+    Noop,
+    /// Being deleted, and not held by us.
+    Free,
+    /// Gone from the cluster.
+    Gone,
+}
+
+/// The type of a raw watch event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// `ADDED`
+    Added,
+    /// `MODIFIED`
+    Modified,
+    /// `DELETED`
+    Deleted,
+}
+
+/// A view of an object that is always the newest known state.
+#[derive(Clone)]
+pub struct Live(Arc<parking_lot::RwLock<Object>>);
+
+/// One admission request, as far as handlers may look at it.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: String,
+    /// The subresource, if the request is about one.
+    pub subresource: Option<String>,
+    /// Whether nothing will be persisted.
+    pub dry_run: bool,
+    /// Who asks.
+    pub user_info: Value,
+    /// The HTTP headers of the review request.
+    pub headers: Vec<(String, String)>,
+    /// The object before, for updates and deletions.
+    pub old: Option<Object>,
+    /// The object after, for creations and updates.
+    pub new: Option<Object>,
+    /// What differs.
+    pub diff: Arc<Diff>,
+}
+
+/// A phase of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activity {
+    /// Before anything touches the cluster.
+    Startup,
+    /// After all else has stopped.
+    Cleanup,
+    /// Getting credentials.
+    Authentication,
+    /// Answering a liveness request.
+    Probe,
+}
+
+impl Live {
+    /// A view that starts with this state.
+    #[must_use]
+    pub fn new(object: Object) -> Self {
+        Self(Arc::new(parking_lot::RwLock::new(object)))
+    }
+
+    /// The newest known state.
+    #[must_use]
+    pub fn get(&self) -> Object {
+        self.0.read().clone()
+    }
+
+    /// Replaces the state; called by the engine when a newer one is seen.
+    pub fn set(&self, object: Object) {
+        *self.0.write() = object;
+    }
+}
+
+impl Reason {
+    /// The word stored as `purpose` and handed to handlers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Resume => "resume",
+            Self::Noop => "noop",
+            Self::Free => "free",
+            Self::Gone => "gone",
+        }
+    }
+}

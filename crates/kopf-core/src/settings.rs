@@ -1,0 +1,319 @@
+//! The operator's settings, with Kopf's names and defaults.
+//!
+//! Plain values, changed by startup handlers and read at use time.
+
+use std::time::Duration;
+
+/// All settings.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The process as a whole.
+    pub process: Process,
+    /// Kubernetes events.
+    pub posting: Posting,
+    /// Cooperation with other operators.
+    pub peering: Peering,
+    /// Lists and watches.
+    pub watching: Watching,
+    /// Queues and workers.
+    pub queueing: Queueing,
+    /// Discovery of resources and namespaces.
+    pub scanning: Scanning,
+    /// Running handlers.
+    pub execution: Execution,
+    /// Requests to the cluster.
+    pub networking: Networking,
+    /// What is stored on objects.
+    pub persistence: Persistence,
+    /// Daemons and timers.
+    pub background: Background,
+}
+
+/// The process as a whole.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// How long a graceful stop may take before the process is ended by force; none disables it.
+    pub ultimate_exiting_timeout: Option<Duration>,
+}
+
+/// Kubernetes events.
+#[derive(Clone, Debug)]
+pub struct Posting {
+    /// Whether events are posted at all.
+    pub enabled: bool,
+    /// Whether the framework's log lines about objects become events too.
+    pub loggers: bool,
+    /// Whether the success and failure of handlers become events.
+    pub handlers: bool,
+    /// The component named in events.
+    pub reporting_component: String,
+    /// The instance named in events.
+    pub reporting_instance: String,
+    /// The prefix of event names.
+    pub event_name_prefix: String,
+    /// How many events per second may be posted in the long run.
+    pub rate_per_second: f64,
+    /// How many events may wait for being posted.
+    pub queue_max: usize,
+}
+
+/// Cooperation with other operators.
+#[derive(Clone, Debug)]
+pub struct Peering {
+    /// The name of the peering object.
+    pub name: String,
+    /// Our priority; the highest one works, the others pause.
+    pub priority: i64,
+    /// How long our keep-alive record is valid.
+    pub lifetime: Duration,
+    /// Do not log keep-alives.
+    pub stealth: bool,
+    /// Do not work without the peering object.
+    pub mandatory: bool,
+    /// No peering at all.
+    pub standalone: bool,
+    /// Whether the peering is of the whole cluster.
+    pub clusterwide: bool,
+}
+
+/// Lists and watches.
+#[derive(Clone, Debug)]
+pub struct Watching {
+    /// How long the server is asked to keep one watch open.
+    pub server_timeout: Option<Duration>,
+    /// How long one watch connection may last on our side.
+    pub client_timeout: Option<Duration>,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Duration>,
+    /// The least pause between attempts.
+    pub reconnect_backoff: Duration,
+    /// The longest pause between attempts.
+    pub reconnect_backoff_max: Duration,
+    /// A watch that is silent for this long is opened anew.
+    pub inactivity_timeout: Duration,
+    /// How many objects one list page has.
+    pub page_size: u32,
+}
+
+/// Queues and workers.
+#[derive(Clone, Debug)]
+pub struct Queueing {
+    /// How many objects are handled at the same time; none means the engine's own bound.
+    pub worker_limit: Option<usize>,
+    /// How long an idle worker is kept.
+    pub idle_timeout: Duration,
+    /// How long running handlers may take to finish at shutdown.
+    pub exit_timeout: Duration,
+    /// The pauses after unexpected errors about an object; the last one repeats.
+    pub error_delays: Vec<Duration>,
+}
+
+/// Discovery of resources and namespaces.
+#[derive(Clone, Debug, Default)]
+pub struct Scanning {
+    /// Do not watch for new resources and namespaces.
+    pub disabled: bool,
+}
+
+/// Running handlers.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The delay after arbitrary errors.
+    pub default_backoff: Duration,
+    /// How many blocking handlers run at the same time.
+    pub max_workers: usize,
+}
+
+/// Requests to the cluster.
+#[derive(Clone, Debug)]
+pub struct Networking {
+    /// How long one request may take.
+    pub request_timeout: Duration,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Duration>,
+    /// The pauses between the attempts of one request.
+    pub error_backoffs: Vec<Duration>,
+    /// Obey `Retry-After` even if it is shorter than the backoff.
+    pub enforce_retry_after: bool,
+    /// How many writes may be under way at the same time.
+    pub concurrent_writes_max: usize,
+}
+
+/// What is stored on objects.
+#[derive(Clone, Debug)]
+pub struct Persistence {
+    /// Our finalizer.
+    pub finalizer: String,
+    /// How long to wait for our own write to be seen before going on.
+    pub consistency_timeout: Duration,
+    /// Outcomes are written at the latest this long after a handler finished, even while its
+    /// slower neighbours are still running.
+    pub persist_after: Duration,
+    /// Where progress is stored.
+    pub progress_storage: ProgressStorageSetting,
+    /// Where the last handled state is stored.
+    pub diffbase_storage: DiffbaseStorageSetting,
+}
+
+/// Where progress is stored.
+#[derive(Clone, Debug)]
+pub enum ProgressStorageSetting {
+    /// In annotations with this prefix; old records in the status are read and purged.
+    Smart {
+        /// The prefix of annotations.
+        prefix: String,
+        /// The name under `status`.
+        name: String,
+    },
+    /// In annotations only.
+    Annotations {
+        /// The prefix of annotations.
+        prefix: String,
+    },
+    /// In the status only.
+    Status {
+        /// The name under `status`.
+        name: String,
+    },
+}
+
+/// Where the last handled state is stored.
+#[derive(Clone, Debug)]
+pub enum DiffbaseStorageSetting {
+    /// In one annotation.
+    Annotations {
+        /// The prefix of annotations.
+        prefix: String,
+        /// The key after the prefix.
+        key: String,
+    },
+    /// In the status.
+    Status {
+        /// The name under `status`.
+        name: String,
+    },
+    /// In one annotation, compressed or as a digest when the plain form would not fit.
+    Compact {
+        /// The prefix of annotations.
+        prefix: String,
+        /// The key after the prefix.
+        key: String,
+    },
+}
+
+/// Daemons and timers.
+#[derive(Clone, Debug)]
+pub struct Background {
+    /// The polling period while waiting for daemons without a cancellation timeout.
+    pub cancellation_polling: Duration,
+    /// How long to wait for daemons that exit at once.
+    pub instant_exit_timeout: Option<Duration>,
+}
+
+const fn seconds(count: u64) -> Duration {
+    Duration::from_secs(count)
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Self { ultimate_exiting_timeout: Some(seconds(600)) }
+    }
+}
+
+impl Default for Posting {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            loggers: false,
+            handlers: false,
+            reporting_component: "kopf".into(),
+            reporting_instance: "dev".into(),
+            event_name_prefix: "kopf-event-".into(),
+            rate_per_second: 20.0,
+            queue_max: 10_000,
+        }
+    }
+}
+
+impl Default for Peering {
+    fn default() -> Self {
+        Self {
+            name: "default".into(),
+            priority: 0,
+            lifetime: seconds(60),
+            stealth: false,
+            mandatory: false,
+            standalone: false,
+            clusterwide: false,
+        }
+    }
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        Self {
+            server_timeout: None,
+            client_timeout: None,
+            connect_timeout: None,
+            reconnect_backoff: Duration::from_millis(100),
+            reconnect_backoff_max: seconds(10),
+            inactivity_timeout: seconds(70),
+            page_size: 500,
+        }
+    }
+}
+
+impl Default for Queueing {
+    fn default() -> Self {
+        let fibonacci = [1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610];
+        Self {
+            worker_limit: None,
+            idle_timeout: seconds(5),
+            exit_timeout: seconds(2),
+            error_delays: fibonacci.map(seconds).to_vec(),
+        }
+    }
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Self { default_backoff: seconds(60), max_workers: 32 }
+    }
+}
+
+impl Default for Networking {
+    fn default() -> Self {
+        Self {
+            request_timeout: seconds(300),
+            connect_timeout: None,
+            error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(seconds).to_vec(),
+            enforce_retry_after: false,
+            concurrent_writes_max: 64,
+        }
+    }
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        let prefix = || "kopf.zalando.org".to_owned();
+        Self {
+            finalizer: "kopf.zalando.org/KopfFinalizerMarker".into(),
+            consistency_timeout: seconds(5),
+            persist_after: seconds(1),
+            progress_storage: ProgressStorageSetting::Smart {
+                prefix: prefix(),
+                name: "kopf".into(),
+            },
+            diffbase_storage: DiffbaseStorageSetting::Annotations {
+                prefix: prefix(),
+                key: "last-handled-configuration".into(),
+            },
+        }
+    }
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self { cancellation_polling: seconds(60), instant_exit_timeout: None }
+    }
+}
