@@ -20,8 +20,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::kubeconfig::Endpoint;
 
-/// The manager name that servers derive for unnamed writers.
-const USER_AGENT: &str = "differential/1.0";
+/// Servers derive the field manager from it; the first goldens were recorded so.
+const USER_AGENT: &str = "python-requests/2.32.3";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Default)]

@@ -86,7 +86,7 @@ impl Plan {
             "--allow-privileged=true".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            format!("--service-account-key-file={}", self.path("sa.key")),
+            format!("--service-account-key-file={}", self.path("sa.pub")),
             format!("--service-account-signing-key-file={}", self.path("sa.key")),
             "--profiling=false".to_owned(),
         ]

@@ -22,7 +22,7 @@ const SERVING_NAMES: [&str; 7] = [
     "10.96.0.1",
 ];
 
-/// Writes `ca.crt`, `ca.key`, `serving.crt`, `serving.key` and `sa.key`.
+/// Writes `ca.crt`, `ca.key`, `serving.crt`, `serving.key`, `sa.pub` and `sa.key`.
 pub(super) fn write(state: &State) -> Result<()> {
     let ca_key = KeyPair::generate()?;
     let mut ca = named("kopf-oracle-ca", &[])?;
@@ -38,7 +38,9 @@ pub(super) fn write(state: &State) -> Result<()> {
     serving.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     save(state, "serving.crt", &serving.signed_by(&serving_key, &issuer)?.pem())?;
     save(state, "serving.key", &serving_key.serialize_pem())?;
-    save(state, "sa.key", &KeyPair::generate()?.serialize_pem())
+    let account_key = KeyPair::generate()?;
+    save(state, "sa.pub", &account_key.public_key_pem())?;
+    save(state, "sa.key", &account_key.serialize_pem())
 }
 
 fn named(name: &str, alternatives: &[&str]) -> Result<CertificateParams> {
