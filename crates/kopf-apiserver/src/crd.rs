@@ -1,0 +1,3 @@
+//! Custom resource definitions: from a CRD object to served resources and back.
+
+pub(crate) mod validation;

@@ -1,0 +1,213 @@
+//! A client inside the process: the same pipeline as HTTP requests, without encoding.
+//!
+//! Controllers and admission plugins use it, each with its own user and field manager. Objects come
+//! back in their storage version. Resources are named by table: `pods`, `deployments.apps`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::activity::{Activity, Busy};
+use crate::clock::{Clock, IdSource};
+use crate::resource::ResourceInfo;
+use crate::server::Inner;
+use crate::store::{Cursor, Event, Fallen, Snapshot};
+use crate::{StatusError, Stored, User};
+
+/// A client inside the process.
+#[derive(Clone)]
+pub struct LocalClient {
+    inner: Arc<Inner>,
+    user: Arc<User>,
+    manager: Arc<str>,
+}
+
+/// A patch of one of the four types.
+#[derive(Debug, Clone)]
+pub enum Patch {
+    /// JSON patch.
+    Json(Value),
+    /// Merge patch.
+    Merge(Value),
+    /// Strategic merge patch.
+    Strategic(Value),
+    /// Server-side apply; the flag takes over fields of other managers.
+    Apply(Value, bool),
+}
+
+/// The address of one object.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The table, `resource` or `resource.group`.
+    pub table: &'a str,
+    /// The namespace, empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+    /// The subresource, empty for the main resource.
+    pub subresource: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// The main resource of an object.
+    pub fn new(table: &'a str, namespace: &'a str, name: &'a str) -> Self {
+        Self { table, namespace, name, subresource: "" }
+    }
+
+    /// The same object through a subresource.
+    #[must_use]
+    pub fn sub(self, subresource: &'a str) -> Self {
+        Self { subresource, ..self }
+    }
+}
+
+/// Options of a deletion.
+#[derive(Debug, Clone, Default)]
+pub struct DeleteOptions {
+    /// `Background`, `Foreground` or `Orphan`; empty means the default.
+    pub propagation_policy: String,
+    /// The grace period.
+    pub grace_period_seconds: Option<i64>,
+    /// Only delete the object with this uid.
+    pub uid: Option<String>,
+    /// Only delete the object at this version.
+    pub resource_version: Option<String>,
+}
+
+impl LocalClient {
+    pub(crate) fn new(inner: Arc<Inner>, user: User, manager: &str) -> Self {
+        Self { inner, user: Arc::new(user), manager: manager.into() }
+    }
+
+    /// The same door for somebody else.
+    #[must_use]
+    pub fn acting_as(&self, user: User, manager: &str) -> Self {
+        Self::new(Arc::clone(&self.inner), user, manager)
+    }
+
+    /// The present state of everything, for cheap reads.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.store.snapshot()
+    }
+
+    /// The server's clock.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// The server's source of ids.
+    pub(crate) fn ids(&self) -> &Arc<dyn IdSource> {
+        &self.inner.ids
+    }
+
+    /// The counter that `settle` waits for.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.inner.activity
+    }
+
+    /// The resource behind a table, in its storage version.
+    pub(crate) fn resource(&self, table: &str) -> Result<Arc<ResourceInfo>, StatusError> {
+        self.inner.resource_of_table(table)
+    }
+
+    /// Every served resource, one entry per version.
+    pub(crate) fn resources(&self) -> Vec<Arc<ResourceInfo>> {
+        self.inner.resources()
+    }
+
+    /// Reads one object.
+    pub async fn get(&self, target: Target<'_>) -> Result<Arc<Stored>, StatusError> {
+        let resource = self.resource(target.table)?;
+        self.snapshot()
+            .get(target.table, target.namespace, target.name)
+            .ok_or_else(|| StatusError::not_found(&resource.group, &resource.resource, target.name))
+    }
+
+    /// Reads all objects of a table, or of one namespace of it, in key order.
+    pub async fn list(&self, table: &str, namespace: &str) -> Vec<Arc<Stored>> {
+        self.snapshot().list(table, namespace).map(|(_, stored)| Arc::clone(stored)).collect()
+    }
+
+    /// Follows a table from a version on; use `snapshot().resource_version()` of a prior read.
+    pub(crate) fn watch(&self, table: &str, after: u64) -> Result<LocalWatch, Fallen> {
+        let cursor = self.inner.store.ring(&Arc::from(table)).cursor(after)?;
+        Ok(LocalWatch {
+            cursor,
+            batch: Vec::new(),
+            activity: self.inner.activity.clone(),
+            busy: None,
+        })
+    }
+
+    /// Creates an object.
+    pub async fn create(
+        &self,
+        table: &str,
+        namespace: &str,
+        object: Value,
+    ) -> Result<Arc<Stored>, StatusError> {
+        let _ = (table, namespace, object);
+        Err(StatusError::internal("not wired yet"))
+    }
+
+    /// Replaces an object or a subresource of it.
+    pub async fn update(
+        &self,
+        target: Target<'_>,
+        object: Value,
+    ) -> Result<Arc<Stored>, StatusError> {
+        let _ = (target, object);
+        Err(StatusError::internal("not wired yet"))
+    }
+
+    /// Patches an object or a subresource of it.
+    pub async fn patch(
+        &self,
+        target: Target<'_>,
+        patch: Patch,
+    ) -> Result<Arc<Stored>, StatusError> {
+        let _ = (target, patch);
+        Err(StatusError::internal("not wired yet"))
+    }
+
+    /// Deletes an object. The result is its last or its terminating state.
+    pub async fn delete(
+        &self,
+        target: Target<'_>,
+        options: DeleteOptions,
+    ) -> Result<Arc<Stored>, StatusError> {
+        let _ = (target, options, &self.user, &self.manager);
+        Err(StatusError::internal("not wired yet"))
+    }
+}
+
+/// A running watch inside the process.
+///
+/// From the return of an event until the next call of `next`, the server counts as busy.
+pub(crate) struct LocalWatch {
+    cursor: Cursor,
+    batch: Vec<Arc<Event>>,
+    activity: Activity,
+    busy: Option<Busy>,
+}
+
+impl LocalWatch {
+    /// The next event; fails when the watch fell behind and the caller must list again.
+    pub(crate) async fn next(&mut self) -> Result<Arc<Event>, Fallen> {
+        const BATCH_MAX: usize = 64;
+        while self.batch.is_empty() {
+            self.cursor.take(BATCH_MAX, &mut self.batch)?;
+            if self.batch.is_empty() {
+                self.busy = None;
+                self.cursor.changed().await;
+                self.busy = Some(self.activity.begin());
+            } else {
+                self.batch.reverse();
+            }
+        }
+        if self.busy.is_none() {
+            self.busy = Some(self.activity.begin());
+        }
+        Ok(self.batch.pop().expect("the loop above filled the batch"))
+    }
+}

@@ -1,0 +1,1 @@
+//! Pod life as scriptable stages.

@@ -1,0 +1,192 @@
+//! The state of the server: every object, every recent change, one version counter.
+//!
+//! Readers take the current [`Snapshot`] without locks. Writers go through [`Store::commit`], one
+//! at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
+//! Refuses to know about verbs, schemas and HTTP.
+
+mod ring;
+mod snapshot;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+
+pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring};
+pub(crate) use snapshot::{ObjectKey, Snapshot};
+
+use crate::Stored;
+
+/// How much the store remembers besides the present state.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreLimits {
+    /// Events per resource that watchers can resume from.
+    pub ring_events_max: usize,
+    /// Bytes (estimated) of events per resource that watchers can resume from.
+    pub ring_bytes_max: usize,
+    /// Past snapshots for paging and exact reads.
+    pub snapshots_max: usize,
+}
+
+impl Default for StoreLimits {
+    fn default() -> Self {
+        Self { ring_events_max: 10_000, ring_bytes_max: 32 << 20, snapshots_max: 512 }
+    }
+}
+
+/// One change to be committed.
+pub(crate) struct Change {
+    /// The key of the table.
+    pub(crate) table: Arc<str>,
+    /// The object's key.
+    pub(crate) key: ObjectKey,
+    /// The version that the writer has read; 0 means that the object must not exist.
+    pub(crate) expected: u64,
+    /// The new state; none deletes the object.
+    pub(crate) value: Option<Value>,
+}
+
+/// Why a commit did not happen: somebody else wrote in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Raced;
+
+/// Called under the writer's lock with every published event, in order.
+pub(crate) type Observer = Box<dyn Fn(&Arc<str>, &Arc<Event>) + Send + Sync>;
+
+/// The state of one server.
+pub(crate) struct Store {
+    current: ArcSwap<Snapshot>,
+    // Written by commits only; one writer at a time gives the global order of versions.
+    writer: Mutex<Writer>,
+    // Written when a table gets its first ring, read by watchers and commits.
+    rings: RwLock<HashMap<Arc<str>, Arc<Ring>>>,
+    limits: StoreLimits,
+    // The version at which this store started; older versions are unknown to its rings.
+    born_at: u64,
+}
+
+struct Writer {
+    history: VecDeque<Arc<Snapshot>>,
+    observer: Option<Observer>,
+}
+
+impl Store {
+    /// An empty store whose first change gets version `first_version + 1`.
+    pub(crate) fn new(limits: StoreLimits, first_version: u64) -> Self {
+        Self::with_snapshot(limits, Arc::new(Snapshot::empty(first_version)))
+    }
+
+    fn with_snapshot(limits: StoreLimits, snapshot: Arc<Snapshot>) -> Self {
+        Self {
+            born_at: snapshot.resource_version(),
+            writer: Mutex::new(Writer {
+                history: VecDeque::from([Arc::clone(&snapshot)]),
+                observer: None,
+            }),
+            current: ArcSwap::new(snapshot),
+            rings: RwLock::new(HashMap::new()),
+            limits,
+        }
+    }
+
+    /// A second store with the same present state and its own future, in constant time.
+    pub(crate) fn fork(&self) -> Self {
+        Self::with_snapshot(self.limits, self.snapshot())
+    }
+
+    /// The present state.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Calls `observer` for every later event, under the lock and in order.
+    pub(crate) fn observe(&self, observer: Observer) {
+        self.writer.lock().observer = Some(observer);
+    }
+
+    /// The state as it was at exactly `resource_version`, if still known.
+    pub(crate) fn snapshot_at(&self, resource_version: u64) -> Option<Arc<Snapshot>> {
+        let writer = self.writer.lock();
+        let index = writer
+            .history
+            .partition_point(|snapshot| snapshot.resource_version() <= resource_version);
+        // History has one snapshot per version, so the last one not newer is exact.
+        let found = writer.history.get(index.checked_sub(1)?)?;
+        Some(Arc::clone(found))
+    }
+
+    /// Forgets every event and old snapshot, so that older versions are expired.
+    pub(crate) fn compact(&self) {
+        let mut writer = self.writer.lock();
+        let current = self.snapshot();
+        writer.history = VecDeque::from([Arc::clone(&current)]);
+        for ring in self.rings.read().values() {
+            ring.compact(current.resource_version());
+        }
+    }
+
+    /// The ring of a table, made on first use.
+    pub(crate) fn ring(&self, table: &Arc<str>) -> Arc<Ring> {
+        if let Some(ring) = self.rings.read().get(table) {
+            return Arc::clone(ring);
+        }
+        let mut rings = self.rings.write();
+        let ring = rings
+            .entry(Arc::clone(table))
+            .or_insert_with(|| Arc::new(Ring::new(self.limits, self.born_at)));
+        Arc::clone(ring)
+    }
+
+    /// Publishes one change and returns the object as stored (for deletions: the last state,
+    /// carrying the version of the deletion).
+    pub(crate) fn commit(&self, change: Change) -> Result<Arc<Stored>, Raced> {
+        let ring = self.ring(&change.table);
+        let mut writer = self.writer.lock();
+        let current = self.current.load();
+        let previous = current.get(&change.table, &change.key.namespace, &change.key.name);
+        let present = previous.as_ref().map_or(0, |stored| stored.resource_version());
+        if present != change.expected {
+            return Err(Raced);
+        }
+        let version = current.resource_version() + 1;
+        let (kind, value) = match (change.value, &previous) {
+            (Some(value), None) => (EventKind::Added, value),
+            (Some(value), Some(_)) => (EventKind::Modified, value),
+            (None, Some(previous)) => (EventKind::Deleted, previous.value().clone()),
+            (None, None) => return Err(Raced),
+        };
+        let stored = Arc::new(Stored::new(with_version(value, version), version));
+        let next = match kind {
+            EventKind::Deleted => current.without(&change.table, &change.key, version),
+            EventKind::Added | EventKind::Modified => {
+                current.with(&change.table, change.key, Arc::clone(&stored), version)
+            }
+        };
+        let next = Arc::new(next);
+        drop(current);
+        self.current.store(Arc::clone(&next));
+        writer.history.push_back(next);
+        if writer.history.len() > self.limits.snapshots_max {
+            writer.history.pop_front();
+        }
+        let event = Arc::new(Event::new(kind, Arc::clone(&stored), previous));
+        if let Some(observer) = &writer.observer {
+            observer(&change.table, &event);
+        }
+        ring.push(event);
+        Ok(stored)
+    }
+}
+
+/// Writes the version into the tree. The store's own number wins over whatever was there.
+fn with_version(mut value: Value, version: u64) -> Value {
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".into(), Value::String(version.to_string()));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! The recent changes of one table, from which watchers pull.
+//!
+//! Bounded by count and by bytes. A watcher is only a [`Cursor`]: it costs writers nothing, and one
+//! that falls behind the oldest kept event is told so instead of slowing anybody down.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::StoreLimits;
+use crate::Stored;
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum EventKind {
+    /// It came into being.
+    Added,
+    /// It changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+impl EventKind {
+    /// The `type` of a watch event.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One change of one object.
+#[derive(Debug)]
+pub(crate) struct Event {
+    /// What happened.
+    pub(crate) kind: EventKind,
+    /// The new state, or the last one with the deletion's version.
+    pub(crate) object: Arc<Stored>,
+    /// The state before.
+    pub(crate) previous: Option<Arc<Stored>>,
+    // The line for unfiltered JSON watchers, made once and shared by all of them.
+    line: OnceLock<Bytes>,
+    // The estimated bytes that this event costs the ring.
+    cost: usize,
+}
+
+impl Event {
+    pub(crate) fn new(kind: EventKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
+        let cost = object.approximate_size();
+        Self { kind, object, previous, line: OnceLock::new(), cost }
+    }
+
+    /// The version of the change.
+    pub(crate) fn resource_version(&self) -> u64 {
+        self.object.resource_version()
+    }
+
+    /// The watch line for clients that want the stored version as plain JSON.
+    pub(crate) fn line(&self) -> &Bytes {
+        self.line.get_or_init(|| event_line(self.kind.as_str(), self.object.encoded()))
+    }
+}
+
+/// `{"type":...,"object":...}` and a newline.
+pub(crate) fn event_line(kind: &str, object: &[u8]) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + kind.len() + 24);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    line.extend_from_slice(object);
+    line.extend_from_slice(b"}\n");
+    Bytes::from(line)
+}
+
+/// The asked-for events are no longer kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fallen {
+    /// The oldest version from which a watch can start.
+    pub(crate) oldest: u64,
+}
+
+/// The recent events of one table.
+pub(crate) struct Ring {
+    // Written by the store's single writer, read by cursors; held for a few copies at most.
+    state: Mutex<State>,
+    newest: watch::Sender<u64>,
+    limits: StoreLimits,
+}
+
+struct State {
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+    // The sequence number of the first kept event.
+    first: u64,
+    // Events up to and including this version may be gone.
+    floor: u64,
+}
+
+impl Ring {
+    pub(super) fn new(limits: StoreLimits, floor: u64) -> Self {
+        Self {
+            state: Mutex::new(State { events: VecDeque::new(), bytes: 0, first: 0, floor }),
+            newest: watch::Sender::new(floor),
+            limits,
+        }
+    }
+
+    pub(super) fn push(&self, event: Arc<Event>) {
+        let version = event.resource_version();
+        let mut state = self.state.lock();
+        state.bytes += event.cost;
+        state.events.push_back(event);
+        while state.events.len() > self.limits.ring_events_max
+            || (state.bytes > self.limits.ring_bytes_max && state.events.len() > 1)
+        {
+            state.drop_oldest();
+        }
+        drop(state);
+        self.newest.send_replace(version);
+    }
+
+    pub(super) fn compact(&self, floor: u64) {
+        let mut state = self.state.lock();
+        while state.events.front().is_some_and(|event| event.resource_version() <= floor) {
+            state.drop_oldest();
+        }
+        state.floor = state.floor.max(floor);
+    }
+
+    /// A cursor that yields everything after `version`.
+    pub(crate) fn cursor(self: &Arc<Self>, version: u64) -> Result<Cursor, Fallen> {
+        let state = self.state.lock();
+        if version < state.floor {
+            return Err(Fallen { oldest: state.floor });
+        }
+        let skipped = state.events.partition_point(|event| event.resource_version() <= version);
+        let next = state.first + skipped as u64;
+        Ok(Cursor { ring: Arc::clone(self), next, newest: self.newest.subscribe() })
+    }
+}
+
+impl State {
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes = self.bytes.saturating_sub(event.cost);
+            self.floor = self.floor.max(event.resource_version());
+            self.first += 1;
+        }
+    }
+}
+
+/// A watcher's place in a ring.
+pub(crate) struct Cursor {
+    ring: Arc<Ring>,
+    next: u64,
+    newest: watch::Receiver<u64>,
+}
+
+impl Cursor {
+    /// Moves up to `max` waiting events into `into`; never waits.
+    pub(crate) fn take(&mut self, max: usize, into: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
+        self.newest.mark_unchanged();
+        let state = self.ring.state.lock();
+        let Some(offset) = self.next.checked_sub(state.first) else {
+            return Err(Fallen { oldest: state.floor });
+        };
+        let offset = offset as usize;
+        let before = into.len();
+        into.extend(state.events.iter().skip(offset).take(max).cloned());
+        self.next += (into.len() - before) as u64;
+        Ok(())
+    }
+
+    /// Whether events wait to be taken.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let state = self.ring.state.lock();
+        self.next < state.first + state.events.len() as u64
+    }
+
+    /// Resolves when the ring got an event since the last `take`.
+    pub(crate) async fn changed(&mut self) {
+        // The sender lives in the ring, which this cursor keeps alive.
+        if self.newest.changed().await.is_err() {
+            futures::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Claims about the store: order, comparison, forks, bounded rings.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Change, EventKind, ObjectKey, Raced, Store, StoreLimits};
+
+fn object(name: &str, text: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": text})
+}
+
+fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result<u64, Raced> {
+    store
+        .commit(Change {
+            table: "configmaps".into(),
+            key: ObjectKey::new("ns", name),
+            expected,
+            value: text.map(|text| object(name, text)),
+        })
+        .map(|stored| stored.resource_version())
+}
+
+#[test]
+fn each_write_raises_the_one_version() {
+    let store = Store::new(StoreLimits::default(), 0);
+    assert_eq!(write(&store, "a", 0, Some("1")), Ok(1));
+    assert_eq!(write(&store, "b", 0, Some("1")), Ok(2));
+    assert_eq!(write(&store, "a", 1, Some("2")), Ok(3));
+    assert_eq!(write(&store, "a", 1, Some("3")), Err(Raced));
+    assert_eq!(write(&store, "a", 0, Some("3")), Err(Raced));
+    assert_eq!(write(&store, "a", 3, None), Ok(4));
+    assert_eq!(store.snapshot().resource_version(), 4);
+}
+
+#[test]
+fn a_fork_has_its_own_future() {
+    let store = Store::new(StoreLimits::default(), 0);
+    write(&store, "a", 0, Some("1")).unwrap();
+    let fork = store.fork();
+    write(&fork, "b", 0, Some("1")).unwrap();
+    assert!(store.snapshot().get("configmaps", "ns", "b").is_none());
+    assert!(fork.snapshot().get("configmaps", "ns", "a").is_some());
+}
+
+#[test]
+fn a_cursor_yields_everything_after_its_version() {
+    let store = Store::new(StoreLimits::default(), 0);
+    write(&store, "a", 0, Some("1")).unwrap();
+    let mut cursor = store.ring(&Arc::from("configmaps")).cursor(1).unwrap();
+    write(&store, "a", 1, Some("2")).unwrap();
+    write(&store, "a", 2, None).unwrap();
+    let mut events = Vec::new();
+    cursor.take(10, &mut events).unwrap();
+    let seen: Vec<_> = events.iter().map(|event| (event.kind, event.resource_version())).collect();
+    assert_eq!(seen, [(EventKind::Modified, 2), (EventKind::Deleted, 3)]);
+}
+
+#[test]
+fn a_cursor_that_fell_off_the_ring_is_told() {
+    let limits = StoreLimits { ring_events_max: 2, ..StoreLimits::default() };
+    let store = Store::new(limits, 0);
+    let ring = store.ring(&Arc::from("configmaps"));
+    let mut slow = ring.cursor(0).unwrap();
+    for name in ["a", "b", "c"] {
+        write(&store, name, 0, Some("1")).unwrap();
+    }
+    assert!(slow.take(10, &mut Vec::new()).is_err());
+    assert!(ring.cursor(0).is_err());
+    assert!(ring.cursor(1).is_ok());
+}
+
+#[test]
+fn past_states_stay_readable_within_the_limit() {
+    let limits = StoreLimits { snapshots_max: 2, ..StoreLimits::default() };
+    let store = Store::new(limits, 0);
+    write(&store, "a", 0, Some("1")).unwrap();
+    write(&store, "b", 0, Some("1")).unwrap();
+    assert!(store.snapshot_at(1).unwrap().get("configmaps", "ns", "b").is_none());
+    write(&store, "c", 0, Some("1")).unwrap();
+    assert!(store.snapshot_at(1).is_none());
+}
