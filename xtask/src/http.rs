@@ -146,7 +146,8 @@ impl Client {
             .method(request.method.as_str())
             .uri(&request.path)
             .header("host", self.authority());
-        let is_set = |name: &str| request.headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
+        let is_set =
+            |name: &str| request.headers.iter().any(|(key, _)| key.eq_ignore_ascii_case(name));
         if !is_set("user-agent") {
             builder = builder.header("user-agent", USER_AGENT);
         }

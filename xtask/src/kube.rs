@@ -157,8 +157,8 @@ fn status(state: &State) -> Result<()> {
 }
 
 fn print_env(state: &State) -> Result<()> {
-    let endpoint = Endpoint::from_file(&state.kubeconfig())
-        .context("no control plane of that name is up")?;
+    let endpoint =
+        Endpoint::from_file(&state.kubeconfig()).context("no control plane of that name is up")?;
     println!("export KUBECONFIG={}", state.kubeconfig().display());
     println!("export KUBE_URL={}", endpoint.server);
     println!("export KUBE_CA={}", state.file("ca.crt").display());

@@ -31,8 +31,8 @@ impl Endpoint {
         let config: Value = serde_norway::from_str(text).context("not a kubeconfig")?;
         let current = config["current-context"].as_str().unwrap_or_default();
         let context = &named(&config["contexts"], current)?["context"];
-        let cluster =
-            &named(&config["clusters"], context["cluster"].as_str().unwrap_or_default())?["cluster"];
+        let cluster = &named(&config["clusters"], context["cluster"].as_str().unwrap_or_default())?
+            ["cluster"];
         let user = match context["user"].as_str() {
             Some(name) => named(&config["users"], name)?["user"].clone(),
             None => Value::Null,
@@ -82,8 +82,8 @@ fn material(entry: &Value, field: &str, folder: &Path) -> Result<Option<Vec<u8>>
     }
     let Some(path) = entry[field].as_str() else { return Ok(None) };
     let path = folder.join(path);
-    let bytes = std::fs::read(&path)
-        .with_context(|| format!("could not read `{}`", path.display()))?;
+    let bytes =
+        std::fs::read(&path).with_context(|| format!("could not read `{}`", path.display()))?;
     Ok(Some(bytes))
 }
 

@@ -85,9 +85,9 @@ fn linker_flags() -> Result<String> {
         "gitTreeState=clean".to_owned(),
     ];
     let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
-    let pairs = packages.iter().flat_map(|package| {
-        values.iter().map(move |value| format!(" -X {package}.{value}"))
-    });
+    let pairs = packages
+        .iter()
+        .flat_map(|package| values.iter().map(move |value| format!(" -X {package}.{value}")));
     Ok("-s -w".to_owned() + &pairs.collect::<String>())
 }
 

@@ -31,12 +31,7 @@ impl Plan {
             (0..3).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
         let free: Vec<u16> =
             held.iter().map(|held| Ok(held.local_addr()?.port())).collect::<Result<_>>()?;
-        Ok(Self {
-            state,
-            port: port.unwrap_or(free[0]),
-            etcd_client: free[1],
-            etcd_peer: free[2],
-        })
+        Ok(Self { state, port: port.unwrap_or(free[0]), etcd_client: free[1], etcd_peer: free[2] })
     }
 
     /// Certificates, the token file and the administrator's kubeconfig.

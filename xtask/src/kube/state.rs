@@ -65,8 +65,9 @@ impl State {
 
     pub(super) fn remove(&self) -> Result<()> {
         match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error)
-                .with_context(|| format!("could not remove `{}`", self.folder.display())),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("could not remove `{}`", self.folder.display()))
+            }
             _ => Ok(()),
         }
     }

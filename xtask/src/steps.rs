@@ -1,0 +1,38 @@
+//! Runs other programs as named steps: prints what runs, and names the step that failed.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+/// Runs a program in the repository's root and fails with the step's name if it fails.
+pub(crate) fn step(name: &str, program: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root());
+    command_step(name, command)
+}
+
+/// Runs a prepared command as a named step.
+pub(crate) fn command_step(name: &str, mut command: Command) -> Result<()> {
+    println!("── {name}");
+    let started = Instant::now();
+    let status = command
+        .status()
+        .with_context(|| format!("could not start `{}`", command.get_program().display()))?;
+    ensure!(status.success(), "step `{name}` failed ({status})");
+    println!("── {name}: done in {:.0?}", started.elapsed());
+    Ok(())
+}
+
+/// All tests that need nothing but Rust.
+pub(crate) fn test() -> Result<()> {
+    step("tests", "cargo", &["test", "--workspace", "--quiet"])
+}
