@@ -1,3 +1,5 @@
+// Pins the control plane that judges the embedded API server. There is no code here:
+// `cargo xtask kube build` builds the commands of these modules.
 module kopf.dev/xtask/kube
 
 go 1.24.0

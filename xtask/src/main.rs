@@ -3,10 +3,13 @@
 //! Owns the dispatch only; each command is a module of its own.
 
 mod ci;
+mod differential;
 mod http;
 mod kube;
 mod kubeconfig;
 mod layers;
+mod normalise;
+mod record;
 mod steps;
 mod tidy;
 
@@ -29,6 +32,10 @@ enum Command {
     Ci,
     /// Run a real control plane on loopback, to compare ours with.
     Kube(kube::Arguments),
+    /// Send the same requests to two API servers and report what differs.
+    Differential(differential::Arguments),
+    /// Record new goldens from a real API server.
+    Record(record::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -37,5 +44,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
         Command::Kube(arguments) => kube::run(&arguments),
+        Command::Differential(arguments) => differential::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
     }
 }

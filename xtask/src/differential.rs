@@ -1,0 +1,185 @@
+//! `cargo xtask differential`: the same requests to two API servers.
+//!
+//! Owns which scripts run, how many at once, and where the report goes. The
+//! judge is the real control plane unless told otherwise.
+
+pub(crate) mod compare;
+mod random;
+mod report;
+pub(crate) mod runner;
+pub(crate) mod script;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::http::{Client, Request};
+use crate::kubeconfig::Endpoint;
+use compare::{ScriptResult, Transcript};
+use report::{Heading, Totals};
+use runner::Runner;
+use script::Script;
+
+/// Scripts that run side by side, each in its own namespace.
+const PARALLEL_MAX: usize = 4;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Kubeconfig of the server that is right by definition
+    /// [default: the control plane of `cargo xtask kube up`].
+    #[arg(long)]
+    judge: Option<PathBuf>,
+    /// Kubeconfig of the server to be judged.
+    #[arg(long)]
+    subject: PathBuf,
+    /// A script, or a folder of scripts.
+    #[arg(long)]
+    scripts: Option<PathBuf>,
+    /// Run only scripts whose name contains this.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// First seed of the random sequences.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many random sequences to run.
+    #[arg(long, default_value_t = 20)]
+    random: u64,
+    /// Steps in each random sequence.
+    #[arg(long, default_value_t = 40)]
+    steps: usize,
+    /// Where to write the report.
+    #[arg(long)]
+    report: Option<PathBuf>,
+    /// Fail below this percentage of equal steps.
+    #[arg(long, default_value_t = 0.0)]
+    minimum: f64,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let judge = match &arguments.judge {
+        Some(path) => path.clone(),
+        None => crate::kube::kubeconfig_of("default")?,
+    };
+    let pair = Pair {
+        judge: Endpoint::from_file(&judge)?,
+        subject: Endpoint::from_file(&arguments.subject)?,
+    };
+    let scripts = choose(arguments)?;
+    let runtime = crate::http::runtime()?;
+    let (heading, results) = runtime.block_on(async {
+        let heading = pair.heading().await?;
+        anyhow::Ok((heading, run_all(&pair, scripts).await?))
+    })?;
+    let text = report::render(&heading, &results);
+    let target = arguments.report.clone().unwrap_or_else(default_report);
+    if let Some(folder) = target.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(&target, text)
+        .with_context(|| format!("could not write `{}`", target.display()))?;
+    let totals = Totals::of(&results);
+    println!(
+        "{} of {} steps equal ({:.1} %), {} more but for wording; see {}",
+        totals.equal,
+        totals.steps,
+        totals.percent(),
+        totals.text_only,
+        target.display(),
+    );
+    if totals.percent() < arguments.minimum {
+        bail!("less than {} % of the steps are equal", arguments.minimum);
+    }
+    Ok(())
+}
+
+/// The folder of the scripts that ship with the project.
+pub(crate) fn shipped_scripts() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("differential")
+}
+
+/// A namespace name that no earlier run has used.
+pub(crate) fn fresh_namespace(index: usize, side: &str) -> String {
+    let now = jiff::Timestamp::now().as_millisecond() % 100_000_000;
+    format!("d{now:08}{side}{index:03}")
+}
+
+fn default_report() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/fidelity/differential.md")
+}
+
+fn choose(arguments: &Arguments) -> Result<Vec<Script>> {
+    let folder = arguments.scripts.clone().unwrap_or_else(shipped_scripts);
+    let mut scripts = script::read_all(&folder)?;
+    let seeds = arguments.seed..arguments.seed + arguments.random;
+    scripts.extend(seeds.map(|seed| random::script(seed, arguments.steps)));
+    scripts.retain(|script| script.name.contains(&arguments.only));
+    Ok(scripts)
+}
+
+#[derive(Clone)]
+struct Pair {
+    judge: Endpoint,
+    subject: Endpoint,
+}
+
+impl Pair {
+    async fn heading(&self) -> Result<Heading> {
+        Ok(Heading {
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+            judge: version(&self.judge).await.context("the judge does not answer")?,
+            subject: version(&self.subject).await.context("the subject does not answer")?,
+        })
+    }
+
+    async fn run(&self, script: &Script, index: usize) -> Result<ScriptResult> {
+        let (judge, subject) = tokio::join!(
+            transcribe(&self.judge, script, fresh_namespace(index, "a")),
+            transcribe(&self.subject, script, fresh_namespace(index, "b")),
+        );
+        let judge = judge.context("on the judge")?;
+        let subject = subject.context("on the subject")?;
+        Ok(compare::compare(script, &judge, &subject))
+    }
+}
+
+async fn run_all(pair: &Pair, scripts: Vec<Script>) -> Result<Vec<ScriptResult>> {
+    let mut results = Vec::new();
+    let mut tasks = JoinSet::new();
+    for (index, script) in scripts.into_iter().enumerate() {
+        if tasks.len() >= PARALLEL_MAX {
+            results.extend(finished(&mut tasks).await?);
+        }
+        let pair = pair.clone();
+        tasks.spawn(async move {
+            let result = pair.run(&script, index).await;
+            result.map(|result| (index, result)).with_context(|| format!("script {}", script.name))
+        });
+    }
+    while !tasks.is_empty() {
+        results.extend(finished(&mut tasks).await?);
+    }
+    results.sort_by_key(|(index, _)| *index);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+type Tasks = JoinSet<Result<(usize, ScriptResult)>>;
+
+async fn finished(tasks: &mut Tasks) -> Result<Option<(usize, ScriptResult)>> {
+    tasks.join_next().await.transpose()?.transpose()
+}
+
+async fn transcribe(endpoint: &Endpoint, script: &Script, namespace: String) -> Result<Transcript> {
+    let mut runner = Runner::start(endpoint.clone(), &namespace).await?;
+    let exchanges = runner.run(script).await;
+    runner.finish().await?;
+    Ok(Transcript { namespace, exchanges })
+}
+
+async fn version(endpoint: &Endpoint) -> Result<String> {
+    let answer = Client::new(endpoint.clone())?.send(&Request::get("/version")).await?;
+    let version: Value = serde_json::from_slice(&answer.body)?;
+    Ok(version["gitVersion"].as_str().unwrap_or("unknown").to_owned())
+}

@@ -1,0 +1,188 @@
+//! Writes the fidelity report: how equal two servers are, and where not.
+//!
+//! Pure: results in, Markdown out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::compare::{Difference, ScriptResult, StepResult, Verdict};
+
+const STEPS_PER_SCRIPT_MAX: usize = 12;
+const DIFFERENCES_PER_STEP_MAX: usize = 4;
+const PLACES_MAX: usize = 40;
+const VALUE_LENGTH_MAX: usize = 160;
+
+pub(crate) struct Heading {
+    pub(crate) date: String,
+    pub(crate) judge: String,
+    pub(crate) subject: String,
+}
+
+/// Counts over all scripts.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) steps: usize,
+    pub(crate) equal: usize,
+    pub(crate) text_only: usize,
+}
+
+impl Totals {
+    pub(crate) fn of(results: &[ScriptResult]) -> Self {
+        results.iter().fold(Self::default(), |totals, result| Self {
+            steps: totals.steps + result.steps.len(),
+            equal: totals.equal + result.count(Verdict::Equal),
+            text_only: totals.text_only + result.count(Verdict::TextOnly),
+        })
+    }
+
+    /// Equal steps in percent; nothing run is nothing equal.
+    pub(crate) fn percent(self) -> f64 {
+        percent(self.equal, self.steps)
+    }
+}
+
+pub(crate) fn render(heading: &Heading, results: &[ScriptResult]) -> String {
+    let totals = Totals::of(results);
+    let different = totals.steps - totals.equal - totals.text_only;
+    let mut text = format!(
+        "# Differential run\n\n\
+         Written by `cargo xtask differential`; do not edit.\n\n\
+         | | |\n|---|---|\n\
+         | date | {} |\n| judge | {} |\n| subject | {} |\n\
+         | steps | {} |\n| equal | {} ({:.1} %) |\n\
+         | equal but for the wording of texts | {} ({:.1} %) |\n| different | {} |\n\n",
+        heading.date,
+        heading.judge,
+        heading.subject,
+        totals.steps,
+        totals.equal,
+        totals.percent(),
+        totals.text_only,
+        percent(totals.text_only, totals.steps),
+        different,
+    );
+    text += &overview(results);
+    text += &places(results);
+    for result in results.iter().filter(|result| result.count(Verdict::Equal) < result.steps.len())
+    {
+        text += &script_section(result);
+    }
+    text
+}
+
+fn overview(results: &[ScriptResult]) -> String {
+    let mut text =
+        "## Scripts\n\n| script | steps | equal | wording | different |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for result in results {
+        let count = |verdict| result.count(verdict);
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            result.name,
+            result.steps.len(),
+            count(Verdict::Equal),
+            count(Verdict::TextOnly),
+            count(Verdict::Different),
+        );
+    }
+    text + "\n"
+}
+
+/// Which fields differ most often: one bug shows up in many steps.
+fn places(results: &[ScriptResult]) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for step in results.iter().flat_map(|result| &result.steps) {
+        for difference in &step.differences {
+            *counts.entry(place(&difference.pointer)).or_default() += 1;
+        }
+    }
+    if counts.is_empty() {
+        return "No difference was found.\n".to_owned();
+    }
+    let mut sorted: Vec<_> = counts.into_iter().collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut text = "## Where answers differ most\n\n| field | times |\n|---|---|\n".to_owned();
+    for (place, count) in sorted.into_iter().take(PLACES_MAX) {
+        let _ = writeln!(text, "| `{place}` | {count} |");
+    }
+    text + "\n"
+}
+
+/// A pointer with list positions left out.
+fn place(pointer: &str) -> String {
+    let parts = pointer.split('/').map(|part| {
+        let is_index = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        if is_index { "*" } else { part }
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+fn script_section(result: &ScriptResult) -> String {
+    let mut text = format!("## {}\n\n", result.name);
+    let unequal = result.steps.iter().enumerate();
+    let unequal: Vec<_> = unequal.filter(|(_, step)| step.verdict != Verdict::Equal).collect();
+    for (index, step) in unequal.iter().take(STEPS_PER_SCRIPT_MAX) {
+        text += &step_entry(index + 1, step);
+    }
+    if unequal.len() > STEPS_PER_SCRIPT_MAX {
+        let _ = writeln!(text, "\nAnd {} more steps.", unequal.len() - STEPS_PER_SCRIPT_MAX);
+    }
+    text + "\n"
+}
+
+fn step_entry(number: usize, step: &StepResult) -> String {
+    let mut text = format!("{number}. `{}`\n", step.request);
+    for difference in step.differences.iter().take(DIFFERENCES_PER_STEP_MAX) {
+        let Difference { pointer, judge, subject } = difference;
+        let _ =
+            writeln!(text, "   - `{pointer}`: judge {}, subject {}", short(judge), short(subject));
+    }
+    if step.differences.len() > DIFFERENCES_PER_STEP_MAX {
+        text += "   - and more\n";
+    }
+    text
+}
+
+fn short(value: &Option<Value>) -> String {
+    let Some(value) = value else { return "nothing".to_owned() };
+    let mut text = value.to_string().replace('`', "'");
+    if let Some((end, _)) = text.char_indices().nth(VALUE_LENGTH_MAX) {
+        text.truncate(end);
+        text += "…";
+    }
+    format!("`{text}`")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "step counts are small")]
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_counts_and_names_the_differences() {
+        let difference = Difference {
+            pointer: "/response/items/0/spec".to_owned(),
+            judge: Some(Value::from(1)),
+            subject: None,
+        };
+        let step = |verdict, differences| StepResult {
+            request: "GET /x".to_owned(),
+            verdict,
+            differences,
+        };
+        let steps = vec![step(Verdict::Equal, vec![]), step(Verdict::Different, vec![difference])];
+        let results = [ScriptResult { name: "s".to_owned(), steps }];
+        let heading = Heading { date: "d".into(), judge: "j".into(), subject: "s".into() };
+        let text = render(&heading, &results);
+        assert!(text.contains("| equal | 1 (50.0 %) |"), "{text}");
+        assert!(text.contains("`/response/items/*/spec` | 1"), "{text}");
+        assert!(text.contains("judge `1`, subject nothing"), "{text}");
+    }
+}
