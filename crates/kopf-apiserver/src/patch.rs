@@ -1,57 +1,44 @@
 //! The patch types that are pure functions on trees: JSON patch, merge patch, strategic merge.
 //!
-//! Server-side apply lives in `apply`. Called by the REST code with decoded bodies.
+//! Owns how a patch can fail and how each failure is answered. Refuses to know requests, kinds
+//! and storage: the REST code hands in decoded bodies. Server-side apply lives in `apply`.
 
-use serde_json::Value;
+pub(crate) mod json;
+pub(crate) mod merge;
+pub(crate) mod strategic;
 
 use crate::StatusError;
-use crate::schema::Schema;
+use crate::status_error::Details;
 
-/// JSON patch (RFC 6902) with upstream's leniencies.
-pub(crate) mod json {
-    use super::{StatusError, Value};
-
-    /// Applies the operations in `patch`; on failure `target` is unspecified.
-    pub(crate) fn apply(_target: &mut Value, _patch: &Value) -> Result<(), StatusError> {
-        Err(StatusError::new(415, "UnsupportedMediaType", "JSON patch is not available yet"))
-    }
+/// Why a patch cannot be applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PatchError {
+    /// The patch itself is malformed.
+    #[error("{0}")]
+    Malformed(String),
+    /// A well-formed patch does not fit the object. Clients never see the text.
+    #[error("{0}")]
+    Rejected(String),
+    /// The patch would do more work than one request may.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
+    /// The real server has no status for this problem and answers 500 with the bare text.
+    #[error("{0}")]
+    Unclassified(String),
 }
 
-/// Merge patch (RFC 7396).
-pub(crate) mod merge {
-    use super::Value;
-
-    /// Merges `patch` into `target`.
-    pub(crate) fn apply(target: &mut Value, patch: &Value) {
-        let Value::Object(changes) = patch else {
-            *target = patch.clone();
-            return;
-        };
-        if !target.is_object() {
-            *target = Value::Object(serde_json::Map::new());
-        }
-        let Value::Object(fields) = target else { return };
-        for (key, change) in changes {
-            if change.is_null() {
-                fields.shift_remove(key);
-            } else {
-                apply(fields.entry(key.clone()).or_insert(Value::Null), change);
+impl From<PatchError> for StatusError {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Malformed(text) => Self::bad_request(text),
+            PatchError::Rejected(_) => {
+                let text = "the server rejected our request due to an error in our request";
+                let mut status = Self::new(422, "Invalid", text);
+                status.details = Some(Box::new(Details::default()));
+                status
             }
+            PatchError::TooLarge(_) => Self::new(413, "RequestEntityTooLarge", error.to_string()),
+            PatchError::Unclassified(text) => Self::new(500, "", text),
         }
-    }
-}
-
-/// Strategic merge patch.
-pub(crate) mod strategic {
-    use super::{Schema, StatusError, Value};
-
-    /// Merges `patch` into `target` by the merge keys of `schema`.
-    pub(crate) fn apply(
-        target: &mut Value,
-        patch: &Value,
-        _schema: Option<&Schema>,
-    ) -> Result<(), StatusError> {
-        super::merge::apply(target, patch);
-        Ok(())
     }
 }
