@@ -1,0 +1,32 @@
+//! What can be typed after `kopf`.
+
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::new;
+
+/// Kubernetes operators in a few lines, with a cluster in your pocket.
+#[derive(Parser)]
+#[command(name = "kopf", version, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Create an operator project that compiles, runs and tests at once
+    New(new::Arguments),
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell to complete for
+        shell: Shell,
+    },
+}
+
+/// Prints the completion script of a shell to the standard output.
+pub fn print_completions(shell: Shell) {
+    clap_complete::generate(shell, &mut Arguments::command(), "kopf", &mut std::io::stdout());
+}

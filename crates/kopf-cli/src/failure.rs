@@ -1,0 +1,72 @@
+//! Errors as people read them: one sentence, the chain of causes, a hint, an exit code.
+//!
+//! Library crates return typed errors; only here do they become text.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// The exit code when something failed while running.
+pub const EXIT_FAILED: u8 = 1;
+/// The exit code when the arguments or the files they name are wrong.
+pub const EXIT_USAGE: u8 = 2;
+
+/// A failure with the fix, where the fix is known.
+#[derive(Debug)]
+pub struct Failure {
+    error: anyhow::Error,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// A failure of the work itself.
+    pub fn new(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), hint: None, code: EXIT_FAILED }
+    }
+
+    /// A failure caused by what the user typed or wrote.
+    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), hint: None, code: EXIT_USAGE }
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The whole text: error, causes, hint.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = format!("error: {}\n", self.error);
+        for cause in self.error.chain().skip(1) {
+            let indented = cause.to_string().replace('\n', "\n    ");
+            let _ = writeln!(text, "  caused by: {indented}");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(text, "hint: {hint}");
+        }
+        text
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(error)
+    }
+}
+
+/// Prints a failure, if there is one, and tells the code to exit with.
+pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprint!("{}", failure.render());
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

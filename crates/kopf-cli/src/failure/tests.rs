@@ -1,0 +1,19 @@
+//! The text of failures is a user interface, so it is pinned to the letter.
+
+use anyhow::anyhow;
+use expect_test::expect;
+
+use super::Failure;
+
+#[test]
+fn a_failure_shows_its_causes_and_the_fix() {
+    let error = anyhow!("the API server answered 403 for `patch databases`")
+        .context("could not add the finalizer to Database prod/orders");
+    let failure = Failure::new(error).hint("apply the role printed by `kopf manifests`");
+    expect![[r#"
+        error: could not add the finalizer to Database prod/orders
+          caused by: the API server answered 403 for `patch databases`
+        hint: apply the role printed by `kopf manifests`
+    "#]]
+    .assert_eq(&failure.render());
+}

@@ -1,0 +1,7 @@
+//! The `kopf` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kopf_cli::main()
+}

@@ -1,0 +1,157 @@
+//! `kopf new NAME`: an operator project that compiles, runs and tests at once.
+//!
+//! Writes into a folder that must not exist yet, and into a temporary sibling first, so that a failure
+//! leaves nothing half-written.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// What can be typed after `kopf new`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The folder to create; its last part becomes the project's name
+    path: PathBuf,
+    /// The kind of your resource
+    #[arg(long, default_value = "Greeting")]
+    kind: String,
+    /// The API group of your resource
+    #[arg(long, default_value = "example.com")]
+    group: String,
+    /// Use the `kopf` crate from this folder instead of the one this command was built from
+    #[arg(long, value_name = "DIR")]
+    kopf: Option<PathBuf>,
+}
+
+/// The files of a new project: path inside the project, template.
+const FILES: [(&str, &str); 7] = [
+    ("Cargo.toml", include_str!("new/templates/Cargo.toml.txt")),
+    ("src/main.rs", include_str!("new/templates/main.rs.txt")),
+    ("src/lib.rs", include_str!("new/templates/lib.rs.txt")),
+    ("tests/operator.rs", include_str!("new/templates/operator.rs.txt")),
+    ("example.yaml", include_str!("new/templates/example.yaml.txt")),
+    ("Dockerfile", include_str!("new/templates/Dockerfile.txt")),
+    ("README.md", include_str!("new/templates/README.md.txt")),
+];
+
+/// Creates the project.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let names = Names::new(arguments)?;
+    if arguments.path.exists() {
+        let error = anyhow!("the folder `{}` exists already", arguments.path.display());
+        return Err(Failure::usage(error).hint("choose another name, or remove the folder"));
+    }
+    let staging = arguments.path.with_extension("kopf-new");
+    let written = write(&staging, &names).and_then(|()| {
+        std::fs::rename(&staging, &arguments.path)
+            .with_context(|| format!("could not create `{}`", arguments.path.display()))
+    });
+    if let Err(error) = written {
+        // The first error is the one to report; a leftover staging folder is only untidy.
+        let _ = std::fs::remove_dir_all(&staging);
+        return Err(Failure::new(error).hint("check that the parent folder exists and is writable"));
+    }
+    println!("Created the operator `{}`. Next:\n", names.project);
+    println!("    cd {}", arguments.path.display());
+    println!("    cargo test                      # the handler, tested on an embedded cluster");
+    println!("    cargo run -- run --embedded     # the operator, with a cluster in the process");
+    Ok(())
+}
+
+/// All that differs between two new projects.
+struct Names {
+    project: String,
+    kind: String,
+    singular: String,
+    plural: String,
+    group: String,
+    dependency: String,
+}
+
+impl Names {
+    fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        let project = arguments.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        check_project(project)?;
+        check_kind(&arguments.kind)?;
+        let singular = arguments.kind.to_lowercase();
+        let kopf = arguments.kopf.clone().unwrap_or_else(built_from);
+        let dependency = if kopf.join("Cargo.toml").is_file() {
+            let path = kopf.canonicalize().unwrap_or(kopf);
+            format!("path = {:?}", path.display().to_string())
+        } else if arguments.kopf.is_some() {
+            let error = anyhow!("there is no crate in `{}`", kopf.display());
+            return Err(Failure::usage(error).hint("give the folder with the Cargo.toml of `kopf`"));
+        } else {
+            format!("version = {:?}", env!("CARGO_PKG_VERSION"))
+        };
+        Ok(Self {
+            project: project.to_owned(),
+            plural: plural(&singular),
+            singular,
+            kind: arguments.kind.clone(),
+            group: arguments.group.clone(),
+            dependency,
+        })
+    }
+
+    fn fill(&self, template: &str) -> String {
+        template
+            .replace("{{project}}", &self.project)
+            .replace("{{crate}}", &self.project.replace('-', "_"))
+            .replace("{{kind}}", &self.kind)
+            .replace("{{singular}}", &self.singular)
+            .replace("{{plural}}", &self.plural)
+            .replace("{{group}}", &self.group)
+            .replace("{{dependency}}", &self.dependency)
+    }
+}
+
+/// The `kopf` crate beside this one, when the command was built from a checkout.
+fn built_from() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("")).join("kopf")
+}
+
+fn check_project(name: &str) -> Result<(), Failure> {
+    let first = name.chars().next().is_some_and(|c| c.is_ascii_lowercase());
+    let rest = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if first && rest {
+        return Ok(());
+    }
+    let error = anyhow!("`{name}` cannot be the name of a project");
+    Err(Failure::usage(error).hint("use lower-case letters, digits and dashes, a letter first"))
+}
+
+fn check_kind(kind: &str) -> Result<(), Failure> {
+    let first = kind.chars().next().is_some_and(|c| c.is_ascii_uppercase());
+    if first && kind.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return Ok(());
+    }
+    let error = anyhow!("`{kind}` cannot be the name of a kind");
+    Err(Failure::usage(error).hint("use CamelCase, such as `Greeting`"))
+}
+
+/// The same simple English plural that `kube` derives for custom resources.
+fn plural(singular: &str) -> String {
+    if let Some(stem) = singular.strip_suffix('y')
+        && !stem.ends_with(['a', 'e', 'i', 'o', 'u'])
+    {
+        return format!("{stem}ies");
+    }
+    let hissing = ["s", "x", "z", "ch", "sh"].iter().any(|end| singular.ends_with(end));
+    if hissing { format!("{singular}es") } else { format!("{singular}s") }
+}
+
+fn write(folder: &Path, names: &Names) -> anyhow::Result<()> {
+    for (path, template) in FILES {
+        let path = folder.join(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .with_context(|| format!("could not create `{}`", parent.display()))?;
+        std::fs::write(&path, names.fill(template))
+            .with_context(|| format!("could not write `{}`", path.display()))?;
+    }
+    Ok(())
+}
