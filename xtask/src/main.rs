@@ -4,6 +4,7 @@
 
 mod ci;
 mod differential;
+mod clients;
 mod http;
 mod kube;
 mod kubeconfig;
@@ -30,6 +31,8 @@ enum Command {
     Tidy,
     /// Run everything a submission must pass, in the order that fails fastest.
     Ci,
+    /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
+    Clients(clients::Arguments),
     /// Run a real control plane on loopback, to compare ours with.
     Kube(kube::Arguments),
     /// Send the same requests to two API servers and report what differs.
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test => steps::test(),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
+        Command::Clients(arguments) => clients::run(&arguments),
         Command::Kube(arguments) => kube::run(&arguments),
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
