@@ -3,8 +3,8 @@
 //! Owns the dispatch only; each command is a module of its own.
 
 mod ci;
-mod differential;
 mod clients;
+mod differential;
 mod http;
 mod kube;
 mod kubeconfig;
