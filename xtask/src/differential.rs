@@ -4,8 +4,8 @@
 //! judge is the real control plane unless told otherwise.
 
 pub(crate) mod compare;
-mod random;
-mod report;
+pub(crate) mod random;
+pub(crate) mod report;
 pub(crate) mod runner;
 pub(crate) mod script;
 

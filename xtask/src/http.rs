@@ -154,7 +154,9 @@ impl Client {
         if let Some(token) = self.endpoint.token.as_ref().filter(|_| !is_set("authorization")) {
             builder = builder.header("authorization", format!("Bearer {token}"));
         }
-        for (name, value) in &request.headers {
+        // An empty credential means none: the header itself would be refused.
+        let sent = request.headers.iter().filter(|(_, value)| !value.is_empty());
+        for (name, value) in sent {
             builder = builder.header(name, value);
         }
         Ok(builder.body(Full::new(request.body.clone().unwrap_or_default()))?)

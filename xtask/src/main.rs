@@ -10,7 +10,9 @@ mod kube;
 mod kubeconfig;
 mod layers;
 mod normalise;
+mod pairing;
 mod record;
+mod replay;
 mod steps;
 mod tidy;
 
@@ -39,6 +41,8 @@ enum Command {
     Differential(differential::Arguments),
     /// Record new goldens from a real API server.
     Record(record::Arguments),
+    /// Replay recorded goldens on a fresh API server.
+    Replay(replay::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -50,5 +54,6 @@ fn main() -> anyhow::Result<()> {
         Command::Kube(arguments) => kube::run(&arguments),
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
     }
 }

@@ -25,9 +25,9 @@ const TIME_FIELDS: [&str; 15] = [
     "expirationTimestamp",
     "lastScheduleTime",
 ];
-/// Table columns that count seconds since some event.
-const AGE_COLUMNS: [&str; 4] = ["Age", "Last Seen", "First Seen", "Duration"];
 const GENERATED_SUFFIX: usize = 5;
+/// Pods get a token volume of this name and a suffix, without `generateName`.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30000..=32767;
 /// The service range of the recorded and of the embedded cluster.
 const SERVICE_NETWORK: &str = "10.96.";
@@ -87,11 +87,13 @@ impl Normaliser {
             &text,
             |letter| letter.is_ascii_alphanumeric(),
             |run| {
-                let is_pointer = run.starts_with("0xc") && run.len() >= 10;
+                let digits = run.strip_prefix("0x").unwrap_or_default();
+                let is_pointer =
+                    digits.len() >= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
                 is_pointer.then(|| "<pointer>".to_owned())
             },
         );
-        self.versions_in_text(text)
+        self.versions_in_text(without_source_path(&text))
     }
 
     /// Only messages about versions: other numbers in messages matter.
@@ -131,23 +133,41 @@ impl Normaliser {
 
     fn object(&mut self, fields: &Map<String, Value>) -> Value {
         let is_list = fields.get("items").is_some_and(Value::is_array)
-            || fields.contains_key("columnDefinitions");
+            || fields.get("rows").is_some_and(Value::is_array);
         let mut result = Map::new();
         for (field, value) in fields {
             let value = match (field.as_str(), value) {
                 ("metadata", Value::Object(metadata)) if is_list => self.list_metadata(metadata),
-                ("fieldsV1", _) => value.clone(),
+                ("fieldsV1", _) => self.owned_fields(value),
                 _ => self.walk(field, value),
             };
             result.insert(field.clone(), value);
         }
-        if is_list {
-            mask_ages(&mut result);
+        if let Some(rows) = result.get_mut("rows").and_then(Value::as_array_mut) {
+            rows.iter_mut().for_each(mask_ages);
+        }
+        if let Some(columns) = result.get_mut("columnDefinitions").and_then(Value::as_array_mut) {
+            columns.iter_mut().for_each(drop_description);
         }
         if result.get("kind").is_some_and(|kind| kind == "Status") {
             shorten_message(&mut result);
         }
         Value::Object(result)
+    }
+
+    /// Keys of owned fields hold uids of owners; a key cannot be paired, so
+    /// the uid goes without an ordinal.
+    fn owned_fields(&self, value: &Value) -> Value {
+        let Value::Object(fields) = value else { return value.clone() };
+        let fields = fields.iter().map(|(key, value)| {
+            let mut key =
+                replace_runs(key, is_uid_letter, |run| is_uid(run).then(|| "<uid>".to_owned()));
+            for (from, to) in &self.aliases {
+                key = key.replace(from.as_str(), to);
+            }
+            (key, self.owned_fields(value))
+        });
+        Value::Object(fields.collect())
     }
 
     fn list_metadata(&mut self, metadata: &Map<String, Value>) -> Value {
@@ -184,6 +204,9 @@ impl Normaliser {
                 let text = |field| fields.get(field).and_then(Value::as_str);
                 if let (Some(prefix), Some(name)) = (text("generateName"), text("name")) {
                     self.add_generated(prefix, name);
+                }
+                if let Some(name) = text("name") {
+                    self.add_generated(TOKEN_VOLUME, name);
                 }
                 fields.values().for_each(|value| self.collect_generated(value));
             }
@@ -280,6 +303,13 @@ fn replace_runs(
     result + rest
 }
 
+/// Names of schemes are places in Go source, and change with the compiler.
+fn without_source_path(text: &str) -> String {
+    let Some((before, after)) = text.split_once("in scheme \"") else { return text.to_owned() };
+    let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+    format!("{before}in scheme \"<source>\"{rest}")
+}
+
 fn is_uid_letter(letter: char) -> bool {
     letter.is_ascii_hexdigit() || letter == '-'
 }
@@ -337,24 +367,25 @@ fn shorten_message(status: &mut Map<String, Value>) {
     }
 }
 
-fn mask_ages(table: &mut Map<String, Value>) {
-    let Some(columns) = table.get("columnDefinitions").and_then(Value::as_array) else { return };
-    let ages: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .filter(|(_, column)| AGE_COLUMNS.iter().any(|age| column["name"] == *age))
-        .map(|(index, _)| index)
-        .collect();
-    let Some(rows) = table.get_mut("rows").and_then(Value::as_array_mut) else { return };
-    for row in rows {
-        for index in &ages {
-            let Some(cell) = row["cells"].get_mut(*index) else { continue };
-            let is_age =
-                cell.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()));
-            if is_age {
-                *cell = Value::from("<age>");
-            }
+/// Later events of a watch come without column names, so ages are told by
+/// their shape: `5s`, `3m2s`, `4d`.
+fn mask_ages(row: &mut Value) {
+    let is_age = |text: &str| {
+        text.starts_with(|letter: char| letter.is_ascii_digit())
+            && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+            && text.chars().all(|letter| letter.is_ascii_digit() || "smhdy".contains(letter))
+    };
+    for cell in row["cells"].as_array_mut().into_iter().flatten() {
+        if cell.as_str().is_some_and(is_age) {
+            *cell = Value::from("<age>");
         }
+    }
+}
+
+/// The goldens have no descriptions of columns; they are documentation.
+fn drop_description(column: &mut Value) {
+    if let Some(fields) = column.as_object_mut() {
+        fields.remove("description");
     }
 }
 
@@ -365,4 +396,109 @@ fn set_string(object: &mut Value, field: &str, text: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const UID: &str = "8c28e8c9-c6bc-4ce6-b6c3-fb8b3eb1274e";
+
+    #[test]
+    fn identities_become_ordinals_of_first_appearance() {
+        let mut normaliser = Normaliser::default();
+        let object = |version: &str| json!({"metadata": {"uid": UID, "resourceVersion": version}});
+        let result = ["305", "307", "305"].map(|version| normaliser.value(&object(version)));
+        assert_eq!(result[0], json!({"metadata": {"uid": "<uid:1>", "resourceVersion": "<rv:1>"}}));
+        assert_eq!(result[1]["metadata"]["resourceVersion"], "<rv:2>");
+        assert_eq!(result[2], result[0]);
+    }
+
+    #[test]
+    fn list_versions_are_not_counted() {
+        let mut normaliser = Normaliser::default();
+        let list = json!({"metadata": {"resourceVersion": "9", "continue": "abc"}, "items": [
+            {"metadata": {"resourceVersion": "7"}}]});
+        assert_eq!(
+            normaliser.value(&list),
+            json!({"metadata": {"resourceVersion": "<list-rv>", "continue": "<continue>"}, "items": [
+                {"metadata": {"resourceVersion": "<rv:1>"}}]})
+        );
+        let bookmark =
+            json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "11"}}});
+        assert_eq!(
+            normaliser.value(&bookmark)["object"]["metadata"]["resourceVersion"],
+            "<list-rv>"
+        );
+    }
+
+    #[test]
+    fn only_the_clock_of_the_server_is_dropped() {
+        let mut normaliser = Normaliser::default();
+        let value = json!({"creationTimestamp": "2026-11-15T19:43:59Z", "at": "2026-11-15T19:43:59Z",
+            "lastTransitionTime": "2026-11-15T19:43:59.123456Z"});
+        assert_eq!(
+            normaliser.value(&value),
+            json!({"creationTimestamp": "<time>", "at": "2026-11-15T19:43:59Z",
+                "lastTransitionTime": "<microtime>"})
+        );
+    }
+
+    #[test]
+    fn generated_names_are_followed_into_other_text() {
+        let mut normaliser = Normaliser::default().with_alias("d-77", "<ns>");
+        normaliser.value(&json!({"metadata": {"generateName": "x-", "name": "x-abcde"}}));
+        assert_eq!(
+            normaliser.text("pods \"x-abcde\" in d-77 not found"),
+            "pods \"x-<generated:1>\" in <ns> not found"
+        );
+    }
+
+    #[test]
+    fn versions_in_messages_follow_their_ordinals() {
+        let mut normaliser = Normaliser::default();
+        normaliser.value(&json!({"resourceVersion": "305"}));
+        assert_eq!(
+            normaliser.text("the ResourceVersion in the precondition (1) does not match 305 or 99"),
+            "the ResourceVersion in the precondition (1) does not match <rv:1> or <rv>"
+        );
+        assert_eq!(normaliser.text("must be at most 305 long"), "must be at most 305 long");
+    }
+
+    #[test]
+    fn causes_are_a_set() {
+        let mut normaliser = Normaliser::default();
+        let status = |first: &str, second: &str| {
+            json!({"kind": "Status", "message": format!("X \"a\" is invalid: [{first}, {second}]"),
+                "details": {"causes": [{"field": first}, {"field": second}]}})
+        };
+        assert_eq!(normaliser.value(&status("a", "b")), normaliser.value(&status("b", "a")));
+    }
+
+    #[test]
+    fn ages_in_tables_are_masked() {
+        let table = json!({"rows": [{"cells": ["a", "5s"]}, {"cells": ["5", "<unknown>"]}]});
+        let result = Normaliser::default().value(&table);
+        assert_eq!(result["rows"][0]["cells"], json!(["a", "<age>"]));
+        assert_eq!(result["rows"][1]["cells"], json!(["5", "<unknown>"]));
+    }
+
+    #[test]
+    fn owners_in_field_sets_lose_their_uid() {
+        let value = json!({"fieldsV1": {format!("k:{{\"uid\":\"{UID}\"}}"): {}}});
+        let result = Normaliser::default().value(&value);
+        assert_eq!(result, json!({"fieldsV1": {"k:{\"uid\":\"<uid>\"}": {}}}));
+    }
+
+    #[test]
+    fn a_recorded_request_becomes_a_live_one() {
+        let mut translation = Translation::default();
+        let answer = |uid: &str, version: &str| json!({"metadata": {"uid": uid, "resourceVersion": version}});
+        translation
+            .learn(&answer(UID, "305"), &answer("11111111-c6bc-4ce6-b6c3-fb8b3eb1274e", "12"));
+        assert_eq!(
+            translation.apply("/x?resourceVersion=305&limit=3050"),
+            "/x?resourceVersion=12&limit=3050"
+        );
+        assert_eq!(translation.apply(UID), "11111111-c6bc-4ce6-b6c3-fb8b3eb1274e");
+    }
+}

@@ -11,9 +11,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::differential::random;
 use crate::differential::runner::{Exchange, Runner};
 use crate::differential::script::{self, Script};
 use crate::kubeconfig::Endpoint;
+
+const RANDOM_STEPS: usize = 40;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -27,6 +30,12 @@ pub(crate) struct Arguments {
     /// The file to write.
     #[arg(long)]
     output: PathBuf,
+    /// How many random sequences to record after the scripts.
+    #[arg(long, default_value_t = 0)]
+    random: u64,
+    /// First seed of the random sequences.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -36,7 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let endpoint = Endpoint::from_file(&kubeconfig)?;
     let folder = arguments.scripts.clone().unwrap_or_else(crate::differential::shipped_scripts);
-    let scripts = script::read_all(&folder)?;
+    let mut scripts = script::read_all(&folder)?;
+    let seeds = arguments.seed..arguments.seed + arguments.random;
+    scripts.extend(seeds.map(|seed| random::script(seed, RANDOM_STEPS)));
     let runtime = crate::http::runtime()?;
     let file = File::create(&arguments.output)
         .with_context(|| format!("could not create `{}`", arguments.output.display()))?;

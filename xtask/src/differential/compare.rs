@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::runner::Exchange;
 use super::script::Script;
 use crate::normalise::Normaliser;
+use crate::pairing::{Difference, Pairing};
 
 /// Differences kept per step; more say nothing new.
 const DIFFERENCES_MAX: usize = 12;
@@ -18,14 +19,6 @@ pub(crate) enum Verdict {
     /// Only texts for people differ: messages and warnings.
     TextOnly,
     Different,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Difference {
-    pub(crate) pointer: String,
-    /// What the judge said; `None` where it said nothing.
-    pub(crate) judge: Option<Value>,
-    pub(crate) subject: Option<Value>,
 }
 
 pub(crate) struct StepResult {
@@ -51,20 +44,27 @@ pub(crate) struct Transcript {
     pub(crate) exchanges: Vec<Exchange>,
 }
 
-pub(crate) fn compare(script: &Script, judge: &Transcript, subject: &Transcript) -> ScriptResult {
-    let normalised = [judge, subject].map(normalise);
+pub(crate) fn compare(script: &Script, left: &Transcript, right: &Transcript) -> ScriptResult {
+    let normalised = [left, right].map(normalise);
     let steps = script.steps.iter().zip(normalised[0].iter().zip(&normalised[1]));
-    let steps = steps.map(|(step, (judge, subject))| {
-        let mut differences = Vec::new();
-        diff(String::new(), Some(judge), Some(subject), &mut differences);
-        differences.retain(|difference| !is_ignored(&difference.pointer, &step.ignore));
-        StepResult {
-            request: format!("{} {}", step.method, step.path),
-            verdict: judge_step(&differences),
-            differences: differences.into_iter().take(DIFFERENCES_MAX).collect(),
-        }
+    let mut pairing = Pairing::default();
+    let steps = steps.map(|(step, (left, right))| {
+        let differences = pairing.differences(left, right);
+        judge(format!("{} {}", step.method, step.path), differences, &step.ignore)
     });
     ScriptResult { name: script.name.clone(), steps: steps.collect() }
+}
+
+/// The verdict on one request, given where the answers differ.
+pub(crate) fn judge(
+    request: String,
+    mut differences: Vec<Difference>,
+    ignored: &[String],
+) -> StepResult {
+    differences.retain(|difference| !is_ignored(&difference.pointer, ignored));
+    let verdict = weigh(&differences);
+    differences.truncate(DIFFERENCES_MAX);
+    StepResult { request, verdict, differences }
 }
 
 /// What is compared of each exchange, as one JSON value.
@@ -97,7 +97,7 @@ fn is_ignored(pointer: &str, ignored: &[String]) -> bool {
     })
 }
 
-fn judge_step(differences: &[Difference]) -> Verdict {
+fn weigh(differences: &[Difference]) -> Verdict {
     let is_text = |difference: &Difference| {
         // A missing text is more than another wording.
         let both = difference.judge.is_some() && difference.subject.is_some();
@@ -108,33 +108,6 @@ fn judge_step(differences: &[Difference]) -> Verdict {
         [] => Verdict::Equal,
         some if some.iter().all(is_text) => Verdict::TextOnly,
         _ => Verdict::Different,
-    }
-}
-
-fn diff(
-    pointer: String,
-    judge: Option<&Value>,
-    subject: Option<&Value>,
-    found: &mut Vec<Difference>,
-) {
-    match (judge, subject) {
-        (Some(Value::Object(left)), Some(Value::Object(right))) => {
-            for (field, value) in left {
-                diff(format!("{pointer}/{field}"), Some(value), right.get(field), found);
-            }
-            for (field, value) in right.iter().filter(|(field, _)| !left.contains_key(*field)) {
-                diff(format!("{pointer}/{field}"), None, Some(value), found);
-            }
-        }
-        (Some(Value::Array(left)), Some(Value::Array(right))) => {
-            for index in 0..left.len().max(right.len()) {
-                diff(format!("{pointer}/{index}"), left.get(index), right.get(index), found);
-            }
-        }
-        (judge, subject) if judge != subject => {
-            found.push(Difference { pointer, judge: judge.cloned(), subject: subject.cloned() });
-        }
-        _ => {}
     }
 }
 
@@ -169,13 +142,5 @@ mod tests {
         assert_eq!(check(status("a"), status("b")), Verdict::TextOnly);
         assert_eq!(check(status("a"), json!({"reason": "Invalid"})), Verdict::Different);
         assert_eq!(check(status("a"), json!({"reason": "X", "message": "a"})), Verdict::Different);
-    }
-
-    #[test]
-    fn a_longer_list_differs_at_its_end() {
-        let mut found = Vec::new();
-        diff(String::new(), Some(&json!([1])), Some(&json!([1, 2])), &mut found);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].pointer, "/1");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn script(seed: u64, count: usize) -> Script {
     let name = format!("random-{seed}-{}", kind.plural);
     let list = kind.path.clone();
     steps.push(Step::new("GET", list.as_str()).saving("start", "/metadata/resourceVersion"));
-    let mut sequence = Sequence { rng, kind, steps };
+    let mut sequence = Sequence { rng, kind, steps, is_present: [false; NAMES.len()] };
     for _ in 0..count {
         sequence.add();
     }
@@ -51,20 +51,30 @@ struct Sequence {
     rng: Rng,
     kind: Kind,
     steps: Vec<Step>,
+    /// A guess which names exist, so that most steps meet an object.
+    is_present: [bool; NAMES.len()],
 }
 
 impl Sequence {
     fn add(&mut self) {
-        let name = self.pick(&NAMES);
+        let index = self.rng.usize(..NAMES.len());
+        let name = NAMES[index];
+        if !self.is_present[index] && self.rng.u32(0..10) < 7 {
+            self.is_present[index] = true;
+            return if self.rng.u32(0..4) == 0 { self.apply(name) } else { self.create(name) };
+        }
         match self.rng.u32(0..100) {
-            0..20 => self.create(name),
-            20..30 => self.put(name),
-            30..42 => self.merge(name),
-            42..52 => self.json_patch(name),
-            52..60 => self.strategic(name),
-            60..76 => self.apply(name),
-            76..80 => self.status(name),
-            80..90 => self.delete(name),
+            0..4 => self.create(name),
+            4..16 => self.put(name),
+            16..32 => self.merge(name),
+            32..42 => self.json_patch(name),
+            42..54 => self.strategic(name),
+            54..72 => self.apply(name),
+            72..78 => self.status(name),
+            78..88 => {
+                self.is_present[index] = false;
+                self.delete(name);
+            }
             _ => self.read(name),
         }
     }

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::compare::{Difference, ScriptResult, StepResult, Verdict};
+use super::compare::{ScriptResult, StepResult, Verdict};
+use crate::pairing::Difference;
 
 const STEPS_PER_SCRIPT_MAX: usize = 12;
 const DIFFERENCES_PER_STEP_MAX: usize = 4;

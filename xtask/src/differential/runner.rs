@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -150,19 +149,22 @@ impl Runner {
 
     async fn watch(&mut self, step: &Step) -> Result<Exchange> {
         let stream = self.client.stream(&step.request(&self.variables)).await?;
-        let outline = self.outline(step);
-        let Some(name) = &step.open else {
-            return read_events(stream, outline, None).await;
-        };
-        let opened = Exchange {
+        let mut exchange = Exchange {
             status: stream.status,
             content_type: stream.content_type.clone(),
-            ..outline.clone()
+            ..self.outline(step)
         };
-        let until = step.until.clone();
-        let task = tokio::spawn(async move { read_events(stream, outline, until).await });
+        let Some(name) = &step.open else {
+            exchange.events = Some(read_events(stream, step.until.clone()).await?);
+            return Ok(exchange);
+        };
+        let (mut collected, until) = (exchange.clone(), step.until.clone());
+        let task = tokio::spawn(async move {
+            collected.events = Some(read_events(stream, until).await?);
+            Ok(collected)
+        });
         self.watches.insert(name.clone(), task);
-        Ok(opened)
+        Ok(exchange)
     }
 
     async fn collect(&mut self, step: &Step) -> Result<Exchange> {
@@ -194,7 +196,8 @@ impl Runner {
     }
 }
 
-async fn read_events(stream: Stream, outline: Exchange, until: Option<String>) -> Result<Exchange> {
+/// Reads a watch to its end, or to the event of the object named `until`.
+pub(crate) async fn read_events(stream: Stream, until: Option<String>) -> Result<Vec<Value>> {
     let mut body = stream.body;
     let mut text = Vec::new();
     let reading = async {
@@ -211,13 +214,7 @@ async fn read_events(stream: Stream, outline: Exchange, until: Option<String>) -
         outcome?;
     }
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let events: Vec<Value> = lines.map(parse).collect();
-    Ok(Exchange {
-        status: stream.status,
-        content_type: stream.content_type,
-        events: Some(events),
-        ..outline
-    })
+    Ok(lines.map(parse).collect())
 }
 
 fn has_event_of(text: &[u8], name: &str) -> bool {
@@ -226,7 +223,7 @@ fn has_event_of(text: &[u8], name: &str) -> bool {
     lines.any(|line| parse(line)["object"]["metadata"]["name"] == name)
 }
 
-fn parse(body: &[u8]) -> Value {
-    serde_json::from_slice(body)
-        .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&Bytes::copy_from_slice(body))))
+/// JSON if it is JSON, else the text.
+pub(crate) fn parse(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)))
 }

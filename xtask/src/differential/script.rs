@@ -124,7 +124,7 @@ impl Step {
         }
     }
 
-    /// Explicit headers over the defaults. An empty value removes a default.
+    /// Explicit headers over the defaults; an empty value is not sent at all.
     pub(crate) fn all_headers(&self) -> BTreeMap<String, String> {
         let mut headers = BTreeMap::from([("Accept".to_owned(), "application/json".to_owned())]);
         if !self.body.is_null() {
@@ -138,7 +138,6 @@ impl Step {
             headers.insert("Content-Type".to_owned(), content.to_owned());
         }
         headers.extend(self.headers.clone());
-        headers.retain(|_, value| !value.is_empty());
         headers
     }
 }
@@ -176,7 +175,8 @@ pub(crate) fn fill(text: &str, variables: &Variables) -> String {
     result + rest
 }
 
-fn watch_path(method: &str, path: &str) -> String {
+/// A `WATCH` is a list with a parameter, unless the path says so already.
+pub(crate) fn watch_path(method: &str, path: &str) -> String {
     if method != "WATCH" || path.contains("/watch/") || path.contains("watch=") {
         return path.to_owned();
     }

@@ -82,7 +82,6 @@ fn linker_flags() -> Result<String> {
         format!("gitVersion=v{version}"),
         format!("gitMajor={major}"),
         format!("gitMinor={minor}"),
-        "gitTreeState=clean".to_owned(),
     ];
     let packages = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
     let pairs = packages

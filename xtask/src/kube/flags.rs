@@ -38,9 +38,9 @@ impl Plan {
     pub(super) fn write_files(&self) -> Result<()> {
         pki::write(&self.state)?;
         let mut tokens = String::new();
-        for (uid, (user, groups)) in USERS.iter().enumerate() {
+        for (user, groups) in USERS {
             let quoted = if groups.is_empty() { String::new() } else { format!(",\"{groups}\"") };
-            writeln!(tokens, "{},{user},{uid}{quoted}", random_token()?)?;
+            writeln!(tokens, "{},{user},{user}-uid{quoted}", random_token()?)?;
         }
         fs::write(self.state.file("tokens.csv"), tokens)?;
         let (_, admin) = self.state.tokens()?.swap_remove(0);
@@ -80,9 +80,11 @@ impl Plan {
             "--authorization-mode=RBAC".to_owned(),
             "--allow-privileged=true".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={}", self.path("sa.pub")),
             format!("--service-account-signing-key-file={}", self.path("sa.key")),
+            // Off by default in 1.33, but clients use it and the goldens have it.
+            "--feature-gates=WatchList=true".to_owned(),
             "--profiling=false".to_owned(),
         ]
     }
