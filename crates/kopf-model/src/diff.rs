@@ -2,7 +2,7 @@
 //!
 //! Lists are atomic and null equals absence, as in Kopf.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::field::FieldPath;
 
@@ -34,7 +34,57 @@ pub enum DiffOperation {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff(pub(crate) Vec<DiffItem>);
 
+/// Which keys of two maps are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiffScope {
+    /// The keys of both.
+    Full,
+    /// Only the keys of the old one: what the new one has in addition does not matter.
+    Left,
+}
+
 impl Diff {
+    /// What differs between an old and a new value; none and null both mean absence.
+    ///
+    /// Within a map: first the added keys, then the removed ones, then the common ones, each in the
+    /// order in which the maps have them.
+    ///
+    /// ```
+    /// use kopf_model::Diff;
+    /// use serde_json::json;
+    /// let diff = Diff::between(Some(&json!({"a": 1})), Some(&json!({"a": 2})));
+    /// assert_eq!(diff.iter().next().unwrap().field.to_string(), "a");
+    /// ```
+    #[must_use]
+    pub fn between(old: Option<&Value>, new: Option<&Value>) -> Self {
+        Self::scoped(old, new, DiffScope::Full)
+    }
+
+    /// The same for a part of the keys.
+    #[must_use]
+    pub fn scoped(old: Option<&Value>, new: Option<&Value>, scope: DiffScope) -> Self {
+        let mut items = Vec::new();
+        compare(old, new, scope, &mut Vec::new(), &mut items);
+        Self(items)
+    }
+
+    /// The same change as seen from one field: paths start at the field.
+    #[must_use]
+    pub fn reduce(&self, field: &FieldPath) -> Self {
+        let mut reduced = Vec::new();
+        for item in &self.0 {
+            if item.field.starts_with(field) {
+                reduced.push(DiffItem { field: item.field.tail(field.len()), ..item.clone() });
+            } else if field.starts_with(&item.field) {
+                let below = field.tail(item.field.len());
+                let old = item.old.as_ref().and_then(|value| below.resolve(value));
+                let new = item.new.as_ref().and_then(|value| below.resolve(value));
+                compare(old, new, DiffScope::Full, &mut Vec::new(), &mut reduced);
+            }
+        }
+        Self(reduced)
+    }
+
     /// The changed fields.
     pub fn iter(&self) -> std::slice::Iter<'_, DiffItem> {
         self.0.iter()
@@ -61,3 +111,100 @@ impl<'a> IntoIterator for &'a Diff {
         self.iter()
     }
 }
+
+impl FromIterator<DiffItem> for Diff {
+    fn from_iter<I: IntoIterator<Item = DiffItem>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+impl DiffOperation {
+    /// The word that handlers see: `add`, `change` or `remove`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Change => "change",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// Written as in Kopf's logs: `(('change', ('spec', 'size'), 1, 2),)`, with values as JSON.
+impl std::fmt::Display for Diff {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("(")?;
+        for (index, item) in self.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(" ")?;
+            }
+            write!(formatter, "('{}', (", item.operation.as_str())?;
+            for (position, key) in item.field.keys().enumerate() {
+                let separator = if position > 0 { ", " } else { "" };
+                write!(formatter, "{separator}'{key}'")?;
+            }
+            formatter.write_str(if item.field.len() == 1 { ",)" } else { ")" })?;
+            for value in [&item.old, &item.new] {
+                match value {
+                    Some(value) => write!(formatter, ", {value}")?,
+                    None => formatter.write_str(", None")?,
+                }
+            }
+            formatter.write_str("),")?;
+        }
+        formatter.write_str(")")
+    }
+}
+
+fn compare<'a>(
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+    scope: DiffScope,
+    path: &mut Vec<&'a str>,
+    items: &mut Vec<DiffItem>,
+) {
+    let old = old.filter(|value| !value.is_null());
+    let new = new.filter(|value| !value.is_null());
+    let operation = match (old, new) {
+        (None, None) => return,
+        (None, Some(_)) => DiffOperation::Add,
+        (Some(_), None) => DiffOperation::Remove,
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            return compare_maps(old, new, scope, path, items);
+        }
+        (Some(old), Some(new)) if old == new => return,
+        (Some(_), Some(_)) => DiffOperation::Change,
+    };
+    let field = FieldPath::from_keys(path.iter().copied());
+    items.push(DiffItem { operation, field, old: old.cloned(), new: new.cloned() });
+}
+
+fn compare_maps<'a>(
+    old: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+    scope: DiffScope,
+    path: &mut Vec<&'a str>,
+    items: &mut Vec<DiffItem>,
+) {
+    let mut descend = |key: &'a str, old, new| {
+        path.push(key);
+        compare(old, new, scope, path, items);
+        path.pop();
+    };
+    if scope == DiffScope::Full {
+        for (key, value) in new.iter().filter(|(key, _)| !old.contains_key(*key)) {
+            descend(key, None, Some(value));
+        }
+    }
+    for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
+        descend(key, Some(value), None);
+    }
+    for (key, value) in old {
+        if let Some(other) = new.get(key) {
+            descend(key, Some(value), Some(other));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A path of map keys; the empty path is the whole object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,11 +32,68 @@ impl FieldPath {
         Self(self.0.iter().cloned().chain([Box::from(key)]).collect())
     }
 
+    /// How many keys the path has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no keys; the same as [`is_root`](Self::is_root).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the other path leads to this one or to something above it.
+    #[must_use]
+    pub fn starts_with(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// The rest of the path after its first keys; the root when there are no more.
+    #[must_use]
+    pub fn tail(&self, skipped: usize) -> Self {
+        Self(self.0.iter().skip(skipped).cloned().collect())
+    }
+
+    /// Sets the value at this path, creating maps on the way in place of anything else.
+    pub fn set(&self, root: &mut Value, value: Value) {
+        let place = self.keys().fold(root, |place, key| {
+            if !place.is_object() {
+                *place = Value::Object(Map::new());
+            }
+            let map = place.as_object_mut().expect("it was made a map just now");
+            map.entry(key).or_insert(Value::Null)
+        });
+        *place = value;
+    }
+
+    /// Removes the value at this path, and the maps on the way that become empty by it.
+    ///
+    /// Returns what was there. The root itself is never removed.
+    pub fn remove(&self, root: &mut Value) -> Option<Value> {
+        remove_keys(&self.0, root)
+    }
+
     /// The value at this path, or none when any step is absent or not a map.
     #[must_use]
     pub fn resolve<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         self.keys().try_fold(root, |value, key| value.as_object()?.get(key))
     }
+}
+
+fn remove_keys(keys: &[Box<str>], place: &mut Value) -> Option<Value> {
+    let (first, rest) = keys.split_first()?;
+    let map = place.as_object_mut()?;
+    if rest.is_empty() {
+        return map.shift_remove(&**first);
+    }
+    let child = map.get_mut(&**first)?;
+    let removed = remove_keys(rest, child)?;
+    if child.as_object().is_some_and(Map::is_empty) {
+        map.shift_remove(&**first);
+    }
+    Some(removed)
 }
 
 /// Splits on every dot; the empty string is the whole object.

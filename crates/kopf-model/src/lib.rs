@@ -4,16 +4,25 @@
 //! byte-compatible with Kopf's formats by default.
 
 pub mod diff;
+pub mod essence;
 pub mod field;
+mod json_text;
+pub mod keys;
+pub mod merge;
 pub mod object;
 pub mod patch;
+pub mod record;
 pub mod resource;
+pub mod storage;
 
-pub use diff::{Diff, DiffItem, DiffOperation};
+pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
+pub use essence::{EssenceHash, EssenceScanner};
 pub use field::FieldPath;
 pub use object::{Object, ObjectKey, ParseError};
 pub use patch::{Patch, Transformation};
+pub use record::ProgressRecord;
 pub use resource::{Resource, Selector};
+pub use storage::{DiffBaseStorage, ProgressStorage, StoredForm};
 
 /// A moment in time; stored with an explicit offset and six fractional digits.
 pub use jiff::Timestamp;

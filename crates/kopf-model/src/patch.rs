@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::field::FieldPath;
+use crate::merge;
+
 /// A change to the whole body that a merge patch cannot express, such as an edit of a list.
 ///
 /// May run several times against newer bodies, so it must be idempotent.
@@ -24,6 +27,94 @@ impl Patch {
     pub fn is_empty(&self) -> bool {
         self.merge.is_empty() && self.transformations.is_empty()
     }
+
+    /// Asks for a value at a path; null asks for its removal. The root path is ignored.
+    pub fn set(&mut self, path: &FieldPath, value: Value) {
+        let Some((last, above)) = split_last(path) else { return };
+        let mut place = &mut self.merge;
+        for key in above {
+            let child = place.entry(key).or_insert(Value::Null);
+            if !child.is_object() {
+                *child = Value::Object(Map::new());
+            }
+            place = child.as_object_mut().expect("it was made a map just now");
+        }
+        place.insert(last.to_owned(), value);
+    }
+
+    /// What the patch asks for at a path; null means removal.
+    #[must_use]
+    pub fn get(&self, path: &FieldPath) -> Option<&Value> {
+        let mut keys = path.keys();
+        let first = self.merge.get(keys.next()?)?;
+        keys.try_fold(first, |value, key| value.as_object()?.get(key))
+    }
+
+    /// Takes back what was asked for at a path, with the maps that become empty by it.
+    pub fn forget(&mut self, path: &FieldPath) {
+        let mut whole = Value::Object(std::mem::take(&mut self.merge));
+        path.remove(&mut whole);
+        if let Value::Object(map) = whole {
+            self.merge = map;
+        }
+    }
+
+    /// Asks for an annotation's value, or for its removal.
+    pub fn set_annotation(&mut self, key: &str, value: Option<String>) {
+        let path = FieldPath::from_keys(["metadata", "annotations", key]);
+        self.set(&path, value.map_or(Value::Null, Value::String));
+    }
+
+    /// Asks for a label's value, or for its removal.
+    pub fn set_label(&mut self, key: &str, value: Option<String>) {
+        let path = FieldPath::from_keys(["metadata", "labels", key]);
+        self.set(&path, value.map_or(Value::Null, Value::String));
+    }
+
+    /// Puts the result of a handler under its id in the status: maps are merged with what is there
+    /// already, everything else replaces it.
+    pub fn set_result(&mut self, id: &str, result: &Value) {
+        let path = FieldPath::from_keys(["status", id]);
+        match result {
+            Value::Null => {}
+            Value::Object(entries) => {
+                if !self.get(&path).is_some_and(Value::is_object) {
+                    self.set(&path, Value::Object(Map::new()));
+                }
+                for (key, value) in entries {
+                    self.set(&path.join(key), value.clone());
+                }
+            }
+            other => self.set(&path, other.clone()),
+        }
+    }
+
+    /// Adds a transformation.
+    pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.transformations.push(Arc::new(change));
+    }
+
+    /// Adds everything that the other patch asks for; the other wins where both ask.
+    pub fn absorb(&mut self, other: Self) {
+        merge::combine(&mut self.merge, other.merge);
+        self.transformations.extend(other.transformations);
+    }
+
+    /// The body as it would be after the merge and all transformations.
+    #[must_use]
+    pub fn applied_to(&self, body: &Value) -> Value {
+        let mut target = body.clone();
+        merge::apply(&mut target, &self.merge);
+        for transformation in &self.transformations {
+            transformation(&mut target);
+        }
+        target
+    }
+}
+
+fn split_last(path: &FieldPath) -> Option<(&str, impl Iterator<Item = &str>)> {
+    let last = path.keys().next_back()?;
+    Some((last, path.keys().take(path.len() - 1)))
 }
 
 impl std::fmt::Debug for Patch {
@@ -35,3 +126,6 @@ impl std::fmt::Debug for Patch {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Merge patches (RFC 7386) on trees: applying, combining, and telling whether they do anything.
+
+use serde_json::{Map, Value};
+
+/// Applies a merge patch: null removes, maps merge, everything else replaces.
+pub fn apply(target: &mut Value, patch: &Map<String, Value>) {
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let map = target.as_object_mut().expect("it was made a map just now");
+    for (key, change) in patch {
+        match change {
+            Value::Null => {
+                map.shift_remove(key);
+            }
+            Value::Object(changes) => {
+                apply(map.entry(key.as_str()).or_insert(Value::Null), changes);
+            }
+            other => {
+                map.insert(key.clone(), other.clone());
+            }
+        }
+    }
+}
+
+/// Puts one merge patch on top of another, so that one request does the work of both.
+pub fn combine(base: &mut Map<String, Value>, later: Map<String, Value>) {
+    for (key, change) in later {
+        match (base.get_mut(&key), change) {
+            (Some(Value::Object(below)), Value::Object(changes)) => combine(below, changes),
+            (_, change) => {
+                base.insert(key, change);
+            }
+        }
+    }
+}
+
+/// Whether a merge patch would change the body at all.
+///
+/// Removing what is not there is no change, even though the letter of the RFC would create the
+/// empty maps above it.
+#[must_use]
+pub fn changes(body: &Value, patch: &Map<String, Value>) -> bool {
+    let existing = body.as_object();
+    patch.iter().any(|(key, change)| {
+        let current = existing.and_then(|map| map.get(key));
+        match (current, change) {
+            (current, Value::Null) => current.is_some(),
+            (Some(current @ Value::Object(_)), Value::Object(nested)) => changes(current, nested),
+            (None, Value::Object(nested)) => nested.is_empty() || sets_anything(nested),
+            (current, change) => current != Some(change),
+        }
+    })
+}
+
+fn sets_anything(patch: &Map<String, Value>) -> bool {
+    patch.values().any(|change| match change {
+        Value::Null => false,
+        Value::Object(nested) => nested.is_empty() || sets_anything(nested),
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Where operators keep their notes on objects: the last handled state and the handlers' progress.
+//!
+//! Storages read bodies and write into patches; they never talk to a cluster. All of Kopf's kinds
+//! are here with Kopf's formats, plus [`CompactDiffBase`] for objects whose copy would not fit.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::field::FieldPath;
+use crate::patch::Patch;
+use crate::record::ProgressRecord;
+
+mod annotations;
+mod compact;
+mod multi;
+mod status;
+
+pub use annotations::{AnnotationsDiffBase, AnnotationsProgress};
+pub use compact::{ANNOTATIONS_SIZE_MAX, CompactDiffBase};
+pub use multi::{MultiDiffBase, MultiProgress, SmartProgress};
+pub use status::{StatusDiffBase, StatusProgress};
+
+/// Keeps the last handled state of objects.
+pub trait DiffBaseStorage: Send + Sync {
+    /// The essence of a body, without this storage's own notes.
+    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value;
+
+    /// The last handled essence, or none if the object was never handled.
+    ///
+    /// `new` is the current essence: values that were stored as a digest only are taken from there
+    /// when they are unchanged.
+    ///
+    /// # Errors
+    /// Fails when the notes on the object cannot be understood.
+    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError>;
+
+    /// Asks for an essence to be stored; tells in which form.
+    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm;
+
+    /// The annotations that [`build`](Self::build) removes: exact keys, or prefixes with a slash.
+    fn own_annotations(&self, body: &Value) -> Vec<String> {
+        let _ = body;
+        Vec::new()
+    }
+}
+
+/// Keeps the progress of handlers on objects.
+pub trait ProgressStorage: Send + Sync {
+    /// The record of one handler, or none.
+    ///
+    /// # Errors
+    /// Fails when the notes on the object cannot be understood.
+    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError>;
+
+    /// Asks for a record to be stored.
+    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch);
+
+    /// Asks for a record to be removed, wherever it is: on the object or only in the patch.
+    fn purge(&self, id: &str, body: &Value, patch: &mut Patch);
+
+    /// Asks for a meaningless change to provoke an event, or for the removal of an earlier one.
+    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>);
+
+    /// Removes this storage's own notes from an essence.
+    fn clear(&self, essence: &mut Value);
+
+    /// The annotations that [`clear`](Self::clear) removes: exact keys, or prefixes with a slash.
+    fn own_annotations(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// In which form an essence was stored, for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredForm {
+    /// As it is.
+    Plain,
+    /// Compressed, because the plain form would not fit.
+    Compressed {
+        /// The size of the plain form in bytes.
+        plain_size: usize,
+        /// The size of what is stored.
+        stored_size: usize,
+    },
+    /// With digests in place of large values, because even the compressed form would not fit.
+    Digested {
+        /// The size of the plain form in bytes.
+        plain_size: usize,
+        /// The size of what is stored.
+        stored_size: usize,
+        /// How many values are known by their digest only.
+        digests: usize,
+    },
+}
+
+/// Why the notes on an object cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("the stored state in {place} is malformed")]
+#[non_exhaustive]
+pub struct StorageError {
+    /// The annotation or field.
+    pub place: String,
+    /// What is wrong with it.
+    #[source]
+    pub source: StorageErrorKind,
+}
+
+/// What is wrong with stored notes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageErrorKind {
+    /// Not JSON.
+    #[error("it is not valid JSON")]
+    Json(#[from] serde_json::Error),
+    /// Not base64.
+    #[error("it is not valid base64")]
+    Base64(#[from] base64::DecodeError),
+    /// Not compressed data, or too much of it.
+    #[error("it cannot be decompressed")]
+    Compression(#[from] std::io::Error),
+    /// Written by a newer release.
+    #[error("it has the unknown form {0:?}")]
+    UnknownForm(String),
+}
+
+/// Shared handles behave as the storage itself.
+impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
+    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
+        (**self).build(body, extra)
+    }
+
+    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
+        (**self).fetch(body, new)
+    }
+
+    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
+        (**self).store(essence, body, patch)
+    }
+
+    fn own_annotations(&self, body: &Value) -> Vec<String> {
+        (**self).own_annotations(body)
+    }
+}
+
+impl std::fmt::Display for StoredForm {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Plain => formatter.write_str("plain"),
+            Self::Compressed { plain_size, stored_size } => {
+                write!(formatter, "compressed from {plain_size} to {stored_size} bytes")
+            }
+            Self::Digested { plain_size, stored_size, digests } => write!(
+                formatter,
+                "compressed from {plain_size} to {stored_size} bytes with {digests} values as digests"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

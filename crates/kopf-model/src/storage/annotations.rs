@@ -1,0 +1,182 @@
+//! Notes in annotations: Kopf's default places.
+
+use serde_json::Value;
+
+use super::compact;
+use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
+use crate::essence;
+use crate::field::FieldPath;
+use crate::json_text::to_ascii;
+use crate::keys::KeyMaker;
+use crate::patch::Patch;
+use crate::record::{Absent, ProgressRecord};
+
+/// The last handled state in one annotation.
+#[derive(Clone, Debug)]
+pub struct AnnotationsDiffBase {
+    keys: KeyMaker,
+    key: String,
+    ignored: Vec<FieldPath>,
+}
+
+/// Progress in one annotation per handler.
+#[derive(Clone, Debug)]
+pub struct AnnotationsProgress {
+    keys: KeyMaker,
+    touch_key: String,
+    absent: Absent,
+}
+
+impl AnnotationsDiffBase {
+    /// In the annotation `prefix/key`.
+    #[must_use]
+    pub fn new(keys: KeyMaker, key: impl Into<String>) -> Self {
+        Self { keys, key: key.into(), ignored: Vec::new() }
+    }
+
+    /// The same with fields that never count as a change.
+    #[must_use]
+    pub fn ignoring(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
+        self.ignored.extend(fields);
+        self
+    }
+
+    /// The annotations in which the state is, in the order of reading.
+    pub(super) fn places(&self, body: &Value) -> Vec<String> {
+        self.keys.keys(&self.key, body)
+    }
+
+    /// Asks for an encoded state in all places, and for the marker.
+    pub(super) fn store_text(&self, text: &str, body: &Value, patch: &mut Patch) {
+        for key in self.places(body) {
+            patch.set_annotation(&key, Some(text.to_owned()));
+        }
+        store_marker(&self.keys, body, patch);
+    }
+}
+
+impl DiffBaseStorage for AnnotationsDiffBase {
+    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
+        let mut built = essence::build(body, extra, &self.ignored);
+        let own = self.places(body);
+        essence::retain_annotations(&mut built, |key| !own.iter().any(|other| other == key));
+        built
+    }
+
+    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
+        for key in self.places(body) {
+            if let Some(text) = annotation(body, &key) {
+                let error = |source| StorageError { place: format!("annotation {key}"), source };
+                let stored = serde_json::from_str(text).map_err(|source| error(source.into()))?;
+                let stored = compact::expand(stored, new).map_err(error)?;
+                if !stored.is_null() {
+                    return Ok(Some(stored));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
+        self.store_text(&(to_ascii(essence) + "\n"), body, patch);
+        StoredForm::Plain
+    }
+
+    fn own_annotations(&self, body: &Value) -> Vec<String> {
+        self.places(body)
+    }
+}
+
+impl AnnotationsProgress {
+    /// In annotations with the prefix of the keys.
+    #[must_use]
+    pub fn new(keys: KeyMaker) -> Self {
+        Self { keys, touch_key: "touch-dummy".to_owned(), absent: Absent::Omitted }
+    }
+
+    /// The same with absent fields written as nulls.
+    #[must_use]
+    pub fn verbose(mut self) -> Self {
+        self.absent = Absent::Null;
+        self
+    }
+
+    /// The same with another name of the annotation for touching.
+    #[must_use]
+    pub fn touching(mut self, touch_key: impl Into<String>) -> Self {
+        self.touch_key = touch_key.into();
+        self
+    }
+}
+
+impl ProgressStorage for AnnotationsProgress {
+    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
+        for key in self.keys.keys(id, body) {
+            if let Some(text) = annotation(body, &key) {
+                let stored: Value = serde_json::from_str(text).map_err(|source| StorageError {
+                    place: format!("annotation {key}"),
+                    source: source.into(),
+                })?;
+                if !stored.is_null() {
+                    return Ok(Some(ProgressRecord::from_value(&stored)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
+        let text = to_ascii(&record.to_value(self.absent));
+        for key in self.keys.keys(id, body) {
+            patch.set_annotation(&key, Some(text.clone()));
+        }
+        store_marker(&self.keys, body, patch);
+    }
+
+    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
+        for key in self.keys.keys(id, body) {
+            if annotation(body, &key).is_some() {
+                patch.set_annotation(&key, None);
+            } else {
+                patch.forget(&annotation_path(&key));
+            }
+        }
+    }
+
+    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
+        for key in self.keys.keys(&self.touch_key, body) {
+            if annotation(body, &key) != value {
+                patch.set_annotation(&key, value.map(str::to_owned));
+                store_marker(&self.keys, body, patch);
+            }
+        }
+    }
+
+    fn clear(&self, essence: &mut Value) {
+        essence::retain_annotations(essence, |key| !self.keys.owns(key));
+    }
+
+    fn own_annotations(&self) -> Vec<String> {
+        vec![format!("{}/", self.keys.prefix())]
+    }
+}
+
+fn annotation<'a>(body: &'a Value, key: &str) -> Option<&'a str> {
+    body.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+fn annotation_path(key: &str) -> FieldPath {
+    FieldPath::from_keys(["metadata", "annotations", key])
+}
+
+/// Marks a foreign prefix as used by an operator, so that other operators ignore it. Prefixes that
+/// begin with `kopf.` are recognised without the mark.
+fn store_marker(keys: &KeyMaker, body: &Value, patch: &mut Patch) {
+    if keys.prefix().starts_with("kopf.") {
+        return;
+    }
+    let marker = format!("{}/kopf-managed", keys.prefix());
+    if annotation(body, &marker).is_none() && patch.get(&annotation_path(&marker)).is_none() {
+        patch.set_annotation(&marker, Some("yes".to_owned()));
+    }
+}

@@ -1,0 +1,185 @@
+//! The last handled state in one annotation, in the smallest change from Kopf's form that fits.
+//!
+//! Usually this is Kopf's own form, byte by byte. When it would exceed the server's limit for
+//! annotations, the state is compressed; when even that is too large, large values are replaced by
+//! their digests, which still tell which field has changed, but not what was there before.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use blake2::Blake2bVar;
+use blake2::digest::{Update, VariableOutput};
+use serde_json::{Map, Value, json};
+
+use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
+use crate::field::FieldPath;
+use crate::json_text::to_ascii;
+use crate::patch::Patch;
+
+/// The server's limit for all keys and values of annotations of one object.
+pub const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
+/// What is left for the progress of handlers and for other writers.
+const RESERVED_SIZE: usize = 24 * 1024;
+/// How much a stored state may grow when it is decompressed.
+const DECOMPRESSED_SIZE_MAX: usize = 64 * 1024 * 1024;
+const COMPRESSION_LEVEL: i32 = 3;
+/// Values larger than this are digested; the next limit is tried when the former is not enough.
+const DIGESTED_FROM: [usize; 4] = [4096, 512, 96, 0];
+const COMPACT_KEY: &str = "kopf.dev/compact";
+const DIGEST_KEY: &str = "kopf.dev/digest";
+
+/// The last handled state in one annotation, compressed or digested when it would not fit.
+#[derive(Clone, Debug)]
+pub struct CompactDiffBase(AnnotationsDiffBase);
+
+impl CompactDiffBase {
+    /// In the same annotation as the plain storage, and readable from it.
+    #[must_use]
+    pub fn new(plain: AnnotationsDiffBase) -> Self {
+        Self(plain)
+    }
+}
+
+impl DiffBaseStorage for CompactDiffBase {
+    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
+        self.0.build(body, extra)
+    }
+
+    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
+        self.0.fetch(body, new)
+    }
+
+    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
+        let places = self.0.places(body);
+        let keys_size: usize = places.iter().map(String::len).sum();
+        let taken = size_of_others(body, &places) + RESERVED_SIZE + keys_size;
+        let budget = ANNOTATIONS_SIZE_MAX.saturating_sub(taken) / places.len();
+        let (text, form) = encode(essence, budget);
+        self.0.store_text(&text, body, patch);
+        form
+    }
+
+    fn own_annotations(&self, body: &Value) -> Vec<String> {
+        self.0.own_annotations(body)
+    }
+}
+
+/// Turns a stored state into an essence, whatever its form.
+pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKind> {
+    let Some(compact) = stored.get(COMPACT_KEY) else { return Ok(stored) };
+    let form = compact.get("form").and_then(Value::as_str).unwrap_or_default();
+    if form != "zstd" {
+        return Err(StorageErrorKind::UnknownForm(form.to_owned()));
+    }
+    let data = compact.get("data").and_then(Value::as_str).unwrap_or_default();
+    let plain = zstd::bulk::decompress(&STANDARD.decode(data)?, DECOMPRESSED_SIZE_MAX)?;
+    let mut essence = serde_json::from_slice(&plain)?;
+    restore_unchanged(&mut essence, Some(new));
+    Ok(essence)
+}
+
+fn size_of_others(body: &Value, own: &[String]) -> usize {
+    let annotations = || body.get("metadata")?.get("annotations")?.as_object();
+    let size = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
+    annotations().map_or(0, |annotations| {
+        annotations.iter().filter(|(key, _)| !own.contains(key)).map(size).sum()
+    })
+}
+
+fn encode(essence: &Value, budget: usize) -> (String, StoredForm) {
+    let plain = to_ascii(essence) + "\n";
+    if plain.len() <= budget {
+        return (plain, StoredForm::Plain);
+    }
+    let plain_size = plain.len();
+    let text = compress(&plain);
+    if text.len() <= budget {
+        let form = StoredForm::Compressed { plain_size, stored_size: text.len() };
+        return (text, form);
+    }
+    let mut smallest = None;
+    for larger_than in DIGESTED_FROM {
+        let mut digests = 0;
+        let skeleton = digest_large(essence, larger_than, &mut digests);
+        let text = compress(&to_ascii(&skeleton));
+        let stored_size = text.len();
+        smallest = Some((text, StoredForm::Digested { plain_size, stored_size, digests }));
+        if stored_size <= budget {
+            break;
+        }
+    }
+    smallest.expect("there is at least one limit")
+}
+
+fn compress(plain: &str) -> String {
+    let packed = zstd::bulk::compress(plain.as_bytes(), COMPRESSION_LEVEL)
+        .expect("compressing into a growing buffer does not fail");
+    json!({COMPACT_KEY: {"form": "zstd", "data": STANDARD.encode(packed)}}).to_string() + "\n"
+}
+
+/// A copy with digests in place of values that are larger than the limit and have no smaller parts.
+///
+/// With the limit zero every member of the top level becomes one digest, so the result is as small
+/// as the object has kinds of content.
+fn digest_large(value: &Value, larger_than: usize, digests: &mut usize) -> Value {
+    let descend = |map: &Map<String, Value>, digests: &mut usize| {
+        map.iter()
+            .map(|(key, value)| (key.clone(), digest_large(value, larger_than, digests)))
+            .collect()
+    };
+    match value {
+        Value::Object(map) if larger_than > 0 => Value::Object(descend(map, digests)),
+        Value::Object(map) => {
+            *digests += map.len();
+            map.iter()
+                .map(|(key, value)| (key.clone(), digest_of(value)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        other if other.to_string().len() > larger_than => {
+            *digests += 1;
+            digest_of(other)
+        }
+        other => other.clone(),
+    }
+}
+
+fn digest_of(value: &Value) -> Value {
+    let mut digest = [0; 16];
+    let mut hasher = Blake2bVar::new(digest.len()).expect("16 bytes is a valid digest size");
+    hasher.update(sorted(value).to_string().as_bytes());
+    hasher.finalize_variable(&mut digest).expect("the buffer has the digest's size");
+    json!({DIGEST_KEY: STANDARD.encode(digest)})
+}
+
+/// The same value with the keys of all maps sorted: their order must not change the digest.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Puts the current values in place of the digests that they still have.
+fn restore_unchanged(old: &mut Value, new: Option<&Value>) {
+    let Value::Object(map) = old else { return };
+    if map.len() == 1 && map.contains_key(DIGEST_KEY) {
+        if let Some(new) = new
+            && digest_of(new) == *old
+        {
+            *old = new.clone();
+        }
+        return;
+    }
+    for (key, value) in map {
+        restore_unchanged(value, new.and_then(|new| new.get(key)));
+    }
+}

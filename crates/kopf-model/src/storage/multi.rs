@@ -1,0 +1,113 @@
+//! Several storages as one: for moving an operator from one place to another.
+
+use serde_json::Value;
+
+use super::{
+    AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusProgress, StorageError, StoredForm,
+};
+use crate::essence;
+use crate::field::FieldPath;
+use crate::patch::Patch;
+use crate::record::ProgressRecord;
+
+/// Writes the last handled state everywhere, reads the first that is there.
+pub struct MultiDiffBase(pub Vec<Box<dyn DiffBaseStorage>>);
+
+/// Writes progress everywhere, reads the first that is there.
+pub struct MultiProgress(pub Vec<Box<dyn ProgressStorage>>);
+
+/// Keeps progress in annotations; reads and purges what old releases left in the status.
+pub struct SmartProgress {
+    /// Where progress is written.
+    pub annotations: AnnotationsProgress,
+    /// Where old progress may be.
+    pub status: StatusProgress,
+}
+
+impl DiffBaseStorage for MultiDiffBase {
+    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
+        let built = essence::build(body, extra, &[]);
+        self.0.iter().fold(built, |built, storage| storage.build(&built, extra))
+    }
+
+    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
+        for storage in &self.0 {
+            if let Some(found) = storage.fetch(body, new)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
+        let forms: Vec<_> =
+            self.0.iter().map(|storage| storage.store(essence, body, patch)).collect();
+        forms.into_iter().find(|form| *form != StoredForm::Plain).unwrap_or(StoredForm::Plain)
+    }
+
+    fn own_annotations(&self, body: &Value) -> Vec<String> {
+        self.0.iter().flat_map(|storage| storage.own_annotations(body)).collect()
+    }
+}
+
+impl ProgressStorage for MultiProgress {
+    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
+        for storage in &self.0 {
+            if let Some(found) = storage.fetch(id, body)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
+        self.0.iter().for_each(|storage| storage.store(id, record, body, patch));
+    }
+
+    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
+        self.0.iter().for_each(|storage| storage.purge(id, body, patch));
+    }
+
+    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
+        self.0.iter().for_each(|storage| storage.touch(body, patch, value));
+    }
+
+    fn clear(&self, essence: &mut Value) {
+        self.0.iter().for_each(|storage| storage.clear(essence));
+    }
+
+    fn own_annotations(&self) -> Vec<String> {
+        self.0.iter().flat_map(|storage| storage.own_annotations()).collect()
+    }
+}
+
+impl ProgressStorage for SmartProgress {
+    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
+        match self.annotations.fetch(id, body)? {
+            Some(found) => Ok(Some(found)),
+            None => self.status.fetch(id, body),
+        }
+    }
+
+    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
+        self.annotations.store(id, record, body, patch);
+    }
+
+    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
+        self.annotations.purge(id, body, patch);
+        self.status.purge(id, body, patch);
+    }
+
+    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
+        self.annotations.touch(body, patch, value);
+    }
+
+    fn clear(&self, essence: &mut Value) {
+        self.annotations.clear(essence);
+        self.status.clear(essence);
+    }
+
+    fn own_annotations(&self) -> Vec<String> {
+        self.annotations.own_annotations()
+    }
+}
