@@ -1,0 +1,320 @@
+//! Requests to one cluster: credentials, time limits, retries, counts.
+//!
+//! Everything that leaves the process for the cluster goes through here. Knows nothing of handlers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use parking_lot::{Mutex, RwLock};
+
+use crate::error::{Failure, RequestError};
+use crate::limiter::{Limiter, Urgency};
+use crate::login::{Credentials, FixedLogin, Login};
+use crate::vault::{Session, Vault};
+
+/// The largest answer that is read; a list page of 500 big objects fits.
+const ANSWER_MAX: usize = 1 << 30;
+
+/// The only door to a cluster; cheap to clone.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    vault: Vault,
+    policy: RwLock<Arc<Policy>>,
+    limiter: Arc<Limiter>,
+    /// Answers by method and code; written after every answer, read by metrics.
+    counts: Mutex<BTreeMap<(String, u16), u64>>,
+}
+
+/// Limits of requests, from the operator's settings.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// How long one attempt may take.
+    pub request_timeout: Duration,
+    /// How long connecting may take.
+    pub connect_timeout: Option<Duration>,
+    /// The pauses between attempts.
+    pub error_backoffs: Vec<Duration>,
+    /// Obey `Retry-After` even if it is shorter than the pause.
+    pub enforce_retry_after: bool,
+    /// How many writes may be under way.
+    pub concurrent_writes_max: usize,
+}
+
+/// One request before it is sent; may be sent several times.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) content_type: Option<&'static str>,
+    pub(crate) accept: &'static str,
+    pub(crate) body: Bytes,
+}
+
+/// Which of the two clients sends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Watching,
+    Writing,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            request_timeout: Duration::from_secs(300),
+            connect_timeout: None,
+            error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
+            enforce_retry_after: false,
+            concurrent_writes_max: 64,
+        }
+    }
+}
+
+impl Cluster {
+    /// A cluster reached with whatever credentials the login yields; logs in at the first request.
+    #[must_use]
+    pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
+        Self(Arc::new(Inner {
+            vault: Vault::new(login),
+            limiter: Limiter::new(policy.concurrent_writes_max),
+            policy: RwLock::new(Arc::new(policy)),
+            counts: Mutex::default(),
+        }))
+    }
+
+    /// A cluster reached through a ready client.
+    #[must_use]
+    pub fn with_client(client: kube::Client, policy: Policy) -> Self {
+        Self::new(Arc::new(FixedLogin(Credentials::from(client))), policy)
+    }
+
+    /// Logs in now rather than at the first request, and tells the default namespace.
+    ///
+    /// # Errors
+    /// Fails when there are no usable credentials.
+    pub async fn connect(&self) -> Result<String, crate::LoginError> {
+        Ok(self.0.vault.session().await?.default_namespace.clone())
+    }
+
+    /// A client of the `kube` crate with the current credentials, for user code.
+    ///
+    /// # Errors
+    /// Fails when there are no usable credentials.
+    pub async fn client(&self) -> Result<kube::Client, crate::LoginError> {
+        Ok(self.0.vault.session().await?.writing.clone())
+    }
+
+    /// Replaces the limits, for instance when a startup handler has changed the settings.
+    pub fn set_policy(&self, policy: Policy) {
+        self.0.limiter.set_max(policy.concurrent_writes_max);
+        *self.0.policy.write() = Arc::new(policy);
+    }
+
+    /// Writes under way, and how many are allowed at the moment.
+    #[must_use]
+    pub fn write_load(&self) -> (usize, usize) {
+        self.0.limiter.load()
+    }
+
+    /// How many answers there were, by method and code; code 0 counts requests without an answer.
+    #[must_use]
+    pub fn request_counts(&self) -> BTreeMap<(String, u16), u64> {
+        self.0.counts.lock().clone()
+    }
+
+    /// Sends once (twice when new credentials were needed) and returns the answer's head.
+    pub(crate) async fn send(
+        &self,
+        lane: Lane,
+        outgoing: &Outgoing,
+    ) -> Result<Response<Body>, RequestError> {
+        let session = self.0.vault.session().await.map_err(|error| no_login(outgoing, error))?;
+        let error = match self.attempt(&session, lane, outgoing).await {
+            Err(error) if error.failure == Failure::Unauthorized => error,
+            other => return other,
+        };
+        match self.0.vault.renew(&session).await {
+            Ok(Some(renewed)) => self.attempt(&renewed, lane, outgoing).await,
+            Ok(None) => Err(error),
+            Err(failed) => Err(no_login(outgoing, failed)),
+        }
+    }
+
+    /// Sends, reads the whole answer, and tries again as the policy allows.
+    pub(crate) async fn fetch(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
+        self.exchange(Lane::Watching, outgoing, None).await
+    }
+
+    /// The same for writes, within the limiter.
+    pub(crate) async fn write(
+        &self,
+        outgoing: &Outgoing,
+        urgency: Urgency,
+    ) -> Result<Bytes, RequestError> {
+        self.exchange(Lane::Writing, outgoing, Some(urgency)).await
+    }
+
+    async fn exchange(
+        &self,
+        lane: Lane,
+        outgoing: &Outgoing,
+        limited: Option<Urgency>,
+    ) -> Result<Bytes, RequestError> {
+        let policy = Arc::clone(&self.0.policy.read());
+        let limiter = &self.0.limiter;
+        let mut backoffs = policy.error_backoffs.iter();
+        loop {
+            let permit = match limited {
+                Some(urgency) => Some(limiter.acquire(urgency).await),
+                None => None,
+            };
+            let result = self.fetch_once(lane, outgoing, &policy).await;
+            drop(permit);
+            let error = match result {
+                Ok(bytes) => {
+                    if limited.is_some() {
+                        limiter.succeeded();
+                    }
+                    return Ok(bytes);
+                }
+                Err(error) => error,
+            };
+            if error.failure == Failure::TooManyRequests {
+                limiter.overloaded(error.retry_after);
+            }
+            let pause = match backoffs.next() {
+                Some(pause) if error.failure.is_transient() => *pause,
+                _ => return Err(error),
+            };
+            let pause = match error.retry_after {
+                Some(asked) if policy.enforce_retry_after => asked,
+                Some(asked) => asked.max(pause),
+                None => pause,
+            };
+            tracing::warn!(%error, ?pause, "request failed and will be tried again");
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn fetch_once(
+        &self,
+        lane: Lane,
+        outgoing: &Outgoing,
+        policy: &Policy,
+    ) -> Result<Bytes, RequestError> {
+        let exchange = async {
+            let response = self.send(lane, outgoing).await?;
+            read_all(outgoing, response).await
+        };
+        match tokio::time::timeout(policy.request_timeout, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(RequestError::local(
+                Failure::Timeout,
+                &outgoing.method,
+                &outgoing.path,
+                format!("no answer within {:?}", policy.request_timeout),
+            )),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        session: &Session,
+        lane: Lane,
+        outgoing: &Outgoing,
+    ) -> Result<Response<Body>, RequestError> {
+        let client = match lane {
+            Lane::Watching => &session.watching,
+            Lane::Writing => &session.writing,
+        };
+        let request = outgoing.to_request()?;
+        let response = match client.send(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                self.count(outgoing, 0);
+                let mut failed = RequestError::local(
+                    Failure::Connection,
+                    &outgoing.method,
+                    &outgoing.path,
+                    "the connection failed".into(),
+                );
+                failed.source = Some(Box::new(error));
+                return Err(failed);
+            }
+        };
+        let code = response.status();
+        self.count(outgoing, code.as_u16());
+        if code.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let body = read_all(outgoing, response).await.unwrap_or_default();
+        Err(RequestError::answered(&outgoing.method, &outgoing.path, code, &headers, &body))
+    }
+
+    fn count(&self, outgoing: &Outgoing, code: u16) {
+        let mut counts = self.0.counts.lock();
+        let method = outgoing.method.as_str();
+        // The borrowed look-up would need another key type; a short string is cheap enough here.
+        *counts.entry((method.to_owned(), code)).or_insert(0) += 1;
+    }
+}
+
+impl Outgoing {
+    pub(crate) fn get(path: String) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            content_type: None,
+            accept: "application/json",
+            body: Bytes::new(),
+        }
+    }
+
+    fn to_request(&self) -> Result<Request<Body>, RequestError> {
+        let agent = concat!("kopf/", env!("CARGO_PKG_VERSION"));
+        let mut builder = Request::builder()
+            .method(self.method.clone())
+            .uri(&self.path)
+            .header(header::ACCEPT, HeaderValue::from_static(self.accept))
+            .header(header::USER_AGENT, HeaderValue::from_static(agent));
+        if let Some(content_type) = self.content_type {
+            builder = builder.header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        builder.body(Body::from(self.body.clone())).map_err(|error| {
+            let message = format!("the request is malformed: {error}");
+            RequestError::local(Failure::Malformed, &self.method, &self.path, message)
+        })
+    }
+}
+
+async fn read_all(outgoing: &Outgoing, response: Response<Body>) -> Result<Bytes, RequestError> {
+    let limited = http_body_util::Limited::new(response.into_body(), ANSWER_MAX);
+    match limited.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) => {
+            let message = "the answer broke off".to_owned();
+            let mut failed =
+                RequestError::local(Failure::Connection, &outgoing.method, &outgoing.path, message);
+            failed.source = Some(error);
+            Err(failed)
+        }
+    }
+}
+
+fn no_login(outgoing: &Outgoing, error: crate::LoginError) -> RequestError {
+    let mut failed = RequestError::local(
+        Failure::Login,
+        &outgoing.method,
+        &outgoing.path,
+        "there are no credentials".into(),
+    );
+    failed.source = Some(Box::new(error));
+    failed
+}

@@ -1,0 +1,260 @@
+//! What the cluster serves: aggregated discovery in two requests, or the old way group by group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt as _};
+use kopf_model::Resource;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::cluster::{Cluster, Outgoing};
+use crate::error::{Failure, RequestError};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
+                          application/json";
+
+/// How many group versions are asked for at the same time the old way.
+const CONCURRENT_MAX: usize = 16;
+
+/// What was discovered.
+#[derive(Clone, Debug, Default)]
+pub struct Discovered {
+    /// All resources of the wanted groups.
+    pub resources: Vec<Resource>,
+    /// Group versions that could not be read, such as those of an aggregated API that is down.
+    pub unavailable: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AnyAnswer {
+    kind: String,
+    items: Vec<AggregatedGroup>,
+    versions: Vec<String>,
+    groups: Vec<OldGroup>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AggregatedGroup {
+    metadata: GroupMetadata,
+    versions: Vec<AggregatedVersion>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GroupMetadata {
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AggregatedVersion {
+    version: String,
+    resources: Vec<AggregatedResource>,
+    freshness: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AggregatedResource {
+    resource: String,
+    response_kind: ResponseKind,
+    scope: String,
+    singular_resource: String,
+    verbs: BTreeSet<String>,
+    short_names: BTreeSet<String>,
+    categories: BTreeSet<String>,
+    subresources: Vec<AggregatedSubresource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResponseKind {
+    kind: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AggregatedSubresource {
+    subresource: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OldGroup {
+    name: String,
+    versions: Vec<OldVersion>,
+    preferred_version: OldVersion,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OldVersion {
+    version: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OldList {
+    resources: Vec<OldResource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OldResource {
+    name: String,
+    singular_name: String,
+    namespaced: bool,
+    kind: String,
+    verbs: BTreeSet<String>,
+    short_names: BTreeSet<String>,
+    categories: BTreeSet<String>,
+}
+
+impl Cluster {
+    /// Asks for the resources of the wanted groups, or of all groups.
+    ///
+    /// A group that is gone is simply absent from the answer; one that cannot be read is named.
+    ///
+    /// # Errors
+    /// Fails when the roots of the API cannot be read.
+    pub async fn discover(
+        &self,
+        groups: Option<&BTreeSet<String>>,
+    ) -> Result<Discovered, RequestError> {
+        let wanted = |name: &str| groups.is_none_or(|groups| groups.contains(name));
+        let core = wanted("");
+        let named = groups.is_none_or(|groups| groups.iter().any(|name| !name.is_empty()));
+        let (core, named) = futures::join!(self.root("/api", core), self.root("/apis", named));
+        let (core, named) = (core?, named?);
+        let mut discovered = Discovered::default();
+        let mut old_versions = Vec::new();
+        for answer in [core, named].into_iter().flatten() {
+            for group in answer.items.iter().filter(|group| wanted(&group.metadata.name)) {
+                discovered.add_aggregated(group);
+            }
+            for version in answer.versions {
+                old_versions.push((String::new(), version, true));
+            }
+            for group in answer.groups.into_iter().filter(|group| wanted(&group.name)) {
+                for version in group.versions {
+                    let preferred = version.version == group.preferred_version.version;
+                    old_versions.push((group.name.clone(), version.version, preferred));
+                }
+            }
+        }
+        let mut lists = stream::iter(old_versions)
+            .map(|(group, version, preferred)| async move {
+                let path = match group.as_str() {
+                    "" => format!("/api/{version}"),
+                    group => format!("/apis/{group}/{version}"),
+                };
+                let list = self.ask::<OldList>(path, "application/json").await;
+                (group, version, preferred, list)
+            })
+            .buffered(CONCURRENT_MAX);
+        while let Some((group, version, preferred, list)) = lists.next().await {
+            match list {
+                Ok(list) => discovered.add_old(&group, &version, preferred, list),
+                Err(error) if error.failure == Failure::NotFound => {}
+                Err(error) => {
+                    tracing::warn!(%error, group, version, "an API group could not be discovered");
+                    discovered.unavailable.push(format!("{group}/{version}"));
+                }
+            }
+        }
+        drop(lists);
+        Ok(discovered)
+    }
+
+    async fn root(&self, path: &str, wanted: bool) -> Result<Option<AnyAnswer>, RequestError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let answer: AnyAnswer = self.ask(path.to_owned(), AGGREGATED).await?;
+        let known = ["APIGroupDiscoveryList", "APIVersions", "APIGroupList"];
+        if !known.contains(&answer.kind.as_str()) {
+            tracing::warn!(path, kind = answer.kind, "unexpected answer to discovery");
+        }
+        Ok(Some(answer))
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        path: String,
+        accept: &'static str,
+    ) -> Result<T, RequestError> {
+        let outgoing = Outgoing { accept, ..Outgoing::get(path) };
+        let bytes = self.fetch(&outgoing).await?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let message = "the answer to discovery could not be read".to_owned();
+            let mut failed =
+                RequestError::local(Failure::Malformed, &outgoing.method, &outgoing.path, message);
+            failed.source = Some(Box::new(error));
+            failed
+        })
+    }
+}
+
+impl Discovered {
+    fn add_aggregated(&mut self, group: &AggregatedGroup) {
+        for (index, version) in group.versions.iter().enumerate() {
+            if version.freshness == "Stale" {
+                self.unavailable.push(format!("{}/{}", group.metadata.name, version.version));
+            }
+            for resource in &version.resources {
+                self.resources.push(Resource {
+                    group: group.metadata.name.clone(),
+                    version: version.version.clone(),
+                    plural: resource.resource.clone(),
+                    kind: resource.response_kind.kind.clone(),
+                    singular: or_lowercase(
+                        &resource.singular_resource,
+                        &resource.response_kind.kind,
+                    ),
+                    shortcuts: resource.short_names.clone(),
+                    categories: resource.categories.clone(),
+                    subresources: resource
+                        .subresources
+                        .iter()
+                        .map(|it| it.subresource.clone())
+                        .collect(),
+                    namespaced: resource.scope == "Namespaced",
+                    // The server puts the preferred version first.
+                    preferred: index == 0,
+                    verbs: resource.verbs.clone(),
+                });
+            }
+        }
+    }
+
+    fn add_old(&mut self, group: &str, version: &str, preferred: bool, list: OldList) {
+        let mut subresources: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for resource in &list.resources {
+            if let Some((plural, subresource)) = resource.name.split_once('/') {
+                subresources.entry(plural.into()).or_default().insert(subresource.into());
+            }
+        }
+        for resource in list.resources.into_iter().filter(|it| !it.name.contains('/')) {
+            self.resources.push(Resource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                subresources: subresources.remove(&resource.name).unwrap_or_default(),
+                singular: or_lowercase(&resource.singular_name, &resource.kind),
+                plural: resource.name,
+                kind: resource.kind,
+                shortcuts: resource.short_names,
+                categories: resource.categories,
+                namespaced: resource.namespaced,
+                preferred,
+                verbs: resource.verbs,
+            });
+        }
+    }
+}
+
+fn or_lowercase(singular: &str, kind: &str) -> String {
+    if singular.is_empty() { kind.to_lowercase() } else { singular.to_owned() }
+}

@@ -1,0 +1,204 @@
+//! How requests fail, in the classes that callers decide upon.
+//!
+//! Knows the server's `Status` answers; refuses to know what the caller does about a failure.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode};
+use serde::Deserialize;
+
+/// The longest part of a textual answer that is kept for messages.
+const MESSAGE_MAX: usize = 256;
+
+/// A request that did not succeed.
+#[derive(Debug, thiserror::Error)]
+#[error("{method} {path} failed: {message}")]
+pub struct RequestError {
+    /// The class of the failure.
+    pub failure: Failure,
+    /// The HTTP method.
+    pub method: Method,
+    /// The path with the query.
+    pub path: String,
+    /// What the server said, or what went wrong on the way.
+    pub message: String,
+    /// The server's `reason`, such as `AlreadyExists`.
+    pub reason: Option<String>,
+    /// How long the server asks to wait.
+    pub retry_after: Option<Duration>,
+    /// The underlying error, for connection failures.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Classes of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// 401
+    Unauthorized,
+    /// 403
+    Forbidden,
+    /// 404
+    NotFound,
+    /// 409
+    Conflict,
+    /// 410: the resource version is too old.
+    Gone,
+    /// 422: the object or the patch is not acceptable, or a test operation failed.
+    Invalid,
+    /// 429
+    TooManyRequests,
+    /// Any other 4xx.
+    Client(u16),
+    /// 5xx
+    Server(u16),
+    /// No answer in time.
+    Timeout,
+    /// The connection could not be made or broke.
+    Connection,
+    /// The answer could not be understood.
+    Malformed,
+    /// There are no credentials.
+    Login,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    kind: String,
+    message: String,
+    reason: Option<String>,
+    code: u16,
+    details: Option<Details>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: Option<u64>,
+}
+
+impl Failure {
+    /// The class of an HTTP status code that is not a success.
+    #[must_use]
+    pub fn of_code(code: u16) -> Self {
+        match code {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            410 => Self::Gone,
+            422 => Self::Invalid,
+            429 => Self::TooManyRequests,
+            500..=599 => Self::Server(code),
+            _ => Self::Client(code),
+        }
+    }
+
+    /// Whether the same request may succeed a little later.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::TooManyRequests | Self::Server(_) | Self::Timeout | Self::Connection)
+    }
+
+    /// The HTTP status code, if the server answered.
+    #[must_use]
+    pub fn code(self) -> Option<u16> {
+        Some(match self {
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Conflict => 409,
+            Self::Gone => 410,
+            Self::Invalid => 422,
+            Self::TooManyRequests => 429,
+            Self::Client(code) | Self::Server(code) => code,
+            Self::Timeout | Self::Connection | Self::Malformed | Self::Login => return None,
+        })
+    }
+}
+
+impl RequestError {
+    /// A failure without an answer of the server.
+    pub(crate) fn local(failure: Failure, method: &Method, path: &str, message: String) -> Self {
+        Self {
+            failure,
+            method: method.clone(),
+            path: path.to_owned(),
+            message,
+            reason: None,
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// A failure told by the server.
+    pub(crate) fn answered(
+        method: &Method,
+        path: &str,
+        code: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Self {
+        let status = serde_json::from_slice::<Status>(body).ok().filter(|it| it.kind == "Status");
+        let from_header = headers
+            .get(http::header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse::<f64>().ok())
+            .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
+            .map(Duration::from_secs_f64);
+        let from_status = status
+            .as_ref()
+            .and_then(|it| it.details.as_ref()?.retry_after_seconds)
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs);
+        let message = match &status {
+            Some(status) if !status.message.is_empty() => status.message.clone(),
+            _ => describe(code, body),
+        };
+        Self {
+            failure: Failure::of_code(code.as_u16()),
+            method: method.clone(),
+            path: path.to_owned(),
+            message,
+            reason: status.and_then(|it| it.reason),
+            retry_after: from_header.or(from_status),
+            source: None,
+        }
+    }
+
+    /// A failure told inside a watch stream, as an object of kind `Status`.
+    pub(crate) fn streamed(path: &str, object: &[u8]) -> Self {
+        let status: Status = serde_json::from_slice(object).unwrap_or_default();
+        let mut error = Self::local(
+            Failure::of_code(status.code),
+            &Method::GET,
+            path,
+            if status.message.is_empty() { "the watch failed".into() } else { status.message },
+        );
+        error.reason = status.reason;
+        error.retry_after =
+            status.details.and_then(|it| it.retry_after_seconds).map(Duration::from_secs);
+        error
+    }
+
+    /// Whether the version to continue from is too old, so that a new list is needed.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.failure == Failure::Gone || self.reason.as_deref() == Some("Expired")
+    }
+}
+
+fn describe(code: StatusCode, body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    if text.is_empty() {
+        return format!("the server answered {code}");
+    }
+    let shortened: String = text.chars().take(MESSAGE_MAX).collect();
+    let dots = if shortened.len() < text.len() { "..." } else { "" };
+    format!("the server answered {code}: {shortened}{dots}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+use super::*;
+
+fn answered(code: u16, headers: &[(&'static str, &'static str)], body: &str) -> RequestError {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.insert(*name, value.parse().expect("a header value"));
+    }
+    let code = StatusCode::from_u16(code).expect("a status code");
+    RequestError::answered(&Method::PATCH, "/api/v1/pods", code, &map, body.as_bytes())
+}
+
+#[test]
+fn codes_are_classified() {
+    for (code, failure) in [
+        (401, Failure::Unauthorized),
+        (403, Failure::Forbidden),
+        (404, Failure::NotFound),
+        (409, Failure::Conflict),
+        (410, Failure::Gone),
+        (422, Failure::Invalid),
+        (429, Failure::TooManyRequests),
+        (400, Failure::Client(400)),
+        (503, Failure::Server(503)),
+    ] {
+        assert_eq!(answered(code, &[], "").failure, failure);
+        assert_eq!(failure.code(), Some(code));
+    }
+}
+
+#[test]
+fn retry_after_is_read_from_the_header_and_from_the_status() {
+    assert_eq!(
+        answered(429, &[("retry-after", "7")], "").retry_after,
+        Some(Duration::from_secs(7))
+    );
+    let body = r#"{"kind":"Status","code":429,"details":{"retryAfterSeconds":3}}"#;
+    assert_eq!(answered(429, &[], body).retry_after, Some(Duration::from_secs(3)));
+    assert_eq!(answered(429, &[("retry-after", "soon")], "").retry_after, None);
+}
+
+#[test]
+fn the_servers_words_are_kept_and_long_pages_are_cut() {
+    let body = r#"{"kind":"Status","message":"pods is forbidden","reason":"Forbidden"}"#;
+    let error = answered(403, &[], body);
+    assert_eq!(error.to_string(), "PATCH /api/v1/pods failed: pods is forbidden");
+    assert_eq!(error.reason.as_deref(), Some("Forbidden"));
+    let page = answered(500, &[], &"x".repeat(10_000));
+    assert!(page.message.len() < 400, "{}", page.message.len());
+}
+
+#[test]
+fn an_expired_continue_token_is_known_by_its_reason() {
+    let object = br#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
+    assert!(RequestError::streamed("/x", object).is_expired());
+}

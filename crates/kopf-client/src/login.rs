@@ -1,0 +1,247 @@
+//! Where credentials come from: kubeconfig, service account, a login handler, a ready client.
+//!
+//! Kubeconfig parsing (contexts, exec plugins, certificates, tokens) is `kube`'s; this file only
+//! chooses among the sources and turns explicit credentials into the same configuration.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+/// A source of credentials; asked at the start and whenever the server refuses the former ones.
+pub trait Login: Send + Sync + 'static {
+    /// Gets credentials; the one of the highest priority is used.
+    fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>>;
+}
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// No source had any.
+    #[error("no credentials were found: neither a kubeconfig nor a service account")]
+    Nothing,
+    /// The kubeconfig or the service account could not be used.
+    #[error("could not use the credentials of {from}")]
+    Unusable {
+        /// The source.
+        from: String,
+        /// What is wrong.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A login handler failed.
+    #[error("login failed: {message}")]
+    Handler {
+        /// What it said.
+        message: String,
+    },
+}
+
+/// One way to talk to the cluster.
+#[derive(Clone)]
+pub struct Credentials {
+    /// How to connect.
+    pub connection: Connection,
+    /// The highest one is used.
+    pub priority: i64,
+    /// After this moment they are not used any more.
+    pub expiration: Option<Timestamp>,
+}
+
+/// How to connect.
+#[derive(Clone)]
+pub enum Connection {
+    /// A ready client, such as one into an in-process server.
+    Client(kube::Client),
+    /// A configuration as `kube` reads it.
+    Config(Box<Config>),
+    /// Explicit values.
+    Explicit(Box<ConnectionInfo>),
+}
+
+/// Explicit values for a connection, as login handlers return them.
+#[derive(Clone, Default)]
+pub struct ConnectionInfo {
+    /// The URL of the API server.
+    pub server: String,
+    /// The file of the certificate authority.
+    pub ca_path: Option<String>,
+    /// The certificate authority: PEM, or base64 of PEM.
+    pub ca_data: Option<String>,
+    /// Do not verify the server's certificate.
+    pub insecure: bool,
+    /// The user name for basic authentication.
+    pub username: Option<String>,
+    /// The password for basic authentication.
+    pub password: Option<String>,
+    /// The scheme of the `Authorization` header; `Bearer` without it.
+    pub scheme: Option<String>,
+    /// The token.
+    pub token: Option<String>,
+    /// The file of the client's certificate.
+    pub certificate_path: Option<String>,
+    /// The client's certificate: PEM, or base64 of PEM.
+    pub certificate_data: Option<String>,
+    /// The file of the client's key.
+    pub private_key_path: Option<String>,
+    /// The client's key: PEM, or base64 of PEM.
+    pub private_key_data: Option<String>,
+    /// The namespace for objects without one.
+    pub default_namespace: Option<String>,
+    /// The proxy.
+    pub proxy_url: Option<String>,
+}
+
+/// Login as the command line tools do: kubeconfig first, then the service account of the pod.
+#[derive(Clone, Debug, Default)]
+pub struct DefaultLogin {
+    /// The context of the kubeconfig, instead of the current one.
+    pub context: Option<String>,
+}
+
+/// Always the same credentials.
+pub(crate) struct FixedLogin(pub(crate) Credentials);
+
+impl Login for FixedLogin {
+    fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
+        Box::pin(async { Ok(vec![self.0.clone()]) })
+    }
+}
+
+impl Login for DefaultLogin {
+    fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
+        Box::pin(async {
+            let options =
+                KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+            let kubeconfig = Config::from_kubeconfig(&options).await;
+            let explicit = self.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
+            match (kubeconfig, Config::incluster()) {
+                (Ok(config), _) => Ok(vec![Credentials::from(config)]),
+                (Err(error), _) if explicit => Err(unusable("the kubeconfig", error)),
+                (Err(_), Ok(config)) => Ok(vec![Credentials::from(config)]),
+                (Err(error), Err(_)) if has_kubeconfig() => Err(unusable("the kubeconfig", error)),
+                (Err(_), Err(_)) => Err(LoginError::Nothing),
+            }
+        })
+    }
+}
+
+impl From<Config> for Credentials {
+    fn from(config: Config) -> Self {
+        Self { connection: Connection::Config(Box::new(config)), priority: 0, expiration: None }
+    }
+}
+
+impl From<kube::Client> for Credentials {
+    fn from(client: kube::Client) -> Self {
+        let expiration = *client.valid_until();
+        Self { connection: Connection::Client(client), priority: 0, expiration }
+    }
+}
+
+impl From<ConnectionInfo> for Credentials {
+    fn from(info: ConnectionInfo) -> Self {
+        Self { connection: Connection::Explicit(Box::new(info)), priority: 0, expiration: None }
+    }
+}
+
+impl ConnectionInfo {
+    /// The same as a configuration of `kube`, through its kubeconfig reader.
+    ///
+    /// # Errors
+    /// Fails when a file cannot be read or a value is malformed.
+    pub async fn to_config(&self) -> Result<Config, LoginError> {
+        let explicit = |source| unusable("the login handler", source);
+        let text = self.to_kubeconfig().to_string();
+        let kubeconfig = Kubeconfig::from_yaml(&text).map_err(explicit)?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(explicit)?;
+        if let Some(scheme) = &self.scheme {
+            let text = match &self.token {
+                Some(token) => format!("{scheme} {token}"),
+                None => scheme.clone(),
+            };
+            let mut value = http::HeaderValue::from_str(&text)
+                .map_err(|error| unusable("the login handler", error))?;
+            value.set_sensitive(true);
+            config.headers.push((http::header::AUTHORIZATION, value));
+        }
+        Ok(config)
+    }
+
+    fn to_kubeconfig(&self) -> Value {
+        let token = if self.scheme.is_some() { &None } else { &self.token };
+        let mut cluster = json!({
+            "server": self.server,
+            "insecure-skip-tls-verify": self.insecure,
+            "certificate-authority": self.ca_path,
+            "certificate-authority-data": self.ca_data.as_deref().map(as_base64),
+            "proxy-url": self.proxy_url,
+        });
+        let mut user = json!({
+            "username": self.username,
+            "password": self.password,
+            "token": token,
+            "client-certificate": self.certificate_path,
+            "client-certificate-data": self.certificate_data.as_deref().map(as_base64),
+            "client-key": self.private_key_path,
+            "client-key-data": self.private_key_data.as_deref().map(as_base64),
+        });
+        for part in [&mut cluster, &mut user] {
+            part.as_object_mut().expect("just made as a map").retain(|_, value| !value.is_null());
+        }
+        let namespace = self.default_namespace.as_deref().unwrap_or("default");
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "it",
+            "clusters": [{"name": "it", "cluster": cluster}],
+            "users": [{"name": "it", "user": user}],
+            "contexts": [{
+                "name": "it",
+                "context": {"cluster": "it", "user": "it", "namespace": namespace},
+            }],
+        })
+    }
+}
+
+/// Hides all secrets.
+impl std::fmt::Debug for ConnectionInfo {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "ConnectionInfo({})", self.server)
+    }
+}
+
+/// The default login, shared.
+#[must_use]
+pub fn default_login() -> Arc<dyn Login> {
+    Arc::new(DefaultLogin::default())
+}
+
+fn as_base64(data: &str) -> String {
+    if data.trim_start().starts_with("-----BEGIN ") {
+        base64::engine::general_purpose::STANDARD.encode(data)
+    } else {
+        data.split_whitespace().collect()
+    }
+}
+
+fn has_kubeconfig() -> bool {
+    std::env::home_dir().is_some_and(|home| home.join(".kube/config").exists())
+}
+
+pub(crate) fn unusable(
+    from: &str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LoginError {
+    LoginError::Unusable { from: from.to_owned(), source: source.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The current credentials and the two thin clients made of them.
+//!
+//! One login at a time: whoever meets a 401 first logs in for all the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use jiff::Timestamp;
+use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::{Client, Config};
+use parking_lot::RwLock;
+use tokio::time::Instant;
+use tower::{BoxError, ServiceBuilder};
+
+use crate::login::{Connection, Credentials, Login, LoginError, unusable};
+
+/// The least time between two logins; refused credentials must not become a storm of logins.
+const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The clients of one set of credentials.
+pub(crate) struct Session {
+    generation: u64,
+    /// Watches have their own connections: a busy writer must not slow them down.
+    pub(crate) watching: Client,
+    pub(crate) writing: Client,
+    pub(crate) default_namespace: String,
+    expiration: Option<Timestamp>,
+}
+
+pub(crate) struct Vault {
+    login: Arc<dyn Login>,
+    /// Written under `logging_in`, read by every request.
+    current: RwLock<Option<Arc<Session>>>,
+    logging_in: tokio::sync::Mutex<LastLogin>,
+}
+
+#[derive(Default)]
+struct LastLogin {
+    generation: u64,
+    at: Option<Instant>,
+}
+
+impl Vault {
+    pub(crate) fn new(login: Arc<dyn Login>) -> Self {
+        Self { login, current: RwLock::new(None), logging_in: Default::default() }
+    }
+
+    /// The current session; logs in when there is none or it has expired.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, LoginError> {
+        if let Some(session) = self.valid() {
+            return Ok(session);
+        }
+        let mut last = self.logging_in.lock().await;
+        if let Some(session) = self.valid() {
+            return Ok(session);
+        }
+        self.log_in(&mut last).await
+    }
+
+    /// A session newer than the refused one, or none if the last login was just now.
+    pub(crate) async fn renew(
+        &self,
+        refused: &Session,
+    ) -> Result<Option<Arc<Session>>, LoginError> {
+        let mut last = self.logging_in.lock().await;
+        if let Some(session) = self.valid()
+            && session.generation > refused.generation
+        {
+            return Ok(Some(session));
+        }
+        if last.at.is_some_and(|at| at.elapsed() < LOGIN_INTERVAL) {
+            return Ok(None);
+        }
+        self.log_in(&mut last).await.map(Some)
+    }
+
+    fn valid(&self) -> Option<Arc<Session>> {
+        let session = self.current.read().clone()?;
+        let expired = session.expiration.is_some_and(|moment| moment <= Timestamp::now());
+        (!expired).then_some(session)
+    }
+
+    async fn log_in(&self, last: &mut LastLogin) -> Result<Arc<Session>, LoginError> {
+        let title = if last.at.is_none() { "Initial authentication" } else { "Re-authentication" };
+        tracing::info!("{title} has been initiated.");
+        last.at = Some(Instant::now());
+        let mut found = self.login.login().await?;
+        found.retain(|it| it.expiration.is_none_or(|moment| moment > Timestamp::now()));
+        let Some(best) = found.into_iter().max_by_key(|it| it.priority) else {
+            tracing::warn!("{title} has failed: no credentials were retrieved.");
+            return Err(LoginError::Nothing);
+        };
+        last.generation += 1;
+        let session = Arc::new(Session::open(best, last.generation).await?);
+        *self.current.write() = Some(Arc::clone(&session));
+        tracing::info!("{title} has finished.");
+        Ok(session)
+    }
+}
+
+impl Session {
+    async fn open(credentials: Credentials, generation: u64) -> Result<Self, LoginError> {
+        let expiration = credentials.expiration;
+        let config = match credentials.connection {
+            Connection::Client(client) => {
+                let default_namespace = client.default_namespace().to_owned();
+                let (watching, writing) = (client.clone(), client);
+                return Ok(Self { generation, watching, writing, default_namespace, expiration });
+            }
+            Connection::Config(config) => *config,
+            Connection::Explicit(info) => info.to_config().await?,
+        };
+        // Another part of the program may have chosen a provider already; either will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
+        Ok(Self {
+            generation,
+            watching: thin_client(&config).map_err(broken)?,
+            writing: thin_client(&config).map_err(broken)?,
+            default_namespace: config.default_namespace.clone(),
+            expiration,
+        })
+    }
+}
+
+/// `kube`'s stack without tracing and retries: those are ours, and cost more there.
+fn thin_client(config: &Config) -> Result<Client, kube::Error> {
+    if config.proxy_url.is_some() {
+        let mut config = config.clone();
+        config.default_retry = false;
+        return Ok(ClientBuilder::try_from(config)?.build());
+    }
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    connector.set_nodelay(true);
+    connector.set_keepalive(Some(Duration::from_secs(30)));
+    connector.set_connect_timeout(config.connect_timeout);
+    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .build::<_, Body>(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .map_response(|response: Response<hyper::body::Incoming>| response)
+        .map_request(|request: Request<Body>| request)
+        .service(pool);
+    Ok(Client::new(service, config.default_namespace.clone()))
+}

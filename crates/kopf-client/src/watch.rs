@@ -1,0 +1,503 @@
+//! Follows one collection: list in pages, then watch, and back again after any failure.
+//!
+//! There is no terminal state except shutdown: expired versions lead to a new list, silence to a
+//! new connection, errors to another attempt after a bounded back-off. Bytes come in from the
+//! server; batches of [`Observation`]s go out, as raw objects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use kopf_model::{Object, Resource};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::address;
+use crate::cluster::{Cluster, Lane, Outgoing};
+use crate::error::{Failure, RequestError};
+
+/// The longest line of a watch stream; the server itself does not store bigger objects.
+const LINE_MAX: usize = 32 << 20;
+/// How many observations are handed over at once at most.
+const BATCH_MAX: usize = 512;
+/// After this many failures in a row from the same version, the collection is listed anew.
+const RESUME_ATTEMPTS_MAX: u32 = 5;
+/// A watch that ends sooner than this without an event counts as a failure.
+const SHORT_WATCH: Duration = Duration::from_secs(1);
+
+/// Which collection to follow, and within which limits.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// One namespace, or none for the whole cluster.
+    pub namespace: Option<Arc<str>>,
+    /// Only objects with these labels.
+    pub label_selector: Option<String>,
+    /// Only objects with these fields.
+    pub field_selector: Option<String>,
+    /// The limits.
+    pub limits: WatchLimits,
+}
+
+/// The limits of a watch, from the operator's settings.
+#[derive(Clone, Debug)]
+pub struct WatchLimits {
+    /// How many objects one list page has.
+    pub page_size: u32,
+    /// How long the server is asked to keep one watch open.
+    pub server_timeout: Option<Duration>,
+    /// How long one watch may last on our side.
+    pub client_timeout: Option<Duration>,
+    /// How long one list page, or the beginning of a watch, may take.
+    pub request_timeout: Duration,
+    /// A watch that is silent for this long is opened anew.
+    pub inactivity_timeout: Duration,
+    /// The least pause after a failure.
+    pub backoff: Duration,
+    /// The longest pause after a failure.
+    pub backoff_max: Duration,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Observation {
+    /// A list begins; what it does not contain by its end does not exist any more.
+    ListBegun,
+    /// An object in a list.
+    Listed(Object),
+    /// The list is complete, as of this version.
+    ListEnded,
+    /// An event about an object.
+    Changed(ChangeKind, Object),
+    /// The server is alive although nothing happened.
+    Heartbeat,
+    /// Something failed; another attempt follows.
+    Disturbed {
+        /// What failed.
+        error: Arc<RequestError>,
+        /// When the next attempt is made.
+        retry_in: Duration,
+    },
+}
+
+/// The type of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// `ADDED`
+    Added,
+    /// `MODIFIED`
+    Modified,
+    /// `DELETED`
+    Deleted,
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(rename = "apiVersion", default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    metadata: PageMetadata,
+    // Null stands for an empty list when a server written in Go has no items.
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PageMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// Follows one collection and hands its observations over, tagged with where they come from.
+pub struct Watcher<T> {
+    cluster: Cluster,
+    collection: Collection,
+    tag: T,
+    sink: mpsc::Sender<(T, Vec<Observation>)>,
+    batch: Vec<Observation>,
+    failures: u32,
+}
+
+/// The receiver is gone: nobody wants the observations any more.
+struct Closed;
+
+enum Stopped {
+    Closed,
+    Failed(RequestError),
+}
+
+impl From<Closed> for Stopped {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+impl From<RequestError> for Stopped {
+    fn from(error: RequestError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl<T: Clone> Watcher<T> {
+    /// A watcher that has not begun yet.
+    pub fn new(
+        cluster: Cluster,
+        collection: Collection,
+        tag: T,
+        sink: mpsc::Sender<(T, Vec<Observation>)>,
+    ) -> Self {
+        Self { cluster, collection, tag, sink, batch: Vec::new(), failures: 0 }
+    }
+
+    /// Runs until the receiver is dropped.
+    pub async fn run(mut self) {
+        loop {
+            let version = match self.list().await {
+                Ok(version) => version,
+                Err(Stopped::Closed) => return,
+                Err(Stopped::Failed(error)) => {
+                    if self.pause(error).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            self.failures = 0;
+            if self.follow(version).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Watches from a version until a new list is needed.
+    async fn follow(&mut self, mut version: String) -> Result<(), Closed> {
+        loop {
+            let begun = Instant::now();
+            let before = version.clone();
+            let result = self.watch(&mut version).await;
+            if version != before {
+                self.failures = 0;
+            }
+            match result {
+                Ok(()) if version != before || begun.elapsed() >= SHORT_WATCH => {}
+                Ok(()) => {
+                    self.failures += 1;
+                    let pause = self.backoff(None);
+                    tokio::time::sleep(pause).await;
+                }
+                Err(Stopped::Closed) => return Err(Closed),
+                Err(Stopped::Failed(error)) if error.is_expired() => {
+                    tracing::debug!(collection = %self.collection, "the watch is too old; listing");
+                    tokio::time::sleep(self.collection.limits.backoff).await;
+                    return Ok(());
+                }
+                Err(Stopped::Failed(error)) => {
+                    let resumable = error.failure != Failure::NotFound;
+                    self.pause(error).await?;
+                    if self.failures >= RESUME_ATTEMPTS_MAX || !resumable {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn pause(&mut self, error: RequestError) -> Result<(), Closed> {
+        self.failures += 1;
+        let retry_in = self.backoff(error.retry_after);
+        tracing::debug!(collection = %self.collection, %error, ?retry_in, "the watch is disturbed");
+        self.batch.push(Observation::Disturbed { error: Arc::new(error), retry_in });
+        self.flush().await?;
+        tokio::select! {
+            () = tokio::time::sleep(retry_in) => Ok(()),
+            () = self.sink.closed() => Err(Closed),
+        }
+    }
+
+    fn backoff(&self, asked: Option<Duration>) -> Duration {
+        let limits = &self.collection.limits;
+        let doubled = limits.backoff * 2u32.saturating_pow(self.failures.saturating_sub(1).min(16));
+        let bounded = doubled.min(limits.backoff_max);
+        let jittered = bounded.mul_f64(0.75 + fastrand::f64() * 0.5);
+        asked.map_or(jittered, |asked| asked.max(jittered))
+    }
+
+    async fn list(&mut self) -> Result<String, Stopped> {
+        self.batch.push(Observation::ListBegun);
+        let mut next: Option<String> = None;
+        loop {
+            let mut path = self.path();
+            address::push_query(&mut path, "limit", &self.collection.limits.page_size.to_string());
+            if let Some(token) = &next {
+                address::push_query(&mut path, "continue", token);
+            }
+            let bytes = self.page(path.clone()).await?;
+            let page: Page<'_> = serde_json::from_slice(&bytes)
+                .map_err(|error| malformed(&path, "the list could not be read", error))?;
+            let item_kind = page.kind.strip_suffix("List").unwrap_or_default();
+            for item in page.items.unwrap_or_default() {
+                let object = listed_object(item, &page.api_version, item_kind)
+                    .map_err(|error| malformed(&path, "an item could not be read", error))?;
+                self.batch.push(Observation::Listed(object));
+                if self.batch.len() >= BATCH_MAX {
+                    self.flush().await?;
+                }
+            }
+            next = page.metadata.next.filter(|token| !token.is_empty());
+            if next.is_none() {
+                self.batch.push(Observation::ListEnded);
+                self.flush().await?;
+                return Ok(page.metadata.resource_version);
+            }
+            self.flush().await?;
+        }
+    }
+
+    async fn page(&self, path: String) -> Result<Bytes, RequestError> {
+        let outgoing = Outgoing::get(path);
+        let exchange = async {
+            let response = self.cluster.send(Lane::Watching, &outgoing).await?;
+            response.into_body().collect_bytes().await.map_err(|error| {
+                let mut failed = RequestError::local(
+                    Failure::Connection,
+                    &outgoing.method,
+                    &outgoing.path,
+                    "the list broke off".into(),
+                );
+                failed.source = Some(Box::new(error));
+                failed
+            })
+        };
+        let limit = self.collection.limits.request_timeout;
+        match tokio::time::timeout(limit, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(timed_out(&outgoing, limit)),
+        }
+    }
+
+    async fn watch(&mut self, version: &mut String) -> Result<(), Stopped> {
+        let limits = self.collection.limits.clone();
+        let mut path = self.path();
+        address::push_query(&mut path, "watch", "true");
+        address::push_query(&mut path, "allowWatchBookmarks", "true");
+        address::push_query(&mut path, "resourceVersion", version);
+        if let Some(timeout) = limits.server_timeout {
+            address::push_query(&mut path, "timeoutSeconds", &timeout.as_secs().to_string());
+        }
+        let deadline = limits.client_timeout.map(|timeout| Instant::now() + timeout);
+        let outgoing = Outgoing::get(path);
+        let opening = self.cluster.send(Lane::Watching, &outgoing);
+        let patience = limits.request_timeout.min(limits.inactivity_timeout);
+        let response = match tokio::time::timeout(patience, opening).await {
+            Ok(response) => response?,
+            Err(_) => return Err(timed_out(&outgoing, patience).into()),
+        };
+        self.batch.push(Observation::Heartbeat);
+        self.flush().await?;
+        let mut body = response.into_body();
+        let mut buffer = BytesMut::new();
+        loop {
+            let silence = Instant::now() + limits.inactivity_timeout;
+            let until = deadline.map_or(silence, |deadline| deadline.min(silence));
+            let frame = tokio::select! {
+                frame = tokio::time::timeout_at(until, body.frame()) => frame,
+                () = self.sink.closed() => return Err(Stopped::Closed),
+            };
+            let data = match frame {
+                Err(_) => {
+                    tracing::debug!(collection = %self.collection, "the watch is silent; reopening");
+                    return Ok(());
+                }
+                Ok(None) => break,
+                Ok(Some(Err(error))) => {
+                    tracing::debug!(collection = %self.collection, %error, "the watch broke off");
+                    break;
+                }
+                Ok(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue,
+                },
+            };
+            self.take_lines(&outgoing.path, &mut buffer, data, version).await?;
+        }
+        let rest = buffer.freeze();
+        if !rest.trim_ascii().is_empty() {
+            // An unterminated line is either complete or will come again from the last version.
+            if let Ok(()) = self.take_line(&outgoing.path, &rest, version) {
+                self.flush().await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_lines(
+        &mut self,
+        path: &str,
+        buffer: &mut BytesMut,
+        data: Bytes,
+        version: &mut String,
+    ) -> Result<(), Stopped> {
+        let mut scanned = buffer.len();
+        buffer.extend_from_slice(&data);
+        while let Some(offset) = buffer[scanned..].iter().position(|byte| *byte == b'\n') {
+            let line = buffer.split_to(scanned + offset + 1).freeze();
+            scanned = 0;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            if let Err(error) = self.take_line(path, &line, version) {
+                self.flush().await?;
+                return Err(error.into());
+            }
+            if self.batch.len() >= BATCH_MAX {
+                self.flush().await?;
+            }
+        }
+        if buffer.len() > LINE_MAX {
+            let message = format!("a line of the watch is longer than {LINE_MAX} bytes");
+            let method = http::Method::GET;
+            return Err(RequestError::local(Failure::Malformed, &method, path, message).into());
+        }
+        self.flush().await?;
+        Ok(())
+    }
+
+    fn take_line(
+        &mut self,
+        path: &str,
+        line: &Bytes,
+        version: &mut String,
+    ) -> Result<(), RequestError> {
+        let unreadable = |error| malformed(path, "an event could not be read", error);
+        let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(unreadable)?;
+        let raw = envelope.object.get().as_bytes();
+        let kind = match envelope.kind.as_ref() {
+            "ADDED" => ChangeKind::Added,
+            "MODIFIED" => ChangeKind::Modified,
+            "DELETED" => ChangeKind::Deleted,
+            "BOOKMARK" => {
+                let object = Object::parse(Bytes::copy_from_slice(raw))
+                    .map_err(|error| malformed(path, "a bookmark could not be read", error))?;
+                advance(version, object.resource_version());
+                self.batch.push(Observation::Heartbeat);
+                return Ok(());
+            }
+            "ERROR" => return Err(RequestError::streamed(path, raw)),
+            other => {
+                tracing::warn!(kind = other, path, "unknown type of a watch event is ignored");
+                return Ok(());
+            }
+        };
+        let object = Object::parse(Bytes::copy_from_slice(raw))
+            .map_err(|error| malformed(path, "an object could not be read", error))?;
+        advance(version, object.resource_version());
+        self.batch.push(Observation::Changed(kind, object));
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Closed> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.sink.send((self.tag.clone(), batch)).await.map_err(|_| Closed)
+    }
+
+    fn path(&self) -> String {
+        let Collection { resource, namespace, label_selector, field_selector, .. } =
+            &self.collection;
+        let mut path = address::collection(resource, namespace.as_deref());
+        if let Some(selector) = label_selector {
+            address::push_query(&mut path, "labelSelector", selector);
+        }
+        if let Some(selector) = field_selector {
+            address::push_query(&mut path, "fieldSelector", selector);
+        }
+        path
+    }
+}
+
+impl std::fmt::Display for Collection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(formatter, "{}@{namespace}", self.resource),
+            None => write!(formatter, "{}", self.resource),
+        }
+    }
+}
+
+impl Default for WatchLimits {
+    fn default() -> Self {
+        Self {
+            page_size: 500,
+            server_timeout: None,
+            client_timeout: None,
+            request_timeout: Duration::from_secs(300),
+            inactivity_timeout: Duration::from_secs(70),
+            backoff: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+        }
+    }
+}
+
+fn advance(version: &mut String, newer: &str) {
+    if !newer.is_empty() {
+        newer.clone_into(version);
+    }
+}
+
+/// Items of built-in kinds come without `apiVersion` and `kind`; both are taken from the list.
+fn listed_object(
+    item: &RawValue,
+    api_version: &str,
+    kind: &str,
+) -> Result<Object, kopf_model::ParseError> {
+    let raw = item.get().as_bytes();
+    let object = Object::parse(Bytes::copy_from_slice(raw))?;
+    if !object.kind().is_empty() || kind.is_empty() {
+        return Ok(object);
+    }
+    let inner = raw.strip_prefix(b"{").unwrap_or(raw);
+    let comma = if inner.trim_ascii() == b"}" { "" } else { "," };
+    let mut completed = Vec::with_capacity(raw.len() + 64);
+    completed.extend_from_slice(b"{\"apiVersion\":");
+    completed.extend_from_slice(&serde_json::to_vec(api_version).unwrap_or_default());
+    completed.extend_from_slice(b",\"kind\":");
+    completed.extend_from_slice(&serde_json::to_vec(kind).unwrap_or_default());
+    completed.extend_from_slice(comma.as_bytes());
+    completed.extend_from_slice(inner);
+    Object::parse(completed)
+}
+
+fn malformed(
+    path: &str,
+    message: &str,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> RequestError {
+    let mut failed =
+        RequestError::local(Failure::Malformed, &http::Method::GET, path, message.to_owned());
+    failed.source = Some(Box::new(source));
+    failed
+}
+
+fn timed_out(outgoing: &Outgoing, limit: Duration) -> RequestError {
+    let message = format!("no answer within {limit:?}");
+    RequestError::local(Failure::Timeout, &outgoing.method, &outgoing.path, message)
+}

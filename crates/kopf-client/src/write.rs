@@ -1,0 +1,107 @@
+//! Changes of objects: patches, creations, deletions. Answers come back as raw objects.
+
+use bytes::Bytes;
+use http::Method;
+use kopf_model::{Object, Resource};
+
+use crate::address;
+use crate::cluster::{Cluster, Outgoing};
+use crate::error::{Failure, RequestError};
+use crate::limiter::Urgency;
+
+/// Which object.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Its resource.
+    pub resource: &'a Resource,
+    /// Its namespace.
+    pub namespace: Option<&'a str>,
+    /// Its name.
+    pub name: &'a str,
+    /// The subresource, such as `status`.
+    pub subresource: Option<&'a str>,
+}
+
+/// The content of a patch.
+#[derive(Clone, Debug)]
+pub enum PatchContent {
+    /// A merge patch.
+    Merge(Bytes),
+    /// A list of JSON patch operations.
+    Json(Bytes),
+}
+
+impl Cluster {
+    /// Patches an object and returns it as it is now.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries of the policy.
+    pub async fn patch(
+        &self,
+        target: Target<'_>,
+        content: PatchContent,
+        urgency: Urgency,
+    ) -> Result<Object, RequestError> {
+        let (content_type, body) = match content {
+            PatchContent::Merge(body) => ("application/merge-patch+json", body),
+            PatchContent::Json(body) => ("application/json-patch+json", body),
+        };
+        let outgoing = Outgoing {
+            method: Method::PATCH,
+            content_type: Some(content_type),
+            body,
+            ..Outgoing::get(target.path())
+        };
+        let answer = self.write(&outgoing, urgency).await?;
+        parse(&outgoing, answer)
+    }
+
+    /// Creates an object in the collection of the target; the target's name is not used.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries of the policy.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        body: Bytes,
+    ) -> Result<Object, RequestError> {
+        let outgoing = Outgoing {
+            method: Method::POST,
+            content_type: Some("application/json"),
+            body,
+            ..Outgoing::get(address::collection(resource, namespace))
+        };
+        let answer = self.write(&outgoing, Urgency::Normal).await?;
+        parse(&outgoing, answer)
+    }
+
+    /// Reads one object.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries of the policy.
+    pub async fn get(&self, target: Target<'_>) -> Result<Object, RequestError> {
+        let outgoing = Outgoing::get(target.path());
+        let answer = self.fetch(&outgoing).await?;
+        parse(&outgoing, answer)
+    }
+}
+
+impl Target<'_> {
+    fn path(&self) -> String {
+        address::object(self.resource, self.namespace, self.name, self.subresource)
+    }
+}
+
+fn parse(outgoing: &Outgoing, answer: Bytes) -> Result<Object, RequestError> {
+    Object::parse(answer).map_err(|error| {
+        let mut failed = RequestError::local(
+            Failure::Malformed,
+            &outgoing.method,
+            &outgoing.path,
+            "the answer is not an object".into(),
+        );
+        failed.source = Some(Box::new(error));
+        failed
+    })
+}
