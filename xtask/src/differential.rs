@@ -174,7 +174,7 @@ async fn finished(tasks: &mut Tasks) -> Result<Option<(usize, ScriptResult)>> {
 async fn transcribe(endpoint: &Endpoint, script: &Script, namespace: String) -> Result<Transcript> {
     let mut runner = Runner::start(endpoint.clone(), &namespace).await?;
     let exchanges = runner.run(script).await;
-    runner.finish().await?;
+    runner.finish(script).await?;
     Ok(Transcript { namespace, exchanges })
 }
 

@@ -71,7 +71,7 @@ async fn record(endpoint: &Endpoint, script: &Script, index: usize) -> Result<Ve
         .await
         .with_context(|| format!("script {}", script.name))?;
     let exchanges = runner.run(script).await;
-    runner.finish().await?;
+    runner.finish(script).await?;
     let setup = json!({
         "section": script.name, "method": "POST", "path": "/api/v1/namespaces",
         "headers": {"Accept": "application/json", "Content-Type": "application/json"},

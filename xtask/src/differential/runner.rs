@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::script::{Script, Step, Variables, fill};
+use super::script::{Content, Script, Step, Variables, fill};
 use crate::http::{Client, Stream};
 use crate::kubeconfig::Endpoint;
 
@@ -96,9 +96,15 @@ impl Runner {
     }
 
     /// Deletes the namespace and the custom resources of its group.
-    pub(crate) async fn finish(mut self) -> Result<()> {
+    pub(crate) async fn finish(mut self, script: &Script) -> Result<()> {
         for watch in self.watches.values() {
             watch.abort();
+        }
+        // An object with a finalizer would keep its namespace for ever.
+        for path in script.objects() {
+            let release = json!({"metadata": {"finalizers": null}});
+            let step = Step::patch(Content::Merge, path, release);
+            self.client.send(&step.request(&self.variables)).await?;
         }
         let list = Step::new("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
         let answer = self.client.send(&list.request(&self.variables)).await?;

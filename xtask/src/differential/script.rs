@@ -3,7 +3,7 @@
 //! Pure. Owns the words a script may use and how variables are filled in;
 //! sends nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -23,6 +23,20 @@ pub(crate) struct Script {
     #[serde(default)]
     pub(crate) about: String,
     pub(crate) steps: Vec<Step>,
+}
+
+impl Script {
+    /// Paths of the namespaced objects that steps name, without repetition.
+    pub(crate) fn objects(&self) -> BTreeSet<String> {
+        let object = |step: &Step| {
+            let path = step.path.split('?').next()?;
+            let (prefix, rest) = path.split_once("/namespaces/${ns}/")?;
+            let (plural, name) = rest.split_once('/')?;
+            let name = name.split('/').next()?;
+            Some(format!("{prefix}/namespaces/${{ns}}/{plural}/{name}"))
+        };
+        self.steps.iter().filter_map(object).collect()
+    }
 }
 
 /// One request, or the end of a watch that an earlier step opened.
@@ -192,6 +206,15 @@ mod tests {
     fn variables_are_filled_everywhere() {
         let variables = Variables::from([("ns".to_owned(), "d-1".to_owned())]);
         assert_eq!(fill("/a/${ns}/b/${other}", &variables), "/a/d-1/b/unset");
+    }
+
+    #[test]
+    fn objects_are_named_once() {
+        let steps = ["/api/v1/namespaces/${ns}/pods", "/api/v1/namespaces/${ns}/pods/p/status?x=1"]
+            .map(|path| Step::new("GET", path));
+        let script = Script { name: String::new(), about: String::new(), steps: steps.to_vec() };
+        let objects: Vec<String> = script.objects().into_iter().collect();
+        assert_eq!(objects, ["/api/v1/namespaces/${ns}/pods/p"]);
     }
 
     #[test]
