@@ -1,6 +1,7 @@
-"""An operator for the real Kopf: create, update and delete handlers, a timer and a daemon."""
+"""An operator for the real Kopf: create, update and delete handlers, a timer, a daemon and webhooks."""
 
 import asyncio
+import os
 
 import kopf
 
@@ -9,6 +10,14 @@ import kopf
 def configure(settings, **_):
     settings.posting.enabled = True
     settings.watching.server_timeout = 30
+    settings.admission.server = kopf.WebhookServer(
+        addr="127.0.0.1",
+        host="localhost",
+        certfile=os.environ["CERTIFICATE"],
+        pkeyfile=os.environ["PRIVATE_KEY"],
+        cafile=os.environ["AUTHORITY"],
+    )
+    settings.admission.managed = f"{os.environ['NAMESPACE']}.kopf.dev"
 
 
 @kopf.on.create("kopf.dev", "v1", "kopfexamples")
@@ -43,3 +52,19 @@ def tick(patch, status, **_):
 async def watcher(patch, stopped, **_):
     patch.status["daemon"] = "started"
     await asyncio.sleep(0.1)
+
+
+def is_ours(namespace, **_):
+    return namespace == os.environ["NAMESPACE"]
+
+
+@kopf.on.validate("kopf.dev", "v1", "kopfexamples", when=is_ours)
+def check(spec, warnings, **_):
+    if spec.get("field") == "forbidden":
+        raise kopf.AdmissionError("this field value is forbidden", code=418)
+    warnings.append("checked by kopf")
+
+
+@kopf.on.mutate("kopf.dev", "v1", "kopfexamples", operations=["CREATE"], when=is_ours)
+def inject(patch, **_):
+    patch.spec["injected"] = True
