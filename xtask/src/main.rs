@@ -2,8 +2,10 @@
 //!
 //! Owns the dispatch only; each command is a module of its own.
 
+mod bench;
 mod ci;
 mod clients;
+mod cluster;
 mod differential;
 mod http;
 mod kube;
@@ -35,6 +37,9 @@ enum Command {
     Ci,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Clients(clients::Arguments),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(bench::Command),
     /// Run a real control plane on loopback, to compare ours with.
     Kube(kube::Arguments),
     /// Send the same requests to two API servers and report what differs.
@@ -51,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
         Command::Clients(arguments) => clients::run(&arguments),
+        Command::Bench(command) => bench::run(&command),
         Command::Kube(arguments) => kube::run(&arguments),
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
