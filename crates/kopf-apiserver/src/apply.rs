@@ -1,12 +1,28 @@
 //! Managed fields and server-side apply.
 //!
-//! Pure functions on trees and schemas. The REST code calls `track_update` on every other write
-//! and `apply` for apply patches.
+//! Pure functions on trees and schemas. The REST code calls [`track_update`] on every other write
+//! and [`apply`] for apply patches; both return objects with up-to-date `metadata.managedFields`.
+//! Storage, validation and admission are none of its business.
 
-use serde_json::Value;
+mod field_set;
+mod managers;
+mod ownership;
+mod path;
+mod reset;
+mod typed;
 
-use crate::StatusError;
+use serde_json::{Map, Value, json};
+
+use crate::kinds::shape::Shape;
 use crate::schema::Schema;
+use crate::status_error::Details;
+use crate::{Cause, StatusError};
+use managers::{ManagerId, Managers};
+use ownership::{Conflict, Write};
+use typed::TypeRef;
+
+/// The updater that owns what was there before the first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Who writes, through which door, when.
 #[derive(Debug, Clone)]
@@ -15,30 +31,240 @@ pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
     /// The apiVersion of the request.
     pub(crate) api_version: &'a str,
+    /// The kind that the endpoint serves.
+    pub(crate) kind: &'a str,
     /// The subresource, empty for the main resource.
     pub(crate) subresource: &'a str,
+    /// Whether the resource has a status subresource.
+    pub(crate) has_status: bool,
     /// The time of the write, in canonical form.
     pub(crate) time: &'a str,
+}
+
+impl Manager<'_> {
+    /// The object of which nothing is set: what creation is compared with.
+    fn empty_object(&self) -> Value {
+        let mut object = Shape::of(self.api_version, self.kind)
+            .map_or_else(|| Value::Object(Map::new()), Shape::empty);
+        object["apiVersion"] = json!(self.api_version);
+        object["kind"] = json!(self.kind);
+        object
+    }
 }
 
 /// Updates `metadata.managedFields` of `object` after a create, update or patch.
 ///
 /// `old` is the stored object (none on creation). Both are in the requested version.
 pub(crate) fn track_update(
-    _manager: &Manager<'_>,
-    _schema: Option<&Schema>,
-    _old: Option<&Value>,
-    _object: &mut Value,
+    manager: &Manager<'_>,
+    schema: Option<&Schema>,
+    old: Option<&Value>,
+    object: &mut Value,
 ) {
+    let mut managers = present_managers(manager, old, object);
+    take_managed_fields(object);
+    // Objects that nobody tracks stay untracked until someone applies to them.
+    if managers.is_empty() && old.is_some() {
+        return;
+    }
+    let ignored = reset::ignored_fields(manager);
+    let write = Write {
+        of: TypeRef::root(schema),
+        api_version: manager.api_version,
+        ignored: &ignored,
+        time: manager.time,
+    };
+    let id = ManagerId::updater(manager.name, manager.api_version, manager.subresource);
+    let old_tree = old.map_or_else(|| manager.empty_object(), without_managed_fields);
+    ownership::update(&write, &mut managers, &id, &old_tree, object);
+    managers.merge_old_updaters();
+    managers.store(object);
+    if let Some(old) = old {
+        keep_times_of_no_change(old, object);
+    }
 }
 
 /// The result of an apply: the new object, managed fields included.
+///
+/// `live` is none when the object does not exist yet. Nothing changes when the result equals it.
 pub(crate) fn apply(
-    _manager: &Manager<'_>,
-    _force: bool,
-    _schema: Option<&Schema>,
-    _live: Option<&Value>,
-    _applied: &Value,
+    manager: &Manager<'_>,
+    force: bool,
+    schema: Option<&Schema>,
+    live: Option<&Value>,
+    applied: &Value,
 ) -> Result<Value, StatusError> {
-    Err(StatusError::new(415, "UnsupportedMediaType", "server-side apply is not available yet"))
+    check_applied(manager, applied)?;
+    let of = TypeRef::root(schema);
+    let problems = typed::check(applied, of, false);
+    if !problems.is_empty() {
+        return Err(mistyped(applied, &problems));
+    }
+    let ignored = reset::ignored_fields(manager);
+    let write =
+        Write { of, api_version: manager.api_version, ignored: &ignored, time: manager.time };
+    let mut managers = live
+        .and_then(|live| Managers::decode(live.pointer("/metadata/managedFields")))
+        .unwrap_or_default();
+    let mut live_tree = live.map_or_else(|| manager.empty_object(), without_managed_fields);
+    if managers.is_empty() && live.is_some() {
+        let id = ManagerId::updater(BEFORE_FIRST_APPLY, manager.api_version, manager.subresource);
+        let empty = manager.empty_object();
+        ownership::update(&write, &mut managers, &id, &empty, &live_tree);
+    }
+    let id = ManagerId::applier(manager.name, manager.subresource);
+    let result = ownership::apply(&write, &mut managers, &id, &live_tree, applied, force)
+        .map_err(|conflicts| conflict_error(&conflicts))?;
+    let mut object = match result {
+        Some(object) => object,
+        None => live_tree.take(),
+    };
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    managers.store(&mut object);
+    Ok(object)
 }
+
+/// Records that `/scale` changed the replicas: the writer owns them now.
+///
+/// The real server keeps no time for such entries.
+pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object: &mut Value) {
+    let managers = Managers::decode(object.pointer("/metadata/managedFields"));
+    let mut managers = managers.unwrap_or_default();
+    let fields = field_set::FieldSet::of_fields(&[replicas_path]);
+    for ownership in managers.entries.values_mut() {
+        ownership.fields = ownership.fields.difference(&fields);
+    }
+    managers.drop_empty();
+    let id = ManagerId::updater(manager.name, manager.api_version, "scale");
+    let api_version = manager.api_version.to_owned();
+    managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
+    managers.store(object);
+}
+
+/// The managers before the write: those in the request, or else the stored ones.
+fn present_managers(manager: &Manager<'_>, old: Option<&Value>, object: &Value) -> Managers {
+    let stored =
+        || Managers::decode(old?.pointer("/metadata/managedFields")).filter(|m| !m.is_empty());
+    // Subresources cannot set managed fields.
+    if !manager.subresource.is_empty() {
+        return stored().unwrap_or_default();
+    }
+    let given = object.pointer("/metadata/managedFields");
+    // An empty list, or a list of one empty entry, resets.
+    if let Some(Value::Array(entries)) = given
+        && (entries.is_empty() || (entries.len() == 1 && entries[0] == json!({})))
+    {
+        return Managers::default();
+    }
+    let given = Managers::decode(given).filter(|managers| !managers.is_empty());
+    given.or_else(stored).unwrap_or_default()
+}
+
+fn take_managed_fields(object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.shift_remove("managedFields");
+    }
+}
+
+fn without_managed_fields(object: &Value) -> Value {
+    let mut copy = object.clone();
+    take_managed_fields(&mut copy);
+    copy
+}
+
+/// Restores the stored managed fields when a write changed nothing but times in them.
+fn keep_times_of_no_change(old: &Value, object: &mut Value) {
+    let place = "/metadata/managedFields";
+    let (Some(before), Some(after)) = (old.pointer(place), object.pointer(place)) else { return };
+    if !equal_but_times(before, after) {
+        return;
+    }
+    let (mut left, mut right) = (without_managed_fields(old), without_managed_fields(object));
+    for side in [&mut left, &mut right] {
+        if let Some(Value::Object(metadata)) = side.get_mut("metadata") {
+            metadata.shift_remove("resourceVersion");
+        }
+    }
+    if left == right {
+        object["metadata"]["managedFields"] = before.clone();
+    }
+}
+
+fn equal_but_times(left: &Value, right: &Value) -> bool {
+    let timeless = |entry: &Value| {
+        let mut copy = entry.clone();
+        copy.as_object_mut().and_then(|fields| fields.shift_remove("time"));
+        copy
+    };
+    match (left.as_array(), right.as_array()) {
+        (Some(left), Some(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|l| right.iter().any(|r| timeless(l) == timeless(r)))
+        }
+        _ => left == right,
+    }
+}
+
+fn check_applied(manager: &Manager<'_>, applied: &Value) -> Result<(), StatusError> {
+    let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
+    if text("apiVersion") != manager.api_version || text("kind") != manager.kind {
+        let shown = shown_kind(text("apiVersion"), text("kind"));
+        return Err(StatusError::bad_request(format!("invalid object type: {shown}")));
+    }
+    match applied.pointer("/metadata/managedFields") {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => Err(StatusError::bad_request("metadata.managedFields must be nil")),
+    }
+}
+
+/// Group, version and kind as Go prints them: `/v1, Kind=ConfigMap`.
+fn shown_kind(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
+fn mistyped(applied: &Value, problems: &[String]) -> StatusError {
+    let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let kind = shown_kind(text("/apiVersion"), text("/kind"));
+    let name = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
+    let problems = match problems {
+        [single] => single.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    let message = format!("failed to create typed patch object ({name}; {kind}): {problems}");
+    StatusError::new(500, "", message)
+}
+
+fn conflict_error(conflicts: &[Conflict]) -> StatusError {
+    let message = match conflicts {
+        [single] => {
+            let manager = single.manager.shown();
+            format!("Apply failed with 1 conflict: conflict with {manager}: {}", single.path)
+        }
+        many => {
+            let mut lines = Vec::new();
+            let mut last = None;
+            for conflict in many {
+                if last != Some(&conflict.manager) {
+                    lines.push(format!("conflicts with {}:", conflict.manager.shown()));
+                    last = Some(&conflict.manager);
+                }
+                lines.push(format!("- {}", conflict.path));
+            }
+            format!("Apply failed with {} conflicts: {}", many.len(), lines.join("\n"))
+        }
+    };
+    let causes = conflicts.iter().map(|conflict| Cause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: format!("conflict with {}", conflict.manager.shown()),
+        field: conflict.path.clone(),
+    });
+    let mut error = StatusError::new(409, "Conflict", message);
+    error.details = Some(Box::new(Details { causes: causes.collect(), ..Details::default() }));
+    error
+}
+
+#[cfg(test)]
+mod tests;

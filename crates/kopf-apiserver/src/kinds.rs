@@ -3,6 +3,9 @@
 //! Owns the [`KindStrategy`] trait and the lookup of strategies. The pipeline calls a strategy
 //! after decoding and schema defaults; kinds without a strategy behave like plain storage.
 
+mod quantity;
+pub(crate) mod shape;
+
 use serde_json::Value;
 
 use crate::FieldError;

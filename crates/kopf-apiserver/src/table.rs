@@ -1,20 +1,116 @@
 //! Objects as rows: what `kubectl get` prints.
 //!
-//! Pure. The encoder calls it when a client asks for a `Table`.
+//! Pure. Owns column definitions and cells; the encoder wraps them into a `Table`. Built-in
+//! resources have the columns of the real server, custom ones those of their CRD, anything else
+//! name and creation time.
 
+mod age;
+mod custom;
+mod format;
+pub(crate) mod json_path;
+mod misc;
+mod network;
+mod pods;
+mod storage;
+mod workloads;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::resource::ResourceInfo;
 
+/// One object on its way to a row.
+pub(crate) struct Row<'a> {
+    object: &'a Value,
+    now: Timestamp,
+}
+
 /// The `columnDefinitions` of a resource.
-pub(crate) fn columns(_resource: &ResourceInfo) -> Value {
-    json!([
-        {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-        {"name": "Age", "type": "string", "format": "", "description": "", "priority": 0},
-    ])
+pub(crate) fn columns(resource: &ResourceInfo) -> Value {
+    if let Some(custom) = &resource.custom {
+        return custom::columns(&custom.printer_columns);
+    }
+    match recorded().get(key(resource).as_str()) {
+        Some(columns) => columns.clone(),
+        None => json!([column("Name", "string", "name", 0), column("Created At", "date", "", 0)]),
+    }
 }
 
 /// The `cells` of one object; `now` is for ages.
-pub(crate) fn cells(_resource: &ResourceInfo, object: &Value, _now: jiff::Timestamp) -> Vec<Value> {
-    vec![object["metadata"]["name"].clone(), object["metadata"]["creationTimestamp"].clone()]
+pub(crate) fn cells(resource: &ResourceInfo, object: &Value, now: Timestamp) -> Vec<Value> {
+    let row = Row { object, now };
+    if let Some(custom) = &resource.custom {
+        return custom::cells(&custom.printer_columns, &row);
+    }
+    match built_in(&resource.group, &resource.resource, &row) {
+        Some(cells) => cells,
+        // The real server prints the bare timestamp here.
+        None => vec![row.name(), row.value("/metadata/creationTimestamp").clone()],
+    }
 }
+
+/// The `conditions` of a row: kubectl hides finished pods by them in some views.
+pub(crate) fn row_conditions(resource: &ResourceInfo, object: &Value) -> Option<Value> {
+    if !resource.group.is_empty() || resource.resource != "pods" {
+        return None;
+    }
+    let (reason, message) = match object.pointer("/status/phase").and_then(Value::as_str)? {
+        "Succeeded" => ("Succeeded", "The pod has completed successfully."),
+        "Failed" => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
+}
+
+fn built_in(group: &str, resource: &str, row: &Row<'_>) -> Option<Vec<Value>> {
+    match (group, resource) {
+        ("", "pods") => Some(pods::pod(row)),
+        ("" | "apps" | "batch" | "autoscaling" | "policy", _) => {
+            workloads::cells(resource, row).or_else(|| core(resource, row))
+        }
+        ("networking.k8s.io" | "discovery.k8s.io", _) => network::cells(resource, row),
+        ("storage.k8s.io", _) => storage::cells(resource, row),
+        _ => misc::cells(group, resource, row),
+    }
+}
+
+fn core(resource: &str, row: &Row<'_>) -> Option<Vec<Value>> {
+    network::cells(resource, row)
+        .or_else(|| storage::cells(resource, row))
+        .or_else(|| misc::cells("", resource, row))
+}
+
+fn key(resource: &ResourceInfo) -> String {
+    format!("{}/{}", resource.api_version(), resource.resource)
+}
+
+fn column(name: &str, kind: &str, format: &str, priority: i64) -> Value {
+    json!({"name": name, "type": kind, "format": format, "description": "", "priority": priority})
+}
+
+fn recorded() -> &'static HashMap<&'static str, Value> {
+    static COLUMNS: OnceLock<HashMap<&'static str, Value>> = OnceLock::new();
+    COLUMNS.get_or_init(|| {
+        let mut resources: HashMap<&'static str, Vec<Value>> = HashMap::new();
+        let mut current = "";
+        for line in include_str!("table/columns.txt").lines().filter(|line| !line.starts_with('#'))
+        {
+            let Some(definition) = line.strip_prefix(' ') else {
+                current = line;
+                continue;
+            };
+            let mut parts = definition.split('|');
+            let mut part = || parts.next().unwrap_or_default();
+            let (name, kind, format) = (part(), part(), part());
+            let priority = part().parse().unwrap_or(0);
+            resources.entry(current).or_default().push(column(name, kind, format, priority));
+        }
+        resources.into_iter().map(|(key, columns)| (key, Value::Array(columns))).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! A set of field paths, kept as a trie.
+//!
+//! Owns set algebra and the `FieldsV1` encoding. Which paths an object has is the matter of
+//! `typed`; who owns them is the matter of `managers`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde_json::{Map, Value};
+
+use super::path::{PathElement, PathElementError};
+
+/// A set of paths. A path can be a member and still have members below it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct FieldSet {
+    nodes: BTreeMap<PathElement, Node>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Node {
+    is_member: bool,
+    below: FieldSet,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.is_member && self.below.is_empty()
+    }
+}
+
+impl FieldSet {
+    /// A set of paths that consist of fields only, such as `["metadata", "name"]`.
+    pub(crate) fn of_fields(paths: &[&[&str]]) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            set.insert_fields(path);
+        }
+        set
+    }
+
+    fn insert_fields(&mut self, path: &[&str]) {
+        match path {
+            [] => {}
+            [last] => self.insert(PathElement::field(last)),
+            [first, rest @ ..] => self.child(PathElement::field(first)).insert_fields(rest),
+        }
+    }
+
+    /// Whether there is no path.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.values().all(Node::is_empty)
+    }
+
+    /// Adds the path that consists of this one step.
+    pub(crate) fn insert(&mut self, element: PathElement) {
+        self.nodes.entry(element).or_default().is_member = true;
+    }
+
+    /// The set of what is below a step, made when absent.
+    pub(crate) fn child(&mut self, element: PathElement) -> &mut Self {
+        &mut self.nodes.entry(element).or_default().below
+    }
+
+    /// Adds everything in `below` under `element`.
+    pub(crate) fn graft(&mut self, element: PathElement, below: Self) {
+        if below.nodes.is_empty() {
+            return;
+        }
+        match self.nodes.entry(element) {
+            Entry::Vacant(place) => {
+                place.insert(Node { is_member: false, below });
+            }
+            Entry::Occupied(mut place) => place.get_mut().below.extend(&below),
+        }
+    }
+
+    /// Whether the path that consists of this one step is a member.
+    pub(crate) fn contains(&self, element: &PathElement) -> bool {
+        self.nodes.get(element).is_some_and(|node| node.is_member)
+    }
+
+    /// What is below a step, if anything is.
+    pub(crate) fn below(&self, element: &PathElement) -> Option<&Self> {
+        self.nodes.get(element).map(|node| &node.below).filter(|below| !below.is_empty())
+    }
+
+    /// The steps from the root, with what is below them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&PathElement, &Self)> {
+        self.nodes.iter().map(|(element, node)| (element, &node.below))
+    }
+
+    /// Adds all paths of `other`.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        for (element, node) in &other.nodes {
+            let target = self.nodes.entry(element.clone()).or_default();
+            target.is_member |= node.is_member;
+            target.below.extend(&node.below);
+        }
+    }
+
+    /// The paths that are in either set.
+    pub(crate) fn union(&self, other: &Self) -> Self {
+        let mut result = self.clone();
+        result.extend(other);
+        result
+    }
+
+    /// The paths that are in both sets.
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
+        self.combine(other, |left, right| left && right, true)
+    }
+
+    /// The paths that are not in `other`.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        self.combine(other, |left, right| left && !right, false)
+    }
+
+    fn combine(&self, other: &Self, keep: fn(bool, bool) -> bool, both_only: bool) -> Self {
+        let mut nodes = BTreeMap::new();
+        for (element, node) in &self.nodes {
+            let combined = match other.nodes.get(element) {
+                Some(other) => Node {
+                    is_member: keep(node.is_member, other.is_member),
+                    below: node.below.combine(&other.below, keep, both_only),
+                },
+                None if both_only => continue,
+                None => node.clone(),
+            };
+            if !combined.is_empty() {
+                nodes.insert(element.clone(), combined);
+            }
+        }
+        Self { nodes }
+    }
+
+    /// The paths that are neither in `other` nor below a path in `other`.
+    pub(crate) fn without_subtrees(&self, other: &Self) -> Self {
+        let mut nodes = BTreeMap::new();
+        for (element, node) in &self.nodes {
+            let kept = match other.nodes.get(element) {
+                Some(other) if other.is_member => continue,
+                Some(other) => Node {
+                    is_member: node.is_member,
+                    below: node.below.without_subtrees(&other.below),
+                },
+                None => node.clone(),
+            };
+            if !kept.is_empty() {
+                nodes.insert(element.clone(), kept);
+            }
+        }
+        Self { nodes }
+    }
+
+    /// All paths in the spelling of conflict texts, in order.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect_paths(&mut String::new(), &mut paths);
+        paths
+    }
+
+    fn collect_paths(&self, prefix: &mut String, paths: &mut Vec<String>) {
+        for (element, node) in &self.nodes {
+            let length = prefix.len();
+            prefix.push_str(&element.to_string());
+            if node.is_member {
+                paths.push(prefix.clone());
+            }
+            node.below.collect_paths(prefix, paths);
+            prefix.truncate(length);
+        }
+    }
+
+    /// The set as `fieldsV1`.
+    pub(crate) fn encode(&self) -> Value {
+        let mut fields = Map::new();
+        for (element, node) in &self.nodes {
+            if node.is_empty() {
+                continue;
+            }
+            let mut below = node.below.encode();
+            if let Value::Object(inner) = &mut below
+                && node.is_member
+                && !inner.is_empty()
+            {
+                inner.shift_insert(0, ".".to_owned(), Value::Object(Map::new()));
+            }
+            fields.insert(element.encode(), below);
+        }
+        Value::Object(fields)
+    }
+
+    /// Parses `fieldsV1`; a node without content is a member.
+    pub(crate) fn decode(fields: &Value) -> Result<Self, PathElementError> {
+        let mut set = Self::default();
+        let Value::Object(fields) = fields else { return Ok(set) };
+        for (key, inner) in fields {
+            if key == "." {
+                continue;
+            }
+            let below = Self::decode(inner)?;
+            let is_member = below.nodes.is_empty() || inner.get(".").is_some();
+            set.nodes.insert(PathElement::parse(key)?, Node { is_member, below });
+        }
+        Ok(set)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+use serde_json::{Value, json};
+
+use super::{FieldSet, ManagerId, Managers, Ownership};
+
+fn updater(name: &str, time: &str, field: &str) -> (ManagerId, Ownership) {
+    let ownership = Ownership {
+        fields: FieldSet::of_fields(&[&["data", field]]),
+        api_version: "v1".into(),
+        time: Some(time.into()),
+    };
+    (ManagerId::updater(name, "v1", ""), ownership)
+}
+
+#[test]
+fn entries_are_sorted_by_operation_then_time_then_name() {
+    let entry = |manager: &str, operation: &str, time: Option<&str>| {
+        let mut entry = json!({
+            "manager": manager, "operation": operation, "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:a": {}},
+        });
+        if let Some(time) = time {
+            entry["time"] = json!(time);
+        }
+        entry
+    };
+    let sorted = json!([
+        entry("m2", "Apply", None),
+        entry("m1", "Apply", Some("2026-01-01T00:00:00Z")),
+        entry("a", "Update", Some("2026-01-01T00:00:00Z")),
+        entry("b", "Update", Some("2026-01-01T00:00:00Z")),
+    ]);
+    let mut shuffled = sorted.as_array().unwrap().clone();
+    shuffled.reverse();
+    let managers = Managers::decode(Some(&Value::Array(shuffled))).unwrap();
+    assert_eq!(Value::Array(managers.encode()), sorted);
+}
+
+#[test]
+fn malformed_entries_are_refused() {
+    for entry in [
+        json!({"manager": "a", "operation": "Frob", "fieldsType": "FieldsV1"}),
+        json!({"manager": "a", "operation": "Apply", "fieldsType": "V2"}),
+        json!({"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"x": {}}}),
+    ] {
+        assert_eq!(Managers::decode(Some(&json!([entry]))), None, "{entry}");
+    }
+}
+
+#[test]
+fn the_oldest_updaters_are_merged() {
+    let mut managers = Managers::default();
+    for index in 0..12 {
+        let time = format!("2026-01-01T00:00:{index:02}Z");
+        let (id, ownership) = updater(&format!("m{index:02}"), &time, &format!("k{index}"));
+        managers.entries.insert(id, ownership);
+    }
+    managers.merge_old_updaters();
+    assert_eq!(managers.entries.len(), 10);
+    let old = &managers.entries[&ManagerId::updater("ancient-changes", "v1", "")];
+    assert_eq!(old.fields.paths(), [".data.k0", ".data.k1", ".data.k2"]);
+    assert_eq!(old.time.as_deref(), Some("2026-01-01T00:00:02Z"));
+    let (id, ownership) = updater("late", "2026-01-01T00:01:00Z", "late");
+    managers.entries.insert(id, ownership);
+    managers.merge_old_updaters();
+    assert_eq!(managers.entries.len(), 10);
+    assert!(managers.entries.contains_key(&ManagerId::updater("ancient-changes", "v1", "")));
+}

@@ -1,0 +1,164 @@
+//! How a write moves ownership of fields between managers.
+//!
+//! Pure. An update takes what it changes. An apply owns exactly what it states, loses to nobody
+//! but conflicts with whoever owns a field that it would change, and removes what it stated last
+//! time, does not state now and nobody else owns.
+
+use serde_json::Value;
+
+use super::field_set::FieldSet;
+use super::managers::{ManagerId, Managers, Ownership};
+use super::typed::compare::{Comparison, compare, same};
+use super::typed::owned::{field_set, with_named_fields};
+use super::typed::{TypeRef, merge::merge, remove::remove};
+
+/// The parts of a write that ownership depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Write<'a> {
+    /// The type of the object.
+    pub(crate) of: TypeRef<'a>,
+    /// The apiVersion of the request.
+    pub(crate) api_version: &'a str,
+    /// Fields that this endpoint ignores.
+    pub(crate) ignored: &'a FieldSet,
+    /// The time of the write.
+    pub(crate) time: &'a str,
+}
+
+/// One field that an apply would change although someone else owns it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) manager: ManagerId,
+    pub(crate) path: String,
+}
+
+/// Paths that never have an owner.
+fn ownerless() -> FieldSet {
+    FieldSet::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+}
+
+/// Gives the changed fields to an updater and takes them from everybody else.
+pub(crate) fn update(
+    write: &Write<'_>,
+    managers: &mut Managers,
+    id: &ManagerId,
+    old: &Value,
+    new: &Value,
+) {
+    let comparison = compare(old, new, write.of);
+    take_changes(managers, None, &comparison.without(write.ignored));
+    let taken = comparison.changed().without_subtrees(write.ignored).difference(&ownerless());
+    if taken.is_empty() {
+        return;
+    }
+    let previous = managers.entries.remove(id);
+    let fields = match previous {
+        Some(previous) => taken.union(&previous.fields),
+        None => taken,
+    };
+    let ownership = Ownership {
+        fields,
+        api_version: write.api_version.to_owned(),
+        time: Some(write.time.to_owned()),
+    };
+    managers.entries.insert(id.clone(), ownership);
+}
+
+/// Takes changed and removed fields from every manager but one.
+fn take_changes(managers: &mut Managers, except: Option<&ManagerId>, comparison: &Comparison) {
+    let lost = comparison.changed().union(&comparison.removed);
+    if lost.is_empty() {
+        return;
+    }
+    for (id, ownership) in &mut managers.entries {
+        if Some(id) != except {
+            ownership.fields = ownership.fields.difference(&lost);
+        }
+    }
+    managers.drop_empty();
+}
+
+/// Lays `config` over `live`; the new object is `None` when nothing changes.
+pub(crate) fn apply(
+    write: &Write<'_>,
+    managers: &mut Managers,
+    id: &ManagerId,
+    live: &Value,
+    config: &Value,
+    force: bool,
+) -> Result<Option<Value>, Vec<Conflict>> {
+    let merged = merge(live, config, write.of);
+    let stated = field_set(config, write.of).without_subtrees(write.ignored);
+    let previous = managers.entries.remove(id);
+    let time = previous.as_ref().and_then(|previous| previous.time.clone());
+    let ownership = Ownership { fields: stated, api_version: write.api_version.to_owned(), time };
+    managers.entries.insert(id.clone(), ownership);
+    let object = match &previous {
+        Some(previous) => prune(merged, managers, &previous.fields, write.of),
+        None => merged,
+    };
+    let comparison = compare(live, &object, write.of).without(write.ignored);
+    if !force {
+        let conflicts = conflicts(managers, id, &comparison);
+        if !conflicts.is_empty() {
+            return Err(conflicts);
+        }
+    }
+    take_changes(managers, Some(id), &comparison);
+    let is_changed = !same(live, &object);
+    if let Some(ownership) = managers.entries.get_mut(id) {
+        ownership.fields = ownership.fields.difference(&ownerless());
+        if is_changed {
+            ownership.time = Some(write.time.to_owned());
+        }
+    }
+    managers.drop_empty();
+    Ok(is_changed.then_some(object))
+}
+
+fn conflicts(managers: &Managers, id: &ManagerId, comparison: &Comparison) -> Vec<Conflict> {
+    let changed = comparison.changed();
+    let mut conflicts = Vec::new();
+    for (other, ownership) in &managers.entries {
+        if other == id {
+            continue;
+        }
+        let contested = ownership.fields.intersection(&changed).paths();
+        conflicts
+            .extend(contested.into_iter().map(|path| Conflict { manager: other.clone(), path }));
+    }
+    conflicts
+}
+
+/// Removes what the applier stated last time, unless someone (or the new statement) owns it.
+fn prune(merged: Value, managers: &Managers, last: &FieldSet, of: TypeRef<'_>) -> Value {
+    if last.is_empty() {
+        return merged;
+    }
+    let last = with_named_fields(last, of);
+    let mut owned = FieldSet::default();
+    for ownership in managers.entries.values() {
+        owned.extend(&ownership.fields);
+    }
+    let owned = with_named_fields(&owned, of);
+    let all = with_named_fields(&field_set(&merged, of), of);
+    let without_last = remove(&merged, &last, of);
+    let kept = with_named_fields(&field_set(&without_last, of), of).union(&owned);
+    let with_owned = remove(&merged, &all.difference(&kept), of);
+    // What disappeared although the applier never stated it comes back.
+    let left = with_named_fields(&field_set(&with_owned, of), of);
+    remove(&merged, &all.difference(&left).intersection(&last), of)
+}
