@@ -15,6 +15,7 @@ mod normalise;
 mod pairing;
 mod record;
 mod replay;
+mod pack;
 mod steps;
 mod tidy;
 
@@ -48,6 +49,8 @@ enum Command {
     Record(record::Arguments),
     /// Replay recorded goldens on a fresh API server.
     Replay(replay::Arguments),
+    /// Rebuild the schema packs of the embedded API server from the Kubernetes Go modules.
+    Pack,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -61,5 +64,6 @@ fn main() -> anyhow::Result<()> {
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Pack => pack::run(),
     }
 }

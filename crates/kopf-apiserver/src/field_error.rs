@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use crate::Cause;
+use crate::schema::go_print::{go_syntax, quoted};
 
 /// The kind of a field problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl FieldError {
     /// `Unsupported value: VALUE: supported values: "a", "b"`.
     pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let text = format!("Unsupported value: {}", shown(value));
-        let quoted: Vec<String> = supported.iter().map(|item| format!("{item:?}")).collect();
+        let quoted: Vec<String> = supported.iter().map(|item| quoted(item)).collect();
         let detail = if quoted.is_empty() {
             String::new()
         } else {
@@ -139,10 +140,10 @@ fn with_detail(text: String, detail: &str) -> String {
     if detail.is_empty() { text } else { format!("{text}: {detail}") }
 }
 
-/// How upstream prints a bad value: quoted strings, bare scalars, JSON for the rest.
+/// How upstream prints a bad value: quoted strings, bare scalars, Go syntax for the rest.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+        Value::Null => "\"null\"".to_owned(),
+        other => go_syntax(other),
     }
 }

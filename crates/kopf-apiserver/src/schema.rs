@@ -7,7 +7,20 @@
 //! The functions here are what the request pipeline calls, in this order: `check_types`,
 //! `unknown_fields`, `prune`, `fill_defaults`, `validate`.
 
+pub(crate) mod cel;
+mod compile;
+pub(crate) mod decode;
+mod defaults;
+mod embedded;
+pub(crate) mod formats;
+pub(crate) mod go_print;
 pub(crate) mod ir;
+mod lists;
+pub(crate) mod pack;
+mod prune;
+mod strict;
+mod types;
+mod validate;
 
 use std::sync::Arc;
 
@@ -18,34 +31,95 @@ pub(crate) use ir::Schema;
 use crate::FieldError;
 
 /// The schema of a built-in kind, or none when it is not known.
-pub(crate) fn builtin(_group: &str, _version: &str, _kind: &str) -> Option<Arc<Schema>> {
-    None
+pub(crate) fn builtin(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
+    pack::kind(group, version, kind).map(|link| link.to_arc())
 }
 
 /// Compiles `openAPIV3Schema` of one version of a CRD that passed validation.
-pub(crate) fn custom(_open_api_v3_schema: &Value) -> Option<Arc<Schema>> {
-    None
+pub(crate) fn custom(open_api_v3_schema: &Value) -> Option<Arc<Schema>> {
+    open_api_v3_schema.is_object().then(|| Arc::new(compile::custom(open_api_v3_schema)))
 }
 
 /// Decoding problems of built-in kinds (wrong JSON types), in upstream's words: a 400.
-pub(crate) fn check_types(_schema: &Schema, _object: &Value) -> Result<(), String> {
-    Ok(())
+pub(crate) fn check_types(schema: &Schema, object: &Value) -> Result<(), String> {
+    types::check(schema, object)
 }
 
 /// The paths of fields that the schema does not know, such as `spec.foo`.
-pub(crate) fn unknown_fields(_schema: &Schema, _object: &Value) -> Vec<String> {
-    Vec::new()
+pub(crate) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
+    strict::unknown_fields(schema, object)
 }
 
-/// Removes what the schema does not know.
-pub(crate) fn prune(_schema: &Schema, _object: &mut Value) {}
+/// Removes what the schema does not know, and nulls that custom resources may not have.
+pub(crate) fn prune(schema: &Schema, object: &mut Value) {
+    prune::prune(schema, object);
+    if !schema.is_builtin() {
+        prune::drop_unwanted_nulls(schema, object);
+    }
+}
 
-/// Fills in defaults.
-pub(crate) fn fill_defaults(_schema: &Schema, _object: &mut Value) {}
+/// Fills in the defaults of a custom resource; those of built-in kinds belong to their strategies.
+pub(crate) fn fill_defaults(schema: &Schema, object: &mut Value) {
+    if !schema.is_builtin() {
+        defaults::fill(schema, object);
+    }
+}
 
-/// Everything that is wrong with the object; `old` enables transition rules and ratcheting.
-pub(crate) fn validate(_schema: &Schema, _object: &Value, _old: Option<&Value>) -> Verdict {
-    Verdict::default()
+/// Everything that is wrong with a custom resource; `old` enables transition rules and ratcheting.
+///
+/// Built-in kinds are validated by their strategies, never by their schemas.
+pub(crate) fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Verdict {
+    if schema.is_builtin() {
+        return Verdict::default();
+    }
+    let errors = validate::check(schema, object, old, "");
+    complete(schema, object, old, errors)
+}
+
+/// Everything that is wrong after a write to `/status`, which checks the shape of the status only.
+pub(crate) fn validate_status(schema: &Schema, object: &Value, old: Option<&Value>) -> Verdict {
+    if schema.is_builtin() {
+        return Verdict::default();
+    }
+    let before = old.and_then(|old| old.get("status"));
+    let errors = match (schema.property("status"), object.get("status")) {
+        (Some(status), Some(value)) => validate::check(status, value, before, "status"),
+        _ => Vec::new(),
+    };
+    complete(schema, object, old, errors)
+}
+
+/// The checks that follow the check of the shape.
+fn complete(
+    schema: &Schema,
+    object: &Value,
+    old: Option<&Value>,
+    mut errors: Vec<FieldError>,
+) -> Verdict {
+    let mut check_new = |check: fn(&Schema, &Value, &str, &mut Vec<FieldError>)| {
+        let mut before = Vec::new();
+        if let Some(old) = old {
+            check(schema, old, "", &mut before);
+        }
+        // Objects that were accepted with such problems may keep them.
+        if before.is_empty() {
+            check(schema, object, "", &mut errors);
+        }
+    };
+    check_new(embedded::check);
+    check_new(lists::check);
+    let mut warnings = Vec::new();
+    if schema.has_rules {
+        if errors.iter().any(cel::is_blocking) {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
+        } else {
+            let mut findings = cel::Findings { errors: &mut errors, warnings: &mut warnings };
+            cel::check(schema, object, old, &mut findings);
+        }
+    }
+    Verdict { errors, warnings }
 }
 
 /// The result of validation.
@@ -56,3 +130,6 @@ pub(crate) struct Verdict {
     /// What could not be checked, for `Warning` headers.
     pub(crate) warnings: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,6 +115,8 @@ pub(crate) struct GroupVersionKind {
 /// All fields are as declared; an absent keyword is `None`, empty or `false`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
+    /// The built-in definition that this is (`io.k8s.api.core.v1.Pod`), if it is one.
+    pub(crate) name: Option<Arc<str>>,
     /// `None` means that any JSON value fits (unless `int_or_string`).
     pub(crate) kind: Option<Type>,
     pub(crate) format: Option<String>,
@@ -150,6 +152,10 @@ pub(crate) struct Schema {
     pub(crate) patch_strategy: PatchStrategy,
     pub(crate) patch_merge_key: Option<String>,
     pub(crate) validations: Vec<Rule>,
+    /// The parsed rules; filled when the first value is checked.
+    pub(crate) programs: OnceLock<Arc<super::cel::Programs>>,
+    /// What a CRD demands of `metadata`, whose shape is fixed.
+    pub(crate) metadata_limits: Option<Link>,
     /// Kinds that this schema is the root of.
     pub(crate) gvks: Vec<GroupVersionKind>,
     /// Whether this node or one below it has a default; never computed across definitions.
@@ -241,6 +247,16 @@ impl Schema {
         self.patch_merge_key.as_deref()
     }
 
+    /// The last part of the definition's name: `Pod`.
+    pub(crate) fn short_name(&self) -> Option<&str> {
+        self.name.as_deref().map(|name| name.rsplit('.').next().unwrap_or(name))
+    }
+
+    /// Whether this is the schema of a built-in kind or a part of one.
+    pub(crate) fn is_builtin(&self) -> bool {
+        self.name.is_some()
+    }
+
     /// Whether nothing is known about what is inside: no type, no fields, no items.
     pub(crate) fn is_opaque(&self) -> bool {
         self.properties.is_empty()
@@ -264,11 +280,11 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    /// The definition's name (`io.k8s.api.core.v1.Pod`); `None` for inline nodes.
-    pub(crate) fn name(&self) -> Option<&'static str> {
+    /// The schema behind the link, shared.
+    pub(crate) fn to_arc(&self) -> Arc<Schema> {
         match self {
-            Self::Inline(_) => None,
-            Self::Definition(definition) => Some(definition.name()),
+            Self::Inline(schema) => schema.clone(),
+            Self::Definition(definition) => definition.schema().clone(),
         }
     }
 }
@@ -305,7 +321,7 @@ pub(crate) struct Definition {
     name: String,
     source: Box<str>,
     compile: fn(&str) -> Schema,
-    schema: OnceLock<Schema>,
+    schema: OnceLock<Arc<Schema>>,
 }
 
 impl Definition {
@@ -320,7 +336,11 @@ impl Definition {
     }
 
     /// The compiled schema.
-    pub(crate) fn schema(&self) -> &Schema {
-        self.schema.get_or_init(|| (self.compile)(&self.source))
+    pub(crate) fn schema(&self) -> &Arc<Schema> {
+        self.schema.get_or_init(|| {
+            let mut schema = (self.compile)(&self.source);
+            schema.name = Some(self.name.as_str().into());
+            Arc::new(schema)
+        })
     }
 }

@@ -1,0 +1,231 @@
+//! Evaluates CEL rules (`x-kubernetes-validations`) and conditions.
+//!
+//! Wraps `kube-cel` and the `cel` crate; no other module knows them. What they cannot evaluate
+//! becomes a warning, never a verdict. Rules are parsed once per schema node and cached there.
+
+mod check;
+mod condition;
+mod convert;
+mod program;
+
+use std::sync::Arc;
+
+use kube_cel::cel::{ExecutionError, Value as CelValue};
+use serde_json::Value;
+
+use super::ir::{ListType, Rule, Schema};
+use crate::{FieldError, FieldErrorReason};
+
+pub(crate) use check::compile_problem;
+pub(crate) use condition::{Condition, Variables};
+pub(crate) use program::Programs;
+
+/// Longer messages from `messageExpression` are ignored, as upstream does.
+const MESSAGE_LENGTH_MAX: usize = 5 * 1024;
+
+/// The results of rules.
+pub(super) struct Findings<'a> {
+    pub(super) errors: &'a mut Vec<FieldError>,
+    pub(super) warnings: &'a mut Vec<String>,
+}
+
+/// Evaluates all rules of a schema against an object and its former state.
+pub(super) fn check(
+    schema: &Schema,
+    object: &Value,
+    old: Option<&Value>,
+    findings: &mut Findings<'_>,
+) {
+    if schema.has_rules {
+        let place = Place { path: String::new(), old, unchanged: old == Some(object) };
+        node(schema, object, &place, findings);
+    }
+}
+
+/// Where a value is and what it was before.
+struct Place<'a> {
+    path: String,
+    old: Option<&'a Value>,
+    /// Whether the value, or the nearest ancestor that can be compared, is as it was.
+    unchanged: bool,
+}
+
+impl<'a> Place<'a> {
+    fn field(&self) -> String {
+        if self.path.is_empty() { "<nil>".to_owned() } else { self.path.clone() }
+    }
+
+    fn property(&self, name: &str, value: &Value) -> Self {
+        let path =
+            if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        self.at(path, self.old.and_then(|old| old.get(name)), value)
+    }
+
+    fn entry(&self, key: &str, value: &Value) -> Self {
+        let path = format!("{}[{key}]", self.path);
+        self.at(path, self.old.and_then(|old| old.get(key)), value)
+    }
+
+    fn item(&self, index: usize, schema: &Schema, value: &Value) -> Self {
+        let path = format!("{}[{index}]", self.path);
+        let Some(ListType::Map { keys }) = &schema.list_type else {
+            // Items without identity cannot be compared: the list as a whole decides.
+            return Self { path, old: None, unchanged: self.unchanged };
+        };
+        let same = |other: &&'a Value| keys.iter().all(|key| other.get(key) == value.get(key));
+        let old = self.old.and_then(Value::as_array).and_then(|items| items.iter().find(same));
+        self.at(path, old, value)
+    }
+
+    fn at(&self, path: String, old: Option<&'a Value>, value: &Value) -> Self {
+        Self { path, old, unchanged: old == Some(value) }
+    }
+}
+
+fn node(schema: &Schema, value: &Value, place: &Place<'_>, findings: &mut Findings<'_>) {
+    if !schema.has_rules || value.is_null() {
+        return;
+    }
+    if !schema.validations.is_empty() {
+        evaluate(schema, schema, value, place, findings);
+    }
+    for branch in schema.all_of.iter().filter(|branch| !branch.validations.is_empty()) {
+        evaluate(branch, schema, value, place, findings);
+    }
+    match value {
+        Value::Array(items) => {
+            let Some(item) = schema.item() else { return };
+            for (index, value) in items.iter().enumerate() {
+                node(item, value, &place.item(index, schema, value), findings);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, property) in &schema.properties {
+                if let Some(value) = fields.get(name) {
+                    node(property, value, &place.property(name, value), findings);
+                }
+            }
+            let Some(values) = schema.values() else { return };
+            for (key, value) in fields {
+                node(values, value, &place.entry(key, value), findings);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Evaluates the rules of one node; `rules` differs from `schema` for branches of `allOf`.
+fn evaluate(
+    rules: &Schema,
+    schema: &Schema,
+    value: &Value,
+    place: &Place<'_>,
+    findings: &mut Findings<'_>,
+) {
+    let programs = rules.programs.get_or_init(|| Arc::new(Programs::parse(&rules.validations)));
+    let old = place.old.filter(|old| !old.is_null());
+    let converted = convert::Converted::new(schema, value, place.path.is_empty());
+    let converted_old = old
+        .filter(|_| programs.use_old_self())
+        .map(|old| convert::Converted::new(schema, old, place.path.is_empty()));
+    for (rule, program) in rules.validations.iter().zip(programs.iter()) {
+        let Some(program) = program else {
+            findings.warnings.push(not_evaluated(rule, place, "its syntax is not supported"));
+            continue;
+        };
+        if program.uses_old_self && old.is_none() && !rule.optional_old_self {
+            continue;
+        }
+        let kind = schema.kind.map_or("", |kind| kind.as_str());
+        if let Some(problem) = converted.problem_for(&rule.rule) {
+            let text = format!("{problem} evaluating rule: {}", label(rule));
+            findings.errors.push(FieldError::invalid(place.field(), &kind.into(), &text));
+            continue;
+        }
+        let old_self = program::old_self(converted_old.as_ref(), rule.optional_old_self);
+        program.with_context(&converted.value, old_self, |outcome, message| {
+            report(outcome, message, rule, program.uses_old_self, kind, place, findings);
+        });
+    }
+}
+
+fn report(
+    outcome: Result<CelValue, ExecutionError>,
+    message: Option<String>,
+    rule: &Rule,
+    uses_old_self: bool,
+    kind: &str,
+    place: &Place<'_>,
+    findings: &mut Findings<'_>,
+) {
+    match outcome {
+        Ok(CelValue::Bool(true)) => {}
+        Ok(CelValue::Bool(false)) => {
+            let error = failure(rule, message, kind, place);
+            if !uses_old_self && place.unchanged {
+                findings.warnings.push(error.full_message());
+            } else {
+                findings.errors.push(error);
+            }
+        }
+        Ok(_) => findings.warnings.push(not_evaluated(rule, place, "it yielded no boolean")),
+        Err(error) => match explain(&error) {
+            Some(text) => {
+                let text = format!("{text} evaluating rule: {}", label(rule));
+                findings.errors.push(FieldError::invalid(place.field(), &kind.into(), &text));
+            }
+            None => findings.warnings.push(not_evaluated(rule, place, &error.to_string())),
+        },
+    }
+}
+
+/// The words of upstream's evaluator; `None` when the problem may be a gap of ours.
+fn explain(error: &ExecutionError) -> Option<String> {
+    Some(match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
+            format!("index out of bounds: {index}")
+        }
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        _ => return None,
+    })
+}
+
+fn failure(rule: &Rule, message: Option<String>, kind: &str, place: &Place<'_>) -> FieldError {
+    let detail = message.unwrap_or_else(|| match &rule.message {
+        Some(message) => message.trim().to_owned(),
+        None => format!("failed rule: {}", rule.rule.trim()),
+    });
+    let field = match &rule.field_path {
+        Some(path) if place.path.is_empty() => path.trim_start_matches('.').to_owned(),
+        Some(path) => format!("{}.{}", place.path, path.trim_start_matches('.')),
+        None => place.field(),
+    };
+    let kind = Value::from(kind);
+    match rule.reason.as_deref() {
+        Some("FieldValueForbidden") => FieldError::forbidden(field, &detail),
+        Some("FieldValueRequired") => FieldError::required(field, &detail),
+        Some("FieldValueDuplicate") => FieldError::duplicate(field, &kind),
+        _ => FieldError::invalid(field, &kind, &detail),
+    }
+}
+
+fn label(rule: &Rule) -> &str {
+    rule.message.as_deref().unwrap_or(&rule.rule).trim()
+}
+
+fn not_evaluated(rule: &Rule, place: &Place<'_>, reason: &str) -> String {
+    format!("{}: rule not evaluated by this server ({reason}): {}", place.field(), rule.rule.trim())
+}
+
+/// What ends validation of CEL rules before it starts: upstream's list.
+pub(super) fn is_blocking(error: &FieldError) -> bool {
+    use FieldErrorReason::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
+    matches!(error.reason, Required | NotSupported | TooLong | TooMany | TypeInvalid)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Conditions of admission webhooks (`matchConditions`).
+
+use std::sync::Arc;
+
+use kube_cel::cel::Value as CelValue;
+use kube_cel::cel::common::ast::IdedExpr;
+use serde_json::Value;
+
+use super::convert::untyped;
+use super::program::{parse, with_functions};
+
+/// A parsed condition over `object`, `oldObject` and `request`.
+#[derive(Debug, Clone)]
+pub(crate) struct Condition {
+    expression: Arc<IdedExpr>,
+}
+
+/// What a condition can see; absent objects are null.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variables<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) old_object: &'a Value,
+    /// The `request` of the admission review.
+    pub(crate) request: &'a Value,
+}
+
+impl Condition {
+    /// Parses a condition; the error is the parser's text.
+    pub(crate) fn parse(expression: &str) -> Result<Self, String> {
+        let expression = parse(expression).map_err(|errors| errors.to_string())?;
+        Ok(Self { expression: Arc::new(expression) })
+    }
+
+    /// Evaluates the condition; the error says why there is no answer.
+    pub(crate) fn holds(&self, variables: Variables<'_>) -> Result<bool, String> {
+        with_functions(|functions| {
+            let mut context = functions.new_inner_scope();
+            context.add_variable_from_value("object", untyped(variables.object));
+            context.add_variable_from_value("oldObject", untyped(variables.old_object));
+            context.add_variable_from_value("request", untyped(variables.request));
+            match CelValue::resolve(&self.expression, &context) {
+                Ok(CelValue::Bool(answer)) => Ok(answer),
+                Ok(_) => Err("the condition yields no boolean".to_owned()),
+                Err(error) => Err(super::explain(&error).unwrap_or_else(|| error.to_string())),
+            }
+        })
+    }
+}

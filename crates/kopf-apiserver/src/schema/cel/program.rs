@@ -1,0 +1,166 @@
+//! Parsed rules and how they are run.
+
+use kube_cel::KubeCelExt;
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
+};
+use kube_cel::cel::objects::OptionalValue;
+use kube_cel::cel::parser::{ParseErrors, Parser};
+use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
+
+use super::MESSAGE_LENGTH_MAX;
+use super::convert::Converted;
+use crate::schema::ir::Rule;
+
+thread_local! {
+    /// The functions that rules may call. One per thread, since registration is not free and
+    /// contexts cannot be shared.
+    static FUNCTIONS: Context<'static> = functions();
+}
+
+fn functions() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("dyn", |value: CelValue| Ok::<CelValue, ExecutionError>(value));
+    context
+}
+
+/// Runs something in the context that has all functions and no variables.
+pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'_>) -> T) -> T {
+    FUNCTIONS.with(|functions| run(functions))
+}
+
+/// Parses an expression the way upstream does, optional syntax included.
+pub(super) fn parse(source: &str) -> Result<IdedExpr, ParseErrors> {
+    let parsed = Parser::new().enable_optional_syntax(true).parse(source);
+    parsed.map(|mut expression| {
+        expand(&mut expression);
+        expression
+    })
+}
+
+/// The parsed rules of one schema node, in the order of the rules; `None` where parsing failed.
+#[derive(Debug)]
+pub(crate) struct Programs(Vec<Option<Program>>);
+
+impl Programs {
+    pub(super) fn parse(rules: &[Rule]) -> Self {
+        Self(rules.iter().map(|rule| Program::parse(rule).ok()).collect())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<&Program>> {
+        self.0.iter().map(Option::as_ref)
+    }
+
+    pub(super) fn use_old_self(&self) -> bool {
+        self.0.iter().flatten().any(|program| program.uses_old_self)
+    }
+}
+
+/// One parsed rule.
+#[derive(Debug)]
+pub(super) struct Program {
+    expression: IdedExpr,
+    message: Option<IdedExpr>,
+    pub(super) uses_old_self: bool,
+}
+
+impl Program {
+    fn parse(rule: &Rule) -> Result<Self, ParseErrors> {
+        let expression = parse(&rule.rule)?;
+        let uses_old_self = expression.references().has_variable("oldSelf");
+        let message = rule.message_expression.as_deref().and_then(|text| parse(text).ok());
+        Ok(Self { expression, message, uses_old_self })
+    }
+
+    /// Evaluates the rule, and its message when the rule says no.
+    pub(super) fn with_context(
+        &self,
+        this: &CelValue,
+        old_self: Option<CelValue>,
+        report: impl FnOnce(Result<CelValue, ExecutionError>, Option<String>),
+    ) {
+        with_functions(|functions| {
+            let mut context = functions.new_inner_scope();
+            context.add_variable_from_value("self", this.clone());
+            if let Some(old_self) = old_self {
+                context.add_variable_from_value("oldSelf", old_self);
+            }
+            let outcome = CelValue::resolve(&self.expression, &context);
+            let message = match (&outcome, &self.message) {
+                (Ok(CelValue::Bool(false)), Some(expression)) => message(expression, &context),
+                _ => None,
+            };
+            report(outcome, message);
+        });
+    }
+}
+
+fn message(expression: &IdedExpr, context: &Context<'_>) -> Option<String> {
+    let Ok(CelValue::String(text)) = CelValue::resolve(expression, context) else { return None };
+    let text = text.trim();
+    let usable = !text.is_empty() && !text.contains('\n') && text.len() <= MESSAGE_LENGTH_MAX;
+    usable.then(|| text.to_owned())
+}
+
+/// What `oldSelf` is: absent, a value, or an optional value where the rule asks for one.
+pub(super) fn old_self(old: Option<&Converted>, optional: bool) -> Option<CelValue> {
+    match (old, optional) {
+        (Some(old), false) => Some(old.value.clone()),
+        (None, false) => None,
+        (Some(old), true) => {
+            Some(CelValue::Opaque(std::sync::Arc::new(OptionalValue::of(old.value.clone()))))
+        }
+        (None, true) => Some(CelValue::Opaque(std::sync::Arc::new(OptionalValue::none()))),
+    }
+}
+
+/// Expands what the crate lacks: `cel.bind(name, value, expression)` turns into a comprehension over
+/// nothing whose accumulator is the name.
+fn expand(expression: &mut IdedExpr) {
+    if let Expr::Call(call) = &mut expression.expr
+        && let Some(bound) = binding(call)
+    {
+        expression.expr = bound;
+    }
+    match &mut expression.expr {
+        Expr::Call(call) => {
+            if call.func_name == operators::OPT_SELECT {
+                // The crate's `a.?b` fails on absent fields, while its `a[?"b"]` does not.
+                call.func_name = operators::OPT_INDEX.to_owned();
+            }
+            call.target.iter_mut().for_each(|target| expand(target));
+            call.args.iter_mut().for_each(expand);
+        }
+        Expr::Comprehension(comprehension) => {
+            expand(&mut comprehension.iter_range);
+            expand(&mut comprehension.accu_init);
+            expand(&mut comprehension.loop_step);
+            expand(&mut comprehension.result);
+        }
+        Expr::List(list) => list.elements.iter_mut().for_each(expand),
+        Expr::Select(select) => expand(&mut select.operand),
+        _ => {}
+    }
+}
+
+fn binding(call: &mut CallExpr) -> Option<Expr> {
+    let is_cel = matches!(call.target.as_deref(), Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "cel");
+    if call.func_name != "bind" || !is_cel || call.args.len() != 3 {
+        return None;
+    }
+    let result = call.args.pop()?;
+    let value = call.args.pop()?;
+    let name = call.args.pop()?;
+    let Expr::Ident(variable) = &name.expr else { return None };
+    let node = |expr: Expr| IdedExpr { id: 0, expr };
+    Some(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: node(Expr::List(ListExpr::new(Vec::new()))),
+        iter_var: "#unused".to_owned(),
+        iter_var2: None,
+        accu_var: variable.clone(),
+        accu_init: value,
+        loop_cond: node(Expr::Literal(LiteralValue::Boolean(false.into()))),
+        loop_step: name.clone(),
+        result,
+    })))
+}

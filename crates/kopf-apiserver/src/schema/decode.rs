@@ -1,0 +1,176 @@
+//! Decodes JSON and YAML bodies into trees, noting keys that occur twice.
+//!
+//! Owns what a decoder of Kubernetes must do beyond JSON: the last duplicate wins but is
+//! reported, YAML follows version 1.1 where `y` is a boolean, and keys of maps become strings.
+//! It knows no schema. Depth and aliases are limited, so that no body can exhaust the stack.
+
+mod yaml;
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+pub(crate) use yaml::yaml;
+
+/// How deeply values may nest.
+const DEPTH_MAX: usize = 512;
+
+/// A decoded body.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Decoded {
+    /// The tree.
+    pub(crate) value: Value,
+    /// Problems that strict decoding reports: `duplicate field "data.a"`.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// A body that cannot be decoded, in the words of upstream's decoder as far as known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DecodeError(pub(crate) String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Decodes a JSON body.
+pub(crate) fn json(body: &[u8]) -> Result<Decoded, DecodeError> {
+    let mut duplicates = Vec::new();
+    let mut path = String::new();
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    // The depth is limited by the seed, at a depth that real objects reach.
+    let seed = Tree { duplicates: &mut duplicates, path: &mut path, depth: 0 };
+    let value = seed.deserialize(&mut deserializer).map_err(|error| explain(body, &error))?;
+    deserializer.end().map_err(|error| explain(body, &error))?;
+    Ok(Decoded { value, duplicates })
+}
+
+/// Says what Go's decoder says about a broken body, for the breaks that are common.
+fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
+    if error.is_eof() {
+        return DecodeError("unexpected end of JSON input".to_owned());
+    }
+    let line_start = body
+        .split(|byte| *byte == b'\n')
+        .take(error.line().saturating_sub(1))
+        .map(|line| line.len() + 1)
+        .sum::<usize>();
+    let at = line_start + error.column().saturating_sub(1);
+    let character = body.get(at).copied().map_or(' ', char::from);
+    let found = if character == '\'' { "'\\''".to_owned() } else { format!("'{character}'") };
+    let text = error.to_string();
+    if text.starts_with("trailing characters") {
+        DecodeError(format!("invalid character {found} after top-level value"))
+    } else if text.starts_with("key must be a string") {
+        DecodeError(format!("invalid character {found} looking for beginning of object key string"))
+    } else if text.starts_with("expected `:`") {
+        DecodeError(format!("invalid character {found} after object key"))
+    } else if text.starts_with("expected `,` or `}`") {
+        DecodeError(format!("invalid character {found} after object key:value pair"))
+    } else if text.starts_with("expected `,` or `]`") {
+        DecodeError(format!("invalid character {found} after array element"))
+    } else if text.starts_with("nested too deeply") {
+        DecodeError("exceeded max depth".to_owned())
+    } else {
+        DecodeError(format!("invalid character {found} looking for beginning of value"))
+    }
+}
+
+/// Builds a tree and notes duplicate keys on the way.
+struct Tree<'a> {
+    duplicates: &'a mut Vec<String>,
+    path: &'a mut String,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        check_depth(self.depth)?;
+        let mut list = Vec::new();
+        let length = self.path.len();
+        loop {
+            let index = list.len();
+            self.path.push_str(&format!("[{index}]"));
+            let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
+            let item = items.next_element_seed(seed)?;
+            self.path.truncate(length);
+            match item {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        check_depth(self.depth)?;
+        let mut map = Map::new();
+        let length = self.path.len();
+        while let Some(key) = entries.next_key::<String>()? {
+            if length > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(&key);
+            let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
+            let value = entries.next_value_seed(seed)?;
+            if map.contains_key(&key) {
+                self.duplicates.push(format!("duplicate field \"{}\"", self.path));
+            }
+            self.path.truncate(length);
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+fn check_depth<E: serde::de::Error>(depth: usize) -> Result<(), E> {
+    if depth >= DEPTH_MAX { Err(E::custom("nested too deeply")) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

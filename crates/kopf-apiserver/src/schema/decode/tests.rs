@@ -1,0 +1,96 @@
+//! What decoders accept, report and refuse.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn check_yaml(text: &str, expected: Value) {
+    assert_eq!(yaml(text.as_bytes()).unwrap().value, expected, "{text}");
+}
+
+#[test]
+fn json_duplicates_are_reported_and_the_last_one_wins() {
+    let decoded = json(br#"{"data":{"a":"1","a":"2"},"l":[{"x":1,"x":1}]}"#).unwrap();
+    assert_eq!(decoded.value, json!({"data": {"a": "2"}, "l": [{"x": 1}]}));
+    assert_eq!(decoded.duplicates, ["duplicate field \"data.a\"", "duplicate field \"l[0].x\""]);
+}
+
+#[test]
+fn broken_json_is_explained_as_go_does() {
+    let cases = [
+        ("", "unexpected end of JSON input"),
+        ("{\"a\":", "unexpected end of JSON input"),
+        ("{\"a\":x}", "invalid character 'x' looking for beginning of value"),
+        ("{a:1}", "invalid character 'a' looking for beginning of object key string"),
+        ("{\"a\" 1}", "invalid character '1' after object key"),
+        ("{\"a\":1 \"b\"}", "invalid character '\"' after object key:value pair"),
+        ("[1 2]", "invalid character '2' after array element"),
+        ("{} x", "invalid character 'x' after top-level value"),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(json(body.as_bytes()).unwrap_err().0, expected, "{body}");
+    }
+}
+
+#[test]
+fn deep_bodies_are_refused() {
+    let body = "[".repeat(100_000);
+    assert!(json(body.as_bytes()).is_err());
+    assert!(yaml(body.as_bytes()).is_err());
+}
+
+#[test]
+fn yaml_scalars_follow_version_1_1() {
+    check_yaml("name: y", json!({"name": true}));
+    check_yaml("name: 'y'", json!({"name": "y"}));
+    check_yaml("a: off\nb: ~\nc: ''", json!({"a": false, "b": null, "c": ""}));
+    check_yaml("a: 0x1F\nb: 017\nc: 1_000\nd: -5", json!({"a": 31, "b": 15, "c": 1000, "d": -5}));
+    check_yaml(
+        "a: 1.5\nb: 1e3\nc: 1.2.3\nd: 08:00",
+        json!({"a": 1.5, "b": 1000.0, "c": "1.2.3", "d": "08:00"}),
+    );
+    check_yaml("1: x\ntrue: y2", json!({"1": "x", "true": "y2"}));
+    check_yaml("a: 2026-11-15T00:00:00Z", json!({"a": "2026-11-15T00:00:00Z"}));
+    check_yaml("a: |\n  x\n  y\n", json!({"a": "x\ny\n"}));
+    check_yaml("a: !!str 5", json!({"a": "5"}));
+}
+
+#[test]
+fn yaml_anchors_and_merges_are_expanded() {
+    let text = "base: &b {x: 1, y2: 2}\nother:\n  <<: *b\n  x: 3\ncopy: *b\n";
+    let expected =
+        json!({"base": {"x": 1, "y2": 2}, "other": {"x": 3, "y2": 2}, "copy": {"x": 1, "y2": 2}});
+    check_yaml(text, expected);
+}
+
+#[test]
+fn yaml_bombs_are_refused() {
+    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..9 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    assert!(yaml(text.as_bytes()).unwrap_err().0.contains("excessive aliasing"));
+}
+
+#[test]
+fn yaml_duplicates_name_their_line() {
+    let decoded = yaml(b"data:\n  a: b\n  a: c\n").unwrap();
+    assert_eq!(decoded.value, json!({"data": {"a": "c"}}));
+    let expected = "yaml: unmarshal errors:\n  line 3: key \"a\" already set in map";
+    assert_eq!(decoded.duplicates, [expected]);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_decoders_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = json(&body);
+        let _ = yaml(&body);
+    }
+
+    #[test]
+    fn no_text_makes_the_yaml_decoder_panic(body in "[-a-z:&*<>{}\\[\\]|'\" \\n#!0-9.]{0,80}") {
+        let _ = yaml(body.as_bytes());
+    }
+}

@@ -1,0 +1,244 @@
+//! YAML 1.1 as upstream reads it: `y`, `yes` and `on` are booleans, `0o17` is not a number.
+//!
+//! A loader over the events of `granit-parser`, which tells plain from quoted scalars and where
+//! they are. Several documents in one body: the first one counts.
+
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_json::{Map, Number, Value};
+
+use super::{DEPTH_MAX, DecodeError, Decoded};
+
+/// How many values aliases may copy in one body.
+const ALIAS_COPIES_MAX: usize = 10_000;
+
+/// Decodes a YAML (or JSON) body.
+pub(crate) fn yaml(body: &[u8]) -> Result<Decoded, DecodeError> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| DecodeError("yaml: invalid leading UTF-8 octet".to_owned()))?;
+    let mut loader = Loader {
+        events: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        copies_left: ALIAS_COPIES_MAX,
+        duplicates: Vec::new(),
+    };
+    let value = loader.document()?;
+    let mut duplicates = Vec::new();
+    if !loader.duplicates.is_empty() {
+        let lines = loader.duplicates.join("\n  ");
+        duplicates.push(format!("yaml: unmarshal errors:\n  {lines}"));
+    }
+    Ok(Decoded { value, duplicates })
+}
+
+struct Loader<'input> {
+    events: Parser<'input, granit_parser::StrInput<'input>>,
+    anchors: HashMap<usize, Value>,
+    copies_left: usize,
+    duplicates: Vec<String>,
+}
+
+impl<'input> Loader<'input> {
+    fn document(&mut self) -> Result<Value, DecodeError> {
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamStart | Event::DocumentStart(..) => {}
+                Event::StreamEnd | Event::DocumentEnd => return Ok(Value::Null),
+                event => return self.node(event, &span, 0),
+            }
+        }
+    }
+
+    /// The next event that is not a comment.
+    fn next(&mut self) -> Result<(Event<'input>, Span), DecodeError> {
+        loop {
+            match self.events.next_event() {
+                None => return Ok((Event::StreamEnd, Span::default())),
+                Some(Err(error)) => return Err(explain(&error)),
+                Some(Ok((Event::Comment(..), _))) => {}
+                Some(Ok(event)) => return Ok(event),
+            }
+        }
+    }
+
+    fn node(
+        &mut self,
+        event: Event<'input>,
+        span: &Span,
+        depth: usize,
+    ) -> Result<Value, DecodeError> {
+        if depth >= DEPTH_MAX {
+            return Err(at(span, "exceeded max depth"));
+        }
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                (scalar(&text, style, tag.as_deref()), anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => (self.sequence(depth)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.mapping(depth)?, anchor),
+            Event::Alias(id) => return self.alias(id, span),
+            _ => return Err(at(span, "did not find expected node content")),
+        };
+        if anchor != 0 {
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+
+    fn alias(&mut self, id: usize, span: &Span) -> Result<Value, DecodeError> {
+        let value = self.anchors.get(&id).ok_or_else(|| at(span, "unknown anchor referenced"))?;
+        let size = weight(value);
+        self.copies_left = self
+            .copies_left
+            .checked_sub(size)
+            .ok_or_else(|| at(span, "document contains excessive aliasing"))?;
+        Ok(value.clone())
+    }
+
+    fn sequence(&mut self, depth: usize) -> Result<Value, DecodeError> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                (Event::SequenceEnd, _) => return Ok(Value::Array(items)),
+                (event, span) => items.push(self.node(event, &span, depth + 1)?),
+            }
+        }
+    }
+
+    fn mapping(&mut self, depth: usize) -> Result<Value, DecodeError> {
+        let mut map = Map::new();
+        let mut merged = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if matches!(event, Event::MappingEnd) {
+                break;
+            }
+            let merges =
+                matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
+            let key = key_text(self.node(event, &span, depth + 1)?);
+            let (event, value_span) = self.next()?;
+            let value = self.node(event, &value_span, depth + 1)?;
+            if merges {
+                merged.push(value);
+                continue;
+            }
+            if map.contains_key(&key) {
+                let line = span.start.line();
+                self.duplicates.push(format!("line {line}: key {key:?} already set in map"));
+            }
+            map.insert(key, value);
+        }
+        for source in merged {
+            merge_into(&mut map, source);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// `<<: *base` fills in what the mapping itself does not set.
+fn merge_into(map: &mut Map<String, Value>, source: Value) {
+    match source {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                map.entry(key).or_insert(value);
+            }
+        }
+        Value::Array(sources) => sources.into_iter().for_each(|source| merge_into(map, source)),
+        _ => {}
+    }
+}
+
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(weight).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn key_text(key: Value) -> String {
+    match key {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+fn explain(error: &ScanError) -> DecodeError {
+    let line = error.marker().line();
+    DecodeError(format!("yaml: line {line}: {}", error.info()))
+}
+
+fn at(span: &Span, problem: &str) -> DecodeError {
+    DecodeError(format!("yaml: line {}: {problem}", span.start.line()))
+}
+
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
+    let is_text = tag.is_some_and(|tag| tag.suffix() == "str" || tag.suffix() == "binary");
+    if is_text || style != ScalarStyle::Plain {
+        return Value::String(text.to_owned());
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+            Value::Bool(true)
+        }
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Value::Bool(false)
+        }
+        _ => number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+    }
+}
+
+fn number(text: &str) -> Option<Number> {
+    let first = text.bytes().next()?;
+    if !first.is_ascii_digit() && !matches!(first, b'+' | b'-' | b'.') {
+        return None;
+    }
+    let plain = text.replace('_', "");
+    integer(&plain).or_else(|| float(&plain))
+}
+
+fn integer(text: &str) -> Option<Number> {
+    let (negative, digits) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let parse = |digits: &str, radix: u32| {
+        let fits = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
+        fits.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+    };
+    let lower = digits.to_ascii_lowercase();
+    let magnitude = if let Some(hex) = lower.strip_prefix("0x") {
+        parse(hex, 16)
+    } else if let Some(binary) = lower.strip_prefix("0b") {
+        parse(binary, 2)
+    } else if let Some(octal) = lower.strip_prefix("0o") {
+        parse(octal, 8)
+    } else if lower.len() > 1 && lower.starts_with('0') {
+        parse(&lower[1..], 8)
+    } else {
+        parse(&lower, 10)
+    }?;
+    if negative {
+        let value = 0_i64.checked_sub_unsigned(magnitude)?;
+        return Some(value.into());
+    }
+    Some(magnitude.into())
+}
+
+fn float(text: &str) -> Option<Number> {
+    let body = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_float = body.bytes().any(|byte| byte.is_ascii_digit())
+        && body.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if !is_float {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    if value.fract() == 0.0 && value.abs() < 9e15 && !body.contains(['.', 'e', 'E']) {
+        return Some((value as i64).into());
+    }
+    Number::from_f64(value)
+}

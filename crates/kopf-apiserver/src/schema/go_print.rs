@@ -1,0 +1,70 @@
+//! Prints values the way Go's `%#v` prints decoded JSON, which error texts quote.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// `map[string]interface {}{"name":"a"}`, `[]interface {}{1, "x"}`.
+pub(crate) fn go_syntax(value: &Value) -> String {
+    let mut text = String::new();
+    print(value, &mut text);
+    text
+}
+
+fn print(value: &Value, text: &mut String) {
+    match value {
+        Value::Null => text.push_str("interface {}(nil)"),
+        Value::String(string) => text.push_str(&quoted(string)),
+        Value::Array(items) => {
+            text.push_str("[]interface {}{");
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                print(item, text);
+            }
+            text.push('}');
+        }
+        Value::Object(fields) => {
+            text.push_str("map[string]interface {}{");
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort();
+            for (index, name) in names.into_iter().enumerate() {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                let _ = write!(text, "{}:", quoted(name));
+                print(&fields[name], text);
+            }
+            text.push('}');
+        }
+        other => {
+            let _ = write!(text, "{other}");
+        }
+    }
+}
+
+/// Go's `%q`.
+pub(crate) fn quoted(string: &str) -> String {
+    let mut text = String::with_capacity(string.len() + 2);
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{7}' => text.push_str("\\a"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{b}' => text.push_str("\\v"),
+            '\u{c}' => text.push_str("\\f"),
+            control if control.is_control() && (control as u32) < 0x80 => {
+                let _ = write!(text, "\\x{:02x}", control as u32);
+            }
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+    text
+}

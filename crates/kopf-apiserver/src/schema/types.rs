@@ -1,0 +1,161 @@
+//! Finds values of the wrong JSON type in bodies of built-in kinds.
+//!
+//! Upstream decodes into Go structs, so a wrong type is a 400 with the words of Go's decoder; the
+//! first problem in document order is the one reported.
+
+use serde_json::Value;
+
+use super::ir::{Field, Schema, Type};
+
+/// The first value that Go could not decode, in its words.
+pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
+    if schema.is_builtin() {
+        return Walk { path: String::new(), owner: "" }.value(schema, object);
+    }
+    // Custom resources are free-form except for their metadata.
+    match (schema.property("metadata"), object.get("metadata")) {
+        (Some(metadata), Some(value)) => {
+            Walk { path: String::new(), owner: "ObjectMeta" }.value(metadata, value)
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Walk<'a> {
+    path: String,
+    /// The Go struct that holds the present field.
+    owner: &'a str,
+}
+
+impl<'a> Walk<'a> {
+    fn value(&mut self, schema: &'a Schema, value: &Value) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
+        if let Some(answer) = special(schema, value) {
+            return answer;
+        }
+        match (schema.kind, value) {
+            (None, _) | (Some(Type::Boolean), Value::Bool(_)) => Ok(()),
+            (Some(Type::String), Value::String(text)) => check_text(schema, text),
+            (Some(Type::Object), Value::Object(fields)) => {
+                fields.iter().try_for_each(|(name, value)| self.field(schema, name, value))
+            }
+            (Some(Type::Array), Value::Array(items)) => {
+                let Some(item) = schema.item() else { return Ok(()) };
+                items.iter().try_for_each(|value| self.value(item, value))
+            }
+            (Some(Type::Integer), Value::Number(number)) => {
+                let fits = match schema.format.as_deref() {
+                    Some("int32") => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
+                    _ => number.is_i64() || number.is_u64(),
+                };
+                if fits { Ok(()) } else { Err(self.mismatch(schema, &format!("number {number}"))) }
+            }
+            (Some(Type::Number), Value::Number(_)) => Ok(()),
+            _ => Err(self.mismatch(schema, json_type(value))),
+        }
+    }
+
+    fn field(&mut self, schema: &'a Schema, name: &str, value: &Value) -> Result<(), String> {
+        let length = self.path.len();
+        let owner = self.owner;
+        let result = match schema.field(name) {
+            Field::Declared(property) => {
+                if length > 0 {
+                    self.path.push('.');
+                }
+                self.path.push_str(name);
+                self.owner = schema.short_name().unwrap_or(owner);
+                self.value(property, value)
+            }
+            Field::Entry(entry) => self.value(entry, value),
+            Field::Free | Field::Unknown => Ok(()),
+        };
+        self.path.truncate(length);
+        self.owner = owner;
+        result
+    }
+
+    fn mismatch(&self, schema: &Schema, found: &str) -> String {
+        let wanted = go_type(schema);
+        if self.path.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+        }
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}",
+            self.owner, self.path
+        )
+    }
+}
+
+/// Types with a decoder of their own; `None` when the schema is not one of them.
+fn special(schema: &Schema, value: &Value) -> Option<Result<(), String>> {
+    if schema.int_or_string {
+        return Some(match value {
+            Value::Number(_) | Value::String(_) => Ok(()),
+            other => Err(format!(
+                "json: cannot unmarshal {} into Go value of type int32",
+                json_type(other)
+            )),
+        });
+    }
+    if schema.format.as_deref() == Some("quantity") {
+        let is_quantity = match value {
+            Value::Number(_) => true,
+            Value::String(text) => super::formats::is_quantity(text),
+            _ => false,
+        };
+        let words = "quantities must match the regular expression \
+                     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        return Some(if is_quantity { Ok(()) } else { Err(words.to_owned()) });
+    }
+    None
+}
+
+fn check_text(schema: &Schema, text: &str) -> Result<(), String> {
+    match schema.format.as_deref() {
+        Some("date-time") if !text.is_empty() && !super::formats::is_rfc3339(text) => Err(format!(
+            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse {text:?} as \
+             \"2006\""
+        )),
+        Some("byte") if !super::formats::is_base64(text) => {
+            let at = text.bytes().position(|byte| !super::formats::is_base64_byte(byte));
+            Err(format!("illegal base64 data at input byte {}", at.unwrap_or(text.len())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The Go type of a schema, as error texts spell it: `[]v1.Container`.
+fn go_type(schema: &Schema) -> String {
+    if let Some(name) = &schema.name {
+        let mut parts = name.rsplit('.');
+        let kind = parts.next().unwrap_or_default();
+        return format!("{}.{kind}", parts.next().unwrap_or_default());
+    }
+    match schema.kind {
+        Some(Type::Array) => {
+            format!("[]{}", schema.item().map_or_else(|| "interface {}".to_owned(), go_type))
+        }
+        Some(Type::Object) => {
+            format!("map[string]{}", schema.values().map_or_else(|| "string".to_owned(), go_type))
+        }
+        Some(Type::Integer) => schema.format.clone().unwrap_or_else(|| "int64".to_owned()),
+        Some(Type::Number) => "float64".to_owned(),
+        Some(Type::Boolean) => "bool".to_owned(),
+        _ if schema.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
+        _ => "string".to_owned(),
+    }
+}
