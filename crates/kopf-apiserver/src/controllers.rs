@@ -1,16 +1,115 @@
 //! The built-in controllers, as ordinary clients of the server.
 //!
-//! Started by the server on its first request; they end when the server's last handle is dropped.
+//! Each is a reducer from the objects it sees to the writes it wants (`world`), without tasks,
+//! clocks or stores, and says in its header how faithful it is. `runner` runs them in groups, one
+//! task each. Started by the server on its first request; they end when the result is dropped.
+
+mod accounts;
+mod claims;
+mod daemon_sets;
+mod definitions;
+mod deployments;
+mod endpoints;
+pub(crate) mod fields;
+mod garbage;
+mod jobs;
+mod kinds;
+mod namespaces;
+mod pod_state;
+mod pods;
+mod replica_sets;
+mod revisions;
+mod runner;
+mod scheduler;
+pub(crate) mod selector;
+mod stateful_sets;
+#[cfg(test)]
+mod test_world;
+mod view;
+pub(crate) mod world;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use crate::local::LocalClient;
+use crate::stages::StageBook;
+use runner::{Group, Progress};
+use world::Controller;
+
+/// What controllers need besides the objects.
+pub(crate) struct Setup {
+    /// The CA bundle published in every namespace, in PEM.
+    pub(crate) root_ca: String,
+    /// What pods do.
+    pub(crate) stages: Arc<StageBook>,
+}
 
 /// Starts every controller as tokio tasks; dropping the result ends them.
-pub(crate) fn start(_client: &LocalClient) -> Running {
-    Running { _tasks: tokio::task::JoinSet::new() }
+pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
+    let stages = || Arc::clone(&setup.stages);
+    let lifecycle: Vec<Box<dyn Controller>> = vec![
+        Box::new(garbage::GarbageCollector::default()),
+        Box::new(namespaces::NamespaceLifecycle::default()),
+        Box::new(definitions::DefinitionCleanup::default()),
+        Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
+    ];
+    let workloads: Vec<Box<dyn Controller>> = vec![
+        Box::new(deployments::Deployments),
+        Box::new(replica_sets::ReplicaSets),
+        Box::new(stateful_sets::StatefulSets),
+        Box::new(daemon_sets::DaemonSets),
+        Box::new(jobs::Jobs),
+    ];
+    let nodes: Vec<Box<dyn Controller>> = vec![
+        Box::new(scheduler::Scheduler { stages: stages() }),
+        Box::new(pods::PodLife { stages: stages(), last_address: 0 }),
+    ];
+    let services: Vec<Box<dyn Controller>> =
+        vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
+    let mut running = Running { tasks: tokio::task::JoinSet::new(), progress: Vec::new() };
+    for group in [lifecycle, workloads, nodes, services] {
+        let group = Group::new(client, group, setup.stages.changes());
+        running.progress.push(group.progress());
+        running.tasks.spawn(group.run());
+    }
+    running
 }
 
 /// The running controllers of one server.
 pub(crate) struct Running {
     // Aborts the tasks on drop.
-    _tasks: tokio::task::JoinSet<()>,
+    tasks: tokio::task::JoinSet<()>,
+    progress: Vec<watch::Receiver<Progress>>,
+}
+
+impl Running {
+    /// Resolves when every controller has dealt with everything that has happened, and nothing is
+    /// due by the server's clock.
+    pub(crate) async fn settle(&self, client: &LocalClient, stages: &StageBook) {
+        loop {
+            let version = client.snapshot().resource_version();
+            let pokes = *stages.changes().borrow();
+            for progress in &self.progress {
+                let mut progress = progress.clone();
+                let is_done = |progress: &Progress| {
+                    progress.version >= version
+                        && progress.pokes >= pokes
+                        && progress.wake_at.is_none_or(|wake_at| wake_at > client.clock().now())
+                };
+                if progress.wait_for(is_done).await.is_err() {
+                    // The group's task is gone: nothing will happen any more.
+                    return;
+                }
+            }
+            if client.snapshot().resource_version() == version {
+                return;
+            }
+        }
+    }
+
+    /// Whether the controllers' tasks are alive.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.tasks.is_empty()
+    }
 }

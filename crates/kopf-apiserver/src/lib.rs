@@ -33,6 +33,8 @@ pub use local::{DeleteOptions, LocalClient, Patch, Target};
 pub use request::{RequestInfo, Verb};
 pub use resource::{CustomResource, ResourceInfo, ScalePaths, Subresource};
 pub use server::{Server, ServerBuilder};
+pub use stages::annotation::ParseStageError;
+pub use stages::{PodSelector, Stage};
 pub use status_error::{Cause, Details, StatusError};
 pub use store::StoreLimits;
 pub use stored::Stored;

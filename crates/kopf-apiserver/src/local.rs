@@ -90,6 +90,11 @@ impl LocalClient {
         self.inner.store.snapshot()
     }
 
+    /// Tells the version of the newest snapshot, whenever it changes.
+    pub(crate) fn newest_version(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.inner.store.newest()
+    }
+
     /// The server's clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock

@@ -4,6 +4,7 @@
 //! at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
 //! Refuses to know about verbs, schemas and HTTP.
 
+mod difference;
 mod ring;
 mod snapshot;
 
@@ -62,6 +63,8 @@ pub(crate) struct Store {
     writer: Mutex<Writer>,
     // Written when a table gets its first ring, read by watchers and commits.
     rings: RwLock<HashMap<Arc<str>, Arc<Ring>>>,
+    // The version of the newest snapshot; written by commits, awaited by controllers.
+    newest: tokio::sync::watch::Sender<u64>,
     limits: StoreLimits,
     // The version at which this store started; older versions are unknown to its rings.
     born_at: u64,
@@ -81,6 +84,7 @@ impl Store {
     fn with_snapshot(limits: StoreLimits, snapshot: Arc<Snapshot>) -> Self {
         Self {
             born_at: snapshot.resource_version(),
+            newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
                 history: VecDeque::from([Arc::clone(&snapshot)]),
                 observer: None,
@@ -99,6 +103,11 @@ impl Store {
     /// The present state.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// Tells the version of the newest snapshot, whenever it changes.
+    pub(crate) fn newest(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.newest.subscribe()
     }
 
     /// Calls `observer` for every later event, under the lock and in order.
@@ -176,6 +185,7 @@ impl Store {
             observer(&change.table, &event);
         }
         ring.push(event);
+        self.newest.send_replace(version);
         Ok(stored)
     }
 }

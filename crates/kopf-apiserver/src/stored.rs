@@ -19,6 +19,13 @@ pub struct Stored {
     encoded: OnceLock<Bytes>,
 }
 
+/// Equal means the same change: within one world, no two states share a version.
+impl PartialEq for Stored {
+    fn eq(&self, other: &Self) -> bool {
+        self.resource_version == other.resource_version
+    }
+}
+
 impl Stored {
     pub(crate) fn new(value: Value, resource_version: u64) -> Self {
         Self { value, resource_version, encoded: OnceLock::new() }

@@ -1,0 +1,23 @@
+//! The collections that built-in controllers read and write.
+
+use super::world::Collection;
+
+pub(crate) const NAMESPACES: Collection = Collection::of("namespaces");
+pub(crate) const NODES: Collection = Collection::of("nodes");
+pub(crate) const PODS: Collection = Collection::of("pods");
+pub(crate) const SERVICES: Collection = Collection::of("services");
+pub(crate) const ENDPOINTS: Collection = Collection::of("endpoints");
+pub(crate) const CONFIG_MAPS: Collection = Collection::of("configmaps");
+pub(crate) const SERVICE_ACCOUNTS: Collection = Collection::of("serviceaccounts");
+pub(crate) const CLAIMS: Collection = Collection::of("persistentvolumeclaims");
+pub(crate) const VOLUMES: Collection = Collection::of("persistentvolumes");
+pub(crate) const STORAGE_CLASSES: Collection = Collection::of("storageclasses.storage.k8s.io");
+pub(crate) const ENDPOINT_SLICES: Collection = Collection::of("endpointslices.discovery.k8s.io");
+pub(crate) const DEPLOYMENTS: Collection = Collection::of("deployments.apps");
+pub(crate) const REPLICA_SETS: Collection = Collection::of("replicasets.apps");
+pub(crate) const STATEFUL_SETS: Collection = Collection::of("statefulsets.apps");
+pub(crate) const DAEMON_SETS: Collection = Collection::of("daemonsets.apps");
+pub(crate) const REVISIONS: Collection = Collection::of("controllerrevisions.apps");
+pub(crate) const JOBS: Collection = Collection::of("jobs.batch");
+pub(crate) const DEFINITIONS: Collection =
+    Collection::of("customresourcedefinitions.apiextensions.k8s.io");

@@ -1,0 +1,68 @@
+//! The server's snapshot as a [`World`].
+
+use std::sync::Arc;
+
+use super::world::{Collection, Key, Seen, Served, World};
+use crate::ResourceInfo;
+use crate::local::LocalClient;
+use crate::store::Snapshot;
+
+/// One snapshot, with the resources that the server serves now.
+pub(crate) struct SnapshotWorld<'a> {
+    snapshot: Arc<Snapshot>,
+    client: &'a LocalClient,
+}
+
+impl<'a> SnapshotWorld<'a> {
+    /// A view of `snapshot`.
+    pub(crate) fn new(snapshot: &Arc<Snapshot>, client: &'a LocalClient) -> Self {
+        Self { snapshot: Arc::clone(snapshot), client }
+    }
+}
+
+impl World for SnapshotWorld<'_> {
+    fn get(&self, key: &Key) -> Option<Seen> {
+        self.snapshot.get(key.collection.table(), &key.namespace, &key.name).map(Seen)
+    }
+
+    fn list(&self, collection: &Collection, namespace: Option<&str>) -> Vec<Seen> {
+        self.snapshot
+            .list(collection.table(), namespace.unwrap_or_default())
+            .map(|(_, stored)| Seen(Arc::clone(stored)))
+            .collect()
+    }
+
+    fn served(&self) -> Vec<Served> {
+        self.client
+            .resources()
+            .iter()
+            .filter(|resource| is_stored(resource))
+            .map(|resource| served(resource))
+            .collect()
+    }
+
+    fn find_kind(&self, group: &str, kind: &str) -> Option<Served> {
+        self.client
+            .resources()
+            .iter()
+            .find(|resource| {
+                resource.group == group && resource.kind == kind && resource.allows("list")
+            })
+            .map(|resource| served(resource))
+    }
+}
+
+/// Whether this entry is the one under which the objects are kept; every table has exactly one.
+fn is_stored(resource: &ResourceInfo) -> bool {
+    resource.version == resource.storage_version
+        && resource.allows("list")
+        && crate::status_error::qualified(&resource.resource, &resource.group) == *resource.table
+}
+
+fn served(resource: &ResourceInfo) -> Served {
+    Served {
+        collection: Collection::of_table(&resource.table),
+        kind: resource.kind.clone(),
+        namespaced: resource.namespaced,
+    }
+}

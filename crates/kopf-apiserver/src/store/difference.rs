@@ -1,0 +1,42 @@
+//! What changed between two snapshots, found through what they share.
+//!
+//! The cost follows the number of changes, not of objects, since equal parts of persistent maps
+//! are skipped as a whole.
+
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+
+use super::snapshot::{Snapshot, Table};
+use crate::Stored;
+
+impl Snapshot {
+    /// The tables that differ from those of a newer snapshot.
+    pub(crate) fn changed_tables(&self, newer: &Self) -> Vec<Arc<str>> {
+        newer
+            .tables()
+            .filter(|(name, table)| self.table(name).is_none_or(|older| !older.ptr_eq(table)))
+            .map(|(name, _)| Arc::clone(name))
+            .collect()
+    }
+
+    /// Calls `each` with the states before and after of every object of a table that differs in a
+    /// newer snapshot.
+    pub(crate) fn each_change(
+        &self,
+        newer: &Self,
+        table: &str,
+        each: &mut dyn FnMut(Option<&Arc<Stored>>, Option<&Arc<Stored>>),
+    ) {
+        let nothing = Table::new();
+        let before = self.table(table).unwrap_or(&nothing);
+        let after = newer.table(table).unwrap_or(&nothing);
+        for item in before.diff(after) {
+            match item {
+                DiffItem::Add(_, new) => each(None, Some(new)),
+                DiffItem::Update { old: (_, old), new: (_, new) } => each(Some(old), Some(new)),
+                DiffItem::Remove(_, old) => each(Some(old), None),
+            }
+        }
+    }
+}
