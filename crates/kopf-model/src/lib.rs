@@ -6,6 +6,8 @@
 pub mod diff;
 pub mod essence;
 pub mod field;
+pub mod finalizer;
+pub mod json_patch;
 mod json_text;
 pub mod keys;
 pub mod merge;
@@ -13,6 +15,7 @@ pub mod object;
 pub mod patch;
 pub mod record;
 pub mod resource;
+pub mod selector;
 pub mod storage;
 
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};

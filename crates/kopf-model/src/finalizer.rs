@@ -1,0 +1,60 @@
+//! Edits of the list of finalizers, by which an operator holds an object until its work is done.
+
+use serde_json::{Map, Value};
+
+use crate::patch::Patch;
+
+/// Whether the body has the finalizer.
+#[must_use]
+pub fn is_present(body: &Value, finalizer: &str) -> bool {
+    let finalizers = || body.get("metadata")?.get("finalizers")?.as_array();
+    finalizers().is_some_and(|finalizers| finalizers.iter().any(|name| name == finalizer))
+}
+
+/// Adds the finalizer at the end, unless it is there.
+pub fn add(body: &mut Value, finalizer: &str) {
+    if is_present(body, finalizer) {
+        return;
+    }
+    let Some(body) = body.as_object_mut() else { return };
+    let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let finalizers = metadata.entry("finalizers").or_insert(Value::Null);
+    match finalizers {
+        Value::Array(finalizers) => finalizers.push(finalizer.into()),
+        other => *other = Value::Array(vec![finalizer.into()]),
+    }
+}
+
+/// Removes all occurrences of the finalizer, the list when it becomes empty, and the metadata too.
+pub fn remove(body: &mut Value, finalizer: &str) {
+    if !is_present(body, finalizer) {
+        return;
+    }
+    let Some(body) = body.as_object_mut() else { return };
+    let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(finalizers) = metadata.get_mut("finalizers").and_then(Value::as_array_mut) {
+        finalizers.retain(|name| name != finalizer);
+        if finalizers.is_empty() {
+            metadata.shift_remove("finalizers");
+        }
+    }
+    if metadata.is_empty() {
+        body.shift_remove("metadata");
+    }
+}
+
+/// Asks a patch for the finalizer.
+pub fn add_in(patch: &mut Patch, finalizer: &str) {
+    let finalizer = finalizer.to_owned();
+    patch.transform(move |body| add(body, &finalizer));
+}
+
+/// Asks a patch for the removal of the finalizer.
+pub fn remove_in(patch: &mut Patch, finalizer: &str) {
+    let finalizer = finalizer.to_owned();
+    patch.transform(move |body| remove(body, &finalizer));
+}
+
+#[cfg(test)]
+mod tests;
