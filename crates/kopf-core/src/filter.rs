@@ -1,11 +1,14 @@
-//! The conditions under which a handler concerns an object.
+//! The conditions under which a handler concerns an object, and whether they hold.
+//!
+//! Checked in a fixed order: labels, annotations, the field's value, its change, and last the
+//! function over everything. Functions of users are called only when all before them hold.
 
 use std::sync::Arc;
 
 use kopf_model::FieldPath;
 use serde_json::Value;
 
-use crate::occasion::{Occasion, Subject};
+use crate::occasion::{Change, Occasion, Subject};
 
 /// All conditions of one handler; every given one must hold.
 #[derive(Clone, Default)]
@@ -29,6 +32,12 @@ pub struct Filters {
 /// A condition on the whole object and what happened to it.
 pub type When = Arc<dyn Fn(&Subject, &Occasion) -> bool + Send + Sync>;
 
+/// A function over the value of a label or annotation; gets none when the key is absent.
+pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject) -> bool + Send + Sync>;
+
+/// A function over the value of a field; gets none when the field is absent.
+pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject) -> bool + Send + Sync>;
+
 /// A condition on one label or annotation.
 #[derive(Clone)]
 pub enum MetaFilter {
@@ -39,7 +48,7 @@ pub enum MetaFilter {
     /// Is not there.
     Absent,
     /// Whatever the function accepts; gets none when the key is absent.
-    Matches(Arc<dyn Fn(Option<&str>, &Subject) -> bool + Send + Sync>),
+    Matches(MetaFn),
 }
 
 /// A condition on the value of a field.
@@ -52,5 +61,97 @@ pub enum ValueFilter {
     /// Is not there.
     Absent,
     /// Whatever the function accepts; gets none when the field is absent.
-    Matches(Arc<dyn Fn(Option<&Value>, &Subject) -> bool + Send + Sync>),
+    Matches(ValueFn),
 }
+
+/// How much of the conditions is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// All but the conditions on a change: whether the handler could ever concern this object.
+    Ever,
+    /// All, including the conditions on a change.
+    Now {
+        /// The field of interest must have changed.
+        field_needs_change: bool,
+    },
+}
+
+impl Filters {
+    /// Whether all conditions hold.
+    #[must_use]
+    pub fn match_with(&self, subject: &Subject, occasion: &Occasion, matching: Matching) -> bool {
+        self.match_metadata(subject)
+            && self.match_value(subject, occasion)
+            && match matching {
+                Matching::Ever => true,
+                Matching::Now { field_needs_change } => {
+                    self.match_change(subject, occasion, field_needs_change)
+                }
+            }
+            && self.when.as_ref().is_none_or(|when| when(subject, occasion))
+    }
+
+    fn match_metadata(&self, subject: &Subject) -> bool {
+        let object = &subject.object;
+        self.labels.iter().all(|(key, filter)| filter.matches(object.label(key), subject))
+            && self
+                .annotations
+                .iter()
+                .all(|(key, filter)| filter.matches(object.annotation(key), subject))
+    }
+
+    fn match_value(&self, subject: &Subject, occasion: &Occasion) -> bool {
+        let Some(field) = &self.field else { return true };
+        let filter = self.value.as_ref().unwrap_or(&ValueFilter::Present);
+        match occasion {
+            // The new value is tried first, so that functions see the old one only if needed.
+            Occasion::Change(change) => {
+                let (old, new) = sides(change, field);
+                filter.matches(new, subject) || filter.matches(old, subject)
+            }
+            _ => filter.matches(subject.object.get(field), subject),
+        }
+    }
+
+    fn match_change(&self, subject: &Subject, occasion: &Occasion, needs_change: bool) -> bool {
+        let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else { return true };
+        let (old, new) = sides(change, field);
+        (!needs_change || old != new)
+            && self.old.as_ref().is_none_or(|filter| filter.matches(old, subject))
+            && self.new.as_ref().is_none_or(|filter| filter.matches(new, subject))
+    }
+}
+
+impl MetaFilter {
+    /// Whether a label or annotation meets the condition.
+    #[must_use]
+    pub fn matches(&self, value: Option<&str>, subject: &Subject) -> bool {
+        match self {
+            Self::Equals(expected) => value == Some(expected.as_str()),
+            Self::Present => value.is_some(),
+            Self::Absent => value.is_none(),
+            Self::Matches(accepts) => accepts(value, subject),
+        }
+    }
+}
+
+impl ValueFilter {
+    /// Whether a field's value meets the condition.
+    #[must_use]
+    pub fn matches(&self, value: Option<&Value>, subject: &Subject) -> bool {
+        match self {
+            Self::Equals(expected) => value == Some(expected),
+            Self::Present => value.is_some(),
+            Self::Absent => value.is_none(),
+            Self::Matches(accepts) => accepts(value, subject),
+        }
+    }
+}
+
+fn sides<'a>(change: &'a Change, field: &FieldPath) -> (Option<&'a Value>, Option<&'a Value>) {
+    let resolve = |side: &'a Option<Arc<Value>>| side.as_ref().and_then(|side| field.resolve(side));
+    (resolve(&change.old), resolve(&change.new))
+}
+
+#[cfg(test)]
+mod tests;

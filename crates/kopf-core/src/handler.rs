@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_model::{Selector, resource::SelectorName};
+use kopf_model::{FieldPath, Resource, Selector};
 use serde_json::Value;
 
-use crate::filter::Filters;
+use crate::filter::{Filters, Matching};
 use crate::invoke::Invoke;
-use crate::occasion::Subject;
+use crate::occasion::{Occasion, Reason, Subject};
 
 /// The name of a handler: key of its persisted progress and of its result in the status.
 pub type HandlerId = Arc<str>;
@@ -172,6 +172,101 @@ pub struct Need {
     pub verbs: Vec<String>,
 }
 
+/// Groups of handlers that are served in the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Raw events.
+    Watching,
+    /// Detected changes.
+    Changing,
+    /// Daemons and timers.
+    Spawning,
+    /// Indexes.
+    Indexing,
+    /// Admission requests.
+    Admission,
+    /// Phases of the operator.
+    Activities,
+}
+
+impl HandlerKind {
+    /// The group of the kind.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        match self {
+            Self::Event => Family::Watching,
+            Self::Create
+            | Self::Update
+            | Self::Delete { .. }
+            | Self::Resume { .. }
+            | Self::Field
+            | Self::Sub => Family::Changing,
+            Self::Daemon(_) | Self::Timer(_) => Family::Spawning,
+            Self::Index => Family::Indexing,
+            Self::Validate(_) | Self::Mutate(_) => Family::Admission,
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
+        }
+    }
+
+    /// The only reason for which handlers of this kind are called, or none for any.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Create => Some(Reason::Create),
+            Self::Update => Some(Reason::Update),
+            Self::Delete { .. } => Some(Reason::Delete),
+            _ => None,
+        }
+    }
+
+    /// Whether the field of interest must have changed.
+    #[must_use]
+    pub fn field_needs_change(&self) -> bool {
+        matches!(self, Self::Update | Self::Field)
+    }
+
+    /// How errors that say nothing about retrying are treated by default.
+    #[must_use]
+    pub fn default_errors(&self) -> ErrorsMode {
+        match self.family() {
+            Family::Watching | Family::Indexing => ErrorsMode::Ignored,
+            Family::Changing | Family::Spawning | Family::Activities => ErrorsMode::Temporary,
+            Family::Admission => ErrorsMode::Permanent,
+        }
+    }
+
+    /// What the logs call handlers of this kind.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Daemon(_) => "Daemon",
+            Self::Timer(_) => "Timer",
+            Self::Index => "Indexer",
+            Self::Validate(_) | Self::Mutate(_) => "Webhook",
+            Self::Startup | Self::Cleanup | Self::Login | Self::Probe => "Activity",
+            _ => "Handler",
+        }
+    }
+}
+
+/// The id of a handler from its base name: a field of interest is appended, except for indexes and
+/// sub-handlers.
+#[must_use]
+pub fn handler_id(base: &str, field: Option<&FieldPath>, kind: &HandlerKind) -> HandlerId {
+    match field.filter(|field| !field.is_root()) {
+        Some(field) if !matches!(kind, HandlerKind::Index | HandlerKind::Sub) => {
+            format!("{base}/{field}").into()
+        }
+        _ => base.into(),
+    }
+}
+
+/// The id of a sub-handler under its parent.
+#[must_use]
+pub fn child_id(parent: &str, own: &str) -> HandlerId {
+    format!("{parent}/{own}").into()
+}
+
 impl Handler {
     /// A handler with default options.
     pub fn new(id: impl Into<HandlerId>, kind: HandlerKind, invoke: Arc<dyn Invoke>) -> Self {
@@ -197,15 +292,36 @@ impl Handler {
         self
     }
 
+    /// Whether the selector accepts the resource; handlers without a selector accept any.
+    #[must_use]
+    pub fn is_for(&self, resource: &Resource) -> bool {
+        self.selector.as_ref().is_none_or(|selector| selector.matches(resource))
+    }
+
+    /// Whether all conditions hold now.
+    #[must_use]
+    pub fn matches(&self, subject: &Subject, occasion: &Occasion) -> bool {
+        let field_needs_change = self.kind.field_needs_change();
+        self.filters.match_with(subject, occasion, Matching::Now { field_needs_change })
+    }
+
+    /// Whether all conditions hold that do not depend on a change.
+    #[must_use]
+    pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> bool {
+        self.filters.match_with(subject, occasion, Matching::Ever)
+    }
+
     /// Whether the selector names one specific resource rather than a family.
     #[must_use]
     pub fn is_specific(&self) -> bool {
-        self.selector.as_ref().is_some_and(|selector| {
-            !matches!(
-                selector.name,
-                SelectorName::Category(_) | SelectorName::Everything | SelectorName::Matching(_)
-            )
-        })
+        self.selector.as_ref().is_some_and(Selector::is_specific)
+    }
+}
+
+/// As in the logs: `Handler 'create_fn'`.
+impl std::fmt::Display for Handler {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} '{}'", self.kind.title(), self.id)
     }
 }
 

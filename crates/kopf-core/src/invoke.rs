@@ -24,6 +24,14 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Invoke: Send + Sync + 'static {
     /// Prepares one invocation; the engine decides where it runs.
     fn invoke(&self, call: Call) -> Invocation;
+
+    /// Which function this is: the same function registered twice under one id runs once per cause.
+    ///
+    /// The address of this value by default; adaptors that wrap one function several times return
+    /// something of the function itself.
+    fn identity(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>() as usize
+    }
 }
 
 /// One prepared invocation.
@@ -220,6 +228,12 @@ impl StopReason {
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The reasons of this set without those of the other.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether there is no reason.

@@ -3,14 +3,32 @@
 //!
 //! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
 
+pub mod cause;
 pub mod filter;
+pub mod finalizer;
 pub mod handler;
 pub mod invoke;
+pub mod lifecycle;
+pub mod logtext;
 pub mod occasion;
+pub mod plan;
+pub mod progress;
+pub mod registry;
+pub mod retry;
+pub mod select;
 pub mod settings;
+pub mod write;
 
+pub use cause::{Familiarity, Snapshot};
 pub use filter::{Filters, MetaFilter, ValueFilter};
 pub use handler::{Handler, HandlerId, HandlerKind, Retrying};
 pub use invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
+pub use lifecycle::Lifecycle;
+pub use logtext::Line;
 pub use occasion::{Occasion, Reason, Subject};
-pub use settings::Settings;
+pub use plan::{Agenda, Plan};
+pub use progress::State;
+pub use registry::{Registry, ResourceHandlers};
+pub use retry::{Outcome, Verdict};
+pub use settings::{Settings, Storages};
+pub use write::{Write, Writer};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, Object, Resource};
+use kopf_model::{Diff, FieldPath, Object, Resource};
 use serde_json::Value;
 
 /// The object that a handler is called for.
@@ -120,6 +120,23 @@ pub enum Activity {
     Probe,
 }
 
+impl Change {
+    /// The same change as a handler of one field sees it.
+    #[must_use]
+    pub fn reduce(&self, field: &FieldPath) -> Self {
+        let resolve = |side: &Option<Arc<Value>>| {
+            side.as_ref().and_then(|side| field.resolve(side)).cloned().map(Arc::new)
+        };
+        Self {
+            reason: self.reason,
+            initial: self.initial,
+            old: resolve(&self.old),
+            new: resolve(&self.new),
+            diff: Arc::new(self.diff.reduce(field)),
+        }
+    }
+}
+
 impl Live {
     /// A view that starts with this state.
     #[must_use]
@@ -140,6 +157,29 @@ impl Live {
 }
 
 impl Reason {
+    /// All reasons, those with handlers first.
+    pub const ALL: [Self; 7] = [
+        Self::Create,
+        Self::Update,
+        Self::Delete,
+        Self::Resume,
+        Self::Noop,
+        Self::Free,
+        Self::Gone,
+    ];
+
+    /// Whether handlers are called for this reason at all.
+    #[must_use]
+    pub fn has_handlers(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Delete | Self::Resume)
+    }
+
+    /// The reason of a stored purpose.
+    #[must_use]
+    pub fn from_purpose(purpose: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == purpose)
+    }
+
     /// The word stored as `purpose` and handed to handlers.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -2,7 +2,14 @@
 //!
 //! Plain values, changed by startup handlers and read at use time.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use kopf_model::keys::{EmptyPrefix, KeyMaker};
+use kopf_model::storage::{
+    AnnotationsDiffBase, AnnotationsProgress, CompactDiffBase, DiffBaseStorage, ProgressStorage,
+    SmartProgress, StatusDiffBase, StatusProgress,
+};
 
 /// All settings.
 #[derive(Clone, Debug, Default)]
@@ -155,8 +162,17 @@ pub struct Persistence {
     pub diffbase_storage: DiffbaseStorageSetting,
 }
 
+/// The storages that the settings describe, ready for use.
+#[derive(Clone)]
+pub struct Storages {
+    /// Where progress is stored.
+    pub progress: Arc<dyn ProgressStorage>,
+    /// Where the last handled state is stored.
+    pub diffbase: Arc<dyn DiffBaseStorage>,
+}
+
 /// Where progress is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum ProgressStorageSetting {
     /// In annotations with this prefix; old records in the status are read and purged.
     Smart {
@@ -175,10 +191,12 @@ pub enum ProgressStorageSetting {
         /// The name under `status`.
         name: String,
     },
+    /// In a storage of the user's own making.
+    Custom(Arc<dyn ProgressStorage>),
 }
 
 /// Where the last handled state is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum DiffbaseStorageSetting {
     /// In one annotation.
     Annotations {
@@ -199,6 +217,63 @@ pub enum DiffbaseStorageSetting {
         /// The key after the prefix.
         key: String,
     },
+    /// In a storage of the user's own making.
+    Custom(Arc<dyn DiffBaseStorage>),
+}
+
+impl Persistence {
+    /// Makes the storages.
+    ///
+    /// # Errors
+    /// Fails when a prefix of annotations is empty.
+    pub fn storages(&self) -> Result<Storages, EmptyPrefix> {
+        let progress: Arc<dyn ProgressStorage> = match &self.progress_storage {
+            ProgressStorageSetting::Smart { prefix, name } => Arc::new(SmartProgress {
+                annotations: AnnotationsProgress::new(KeyMaker::new(prefix)?),
+                status: StatusProgress::named(name),
+            }),
+            ProgressStorageSetting::Annotations { prefix } => {
+                Arc::new(AnnotationsProgress::new(KeyMaker::new(prefix)?))
+            }
+            ProgressStorageSetting::Status { name } => Arc::new(StatusProgress::named(name)),
+            ProgressStorageSetting::Custom(storage) => Arc::clone(storage),
+        };
+        let annotations =
+            |prefix: &str, key: &str| Ok(AnnotationsDiffBase::new(KeyMaker::new(prefix)?, key));
+        let diffbase: Arc<dyn DiffBaseStorage> = match &self.diffbase_storage {
+            DiffbaseStorageSetting::Annotations { prefix, key } => {
+                Arc::new(annotations(prefix, key)?)
+            }
+            DiffbaseStorageSetting::Compact { prefix, key } => {
+                Arc::new(CompactDiffBase::new(annotations(prefix, key)?))
+            }
+            DiffbaseStorageSetting::Status { name } => Arc::new(StatusDiffBase::named(name)),
+            DiffbaseStorageSetting::Custom(storage) => Arc::clone(storage),
+        };
+        Ok(Storages { progress, diffbase })
+    }
+}
+
+impl std::fmt::Debug for ProgressStorageSetting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Smart { prefix, name } => write!(formatter, "Smart({prefix}, {name})"),
+            Self::Annotations { prefix } => write!(formatter, "Annotations({prefix})"),
+            Self::Status { name } => write!(formatter, "Status({name})"),
+            Self::Custom(_) => formatter.write_str("Custom"),
+        }
+    }
+}
+
+impl std::fmt::Debug for DiffbaseStorageSetting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Annotations { prefix, key } => write!(formatter, "Annotations({prefix}/{key})"),
+            Self::Compact { prefix, key } => write!(formatter, "Compact({prefix}/{key})"),
+            Self::Status { name } => write!(formatter, "Status({name})"),
+            Self::Custom(_) => formatter.write_str("Custom"),
+        }
+    }
 }
 
 /// Daemons and timers.
@@ -304,7 +379,8 @@ impl Default for Persistence {
                 prefix: prefix(),
                 name: "kopf".into(),
             },
-            diffbase_storage: DiffbaseStorageSetting::Annotations {
+            // Byte by byte as Kopf writes it, as long as it fits into annotations.
+            diffbase_storage: DiffbaseStorageSetting::Compact {
                 prefix: prefix(),
                 key: "last-handled-configuration".into(),
             },

@@ -1,0 +1,110 @@
+//! What happened to an object since it was last handled.
+//!
+//! Pure: everything that decides comes in a [`Snapshot`]. The order of events does not matter, only
+//! the newest state against the last handled one.
+
+use std::sync::Arc;
+
+use kopf_model::{Diff, FieldPath, Object, finalizer, storage::StorageError};
+use serde_json::Value;
+
+use crate::occasion::{Change, EventKind, Reason, Subject};
+use crate::settings::Storages;
+
+/// Everything that decides about an object at one moment.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// The object in its newest known state.
+    pub subject: Subject,
+    /// The type of the event that brought it; none when it was listed.
+    pub event: Option<EventKind>,
+    /// The essence as last handled; none if never.
+    pub old: Option<Arc<Value>>,
+    /// The essence now.
+    pub new: Arc<Value>,
+    /// What differs.
+    pub diff: Arc<Diff>,
+    /// What the process remembers of the object.
+    pub memory: Familiarity,
+}
+
+/// How well the process knows an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Familiarity {
+    /// It was first seen in a list, so it may have been handled by an earlier process.
+    pub noticed_by_listing: bool,
+    /// All handlers of some cause have finished in this process.
+    pub fully_handled_once: bool,
+}
+
+impl Snapshot {
+    /// Compares an object with its stored last handled state.
+    ///
+    /// # Errors
+    /// Fails when the notes on the object cannot be understood.
+    pub fn take(
+        subject: Subject,
+        event: Option<EventKind>,
+        memory: Familiarity,
+        storages: &Storages,
+        extra_fields: &[FieldPath],
+    ) -> Result<Self, StorageError> {
+        let body = subject.object.value();
+        let mut new = storages.diffbase.build(body, extra_fields);
+        storages.progress.clear(&mut new);
+        let mut old = storages.diffbase.fetch(body, &new)?;
+        if let Some(old) = &mut old {
+            storages.progress.clear(old);
+        }
+        let diff = Diff::between(old.as_ref(), Some(&new));
+        let (old, new, diff) = (old.map(Arc::new), Arc::new(new), Arc::new(diff));
+        Ok(Self { subject, event, old, new, diff, memory })
+    }
+
+    /// The object's newest known state.
+    #[must_use]
+    pub fn object(&self) -> &Object {
+        &self.subject.object
+    }
+
+    /// Whether the object is gone from the cluster.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.event == Some(EventKind::Deleted)
+    }
+}
+
+/// Concludes what happened; the first rule that applies wins.
+#[must_use]
+pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
+    let memory = snapshot.memory;
+    let initial = memory.noticed_by_listing && !memory.fully_handled_once;
+    let is_deleting = snapshot.object().is_deleting();
+    let is_held = finalizer::is_present(snapshot.object().value(), finalizer);
+    let (reason, initial) = if snapshot.is_gone() {
+        (Reason::Gone, initial)
+    } else if is_deleting && !is_held {
+        (Reason::Free, initial)
+    } else if is_deleting {
+        (Reason::Delete, initial)
+    } else if snapshot.old.is_none() {
+        // Never handled by anybody: not a resumption, however long it has existed.
+        (Reason::Create, false)
+    } else if !snapshot.diff.is_empty() {
+        (Reason::Update, initial)
+    } else if initial {
+        (Reason::Resume, true)
+    } else {
+        (Reason::Noop, false)
+    };
+    Change {
+        reason,
+        initial,
+        old: snapshot.old.clone(),
+        new: Some(Arc::clone(&snapshot.new)),
+        diff: Arc::clone(&snapshot.diff),
+    }
+}
+
+#[cfg(test)]
+mod tests;

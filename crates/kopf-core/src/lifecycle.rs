@@ -1,0 +1,73 @@
+//! Which of the handlers that are due run in one cycle, and in which order.
+
+use std::sync::Arc;
+
+use crate::handler::Handler;
+use crate::progress::State;
+
+/// A way of choosing.
+#[derive(Clone, Default)]
+pub enum Lifecycle {
+    /// All, those with fewer attempts first. Outcomes of one cycle leave in one write, so that there
+    /// is no reason to run one handler per cycle.
+    #[default]
+    AsapAll,
+    /// One with the fewest attempts, as Kopf does by default.
+    Asap,
+    /// The first one in the order of registration.
+    OneByOne,
+    /// All in the order of registration.
+    AllAtOnce,
+    /// One at random.
+    Randomized,
+    /// All in a random order.
+    Shuffled,
+    /// Whatever the function returns.
+    Custom(Arc<ChooseFn>),
+}
+
+/// Chooses among the handlers that are due.
+pub type ChooseFn = dyn Fn(Vec<Arc<Handler>>, &State) -> Vec<Arc<Handler>> + Send + Sync;
+
+impl Lifecycle {
+    /// Chooses among the handlers that are due.
+    #[must_use]
+    pub fn choose(&self, mut due: Vec<Arc<Handler>>, state: &State) -> Vec<Arc<Handler>> {
+        match self {
+            Self::AsapAll => due.sort_by_key(|handler| state.retries(&handler.id)),
+            Self::Asap => {
+                due.sort_by_key(|handler| state.retries(&handler.id));
+                due.truncate(1);
+            }
+            Self::OneByOne => due.truncate(1),
+            Self::AllAtOnce => {}
+            Self::Randomized => {
+                if !due.is_empty() {
+                    let lucky = fastrand::usize(..due.len());
+                    due.swap(0, lucky);
+                    due.truncate(1);
+                }
+            }
+            Self::Shuffled => fastrand::shuffle(&mut due),
+            Self::Custom(choose) => return choose(due, state),
+        }
+        due
+    }
+}
+
+impl std::fmt::Debug for Lifecycle {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::AsapAll => "AsapAll",
+            Self::Asap => "Asap",
+            Self::OneByOne => "OneByOne",
+            Self::AllAtOnce => "AllAtOnce",
+            Self::Randomized => "Randomized",
+            Self::Shuffled => "Shuffled",
+            Self::Custom(_) => "Custom",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

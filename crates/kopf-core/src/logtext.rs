@@ -1,0 +1,157 @@
+//! The lines that users and their tests look for in the logs, word by word as Kopf writes them.
+
+use std::time::Duration;
+
+use crate::handler::Handler;
+use crate::occasion::Reason;
+
+/// How important a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For developers.
+    Debug,
+    /// For everybody.
+    Info,
+    /// The operator's owner should act.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// One line about an object, to be logged by the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// How important it is.
+    pub level: Level,
+    /// The text.
+    pub text: String,
+    /// The chain of causes or the traceback.
+    pub details: Option<String>,
+}
+
+impl Line {
+    /// For developers.
+    pub fn debug(text: impl Into<String>) -> Self {
+        Self { level: Level::Debug, text: text.into(), details: None }
+    }
+
+    /// For everybody.
+    pub fn info(text: impl Into<String>) -> Self {
+        Self { level: Level::Info, text: text.into(), details: None }
+    }
+
+    /// The operator's owner should act.
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self { level: Level::Warning, text: text.into(), details: None }
+    }
+
+    /// Something failed.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { level: Level::Error, text: text.into(), details: None }
+    }
+}
+
+/// The finalizer is about to be added.
+pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the actual deletion.";
+/// The finalizer is about to be removed from an object that nobody needs to hold.
+pub const DROPPING_FINALIZER: &str =
+    "Removing the finalizer, as there are no handlers requiring it.";
+/// The finalizer is about to be removed after everything was done for the deletion.
+pub const RELEASING_FINALIZER: &str = "Removing the finalizer, thus allowing the actual deletion.";
+/// The object is gone.
+pub const GONE: &str = "Deleted, really deleted, and we are notified.";
+/// The object is being deleted, and not held by us.
+pub const FREE: &str = "Deletion, but we are done with it, and we do not care.";
+/// The event is of no interest.
+pub const NOOP: &str =
+    "Something has changed, but we are not interested (the essence is the same).";
+/// The cycle has nothing more to do.
+pub const CYCLE_FINISHED: &str = "Handling cycle is finished, waiting for new changes.";
+/// A patch was not sent.
+pub const PATCH_SKIPPED: &str = "Patching was skipped: the object does not exist anymore.";
+/// An object is handled again after errors.
+pub const THROTTLING_OVER: &str = "Throttling is over. Switching back to normal operations.";
+
+/// `creation`, `updating`, `deletion`, `resuming`; other words as they are.
+#[must_use]
+pub fn title(purpose: &str) -> &str {
+    match purpose {
+        "create" => "creation",
+        "update" => "updating",
+        "delete" => "deletion",
+        "resume" => "resuming",
+        other => other,
+    }
+}
+
+/// The title with a capital letter, for the beginning of a sentence.
+#[must_use]
+pub fn title_capitalised(purpose: &str) -> String {
+    let title = title(purpose);
+    let mut characters = title.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// The cycle of a cause begins; what follows the colon is the body.
+#[must_use]
+pub fn in_progress(reason: Reason, body: &str) -> Line {
+    Line::debug(format!("{} is in progress: {body}", title_capitalised(reason.as_str())))
+}
+
+/// What has changed.
+#[must_use]
+pub fn diff(reason: Reason, diff: &str) -> Line {
+    Line::debug(format!("{} diff: {diff}", title_capitalised(reason.as_str())))
+}
+
+/// All handlers of a cause are finished.
+#[must_use]
+pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> Line {
+    let title = title_capitalised(reason.as_str());
+    Line::info(format!("{title} is processed: {succeeded} succeeded; {failed} failed."))
+}
+
+/// Another cause came before the handlers of the former one were finished.
+#[must_use]
+pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
+    let [succeeded, failed, left] = counts;
+    Line::info(format!(
+        "{} is superseded by {}: {succeeded} succeeded; {failed} failed; {left} left to the moment.",
+        title_capitalised(former),
+        title(reason.as_str()),
+    ))
+}
+
+/// A handler is about to be called.
+#[must_use]
+pub fn invoked(handler: &Handler) -> Line {
+    Line::debug(format!("{handler} is invoked."))
+}
+
+/// A daemon has ended.
+#[must_use]
+pub fn daemon_exited(handler: &Handler, on_request: bool) -> Line {
+    Line::debug(if on_request {
+        format!("{handler} has exited on request and will not be retried or restarted.")
+    } else {
+        format!("{handler} has exited on its own and will not be retried or restarted.")
+    })
+}
+
+/// An unexpected error about an object.
+#[must_use]
+pub fn throttling(delay: Duration, error: &str) -> Line {
+    let seconds = seconds(delay);
+    Line::error(format!("Throttling for {seconds} seconds due to an unexpected error: {error}"))
+}
+
+/// A number of seconds without needless digits.
+#[must_use]
+pub fn seconds(duration: Duration) -> String {
+    duration.as_secs_f64().to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! One cycle of one object: from what happened to the single change that will be written.
+//!
+//! Pure. An [`Agenda`] is made from a snapshot; the engine runs what is due and reports outcomes;
+//! the agenda is then concluded into a [`Plan`]. Nothing is written here, see `write` for requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_model::storage::StorageError;
+use kopf_model::{Patch, StoredForm, Timestamp, finalizer as finalizers};
+
+use crate::cause::{self, Snapshot};
+use crate::finalizer::{self, Holding, Step};
+use crate::handler::{Handler, HandlerKind};
+use crate::invoke::Output;
+use crate::lifecycle::Lifecycle;
+use crate::logtext::{self, Line};
+use crate::occasion::{Change, Occasion, Reason};
+use crate::progress::{State, later};
+use crate::retry::Outcome;
+use crate::select;
+use crate::settings::Storages;
+
+/// What a cycle has to work with.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The object and what is known of it.
+    pub snapshot: &'a Snapshot,
+    /// The changing handlers of the resource.
+    pub changing: &'a [Arc<Handler>],
+    /// Whether a daemon or a timer concerns the object.
+    pub has_background: bool,
+    /// Where notes are kept.
+    pub storages: &'a Storages,
+    /// Our finalizer.
+    pub finalizer: &'a str,
+    /// The progress kept in memory since the last cycle, if it was not written then.
+    pub remembered: Option<&'a State>,
+    /// The moment of the cycle.
+    pub now: Timestamp,
+}
+
+/// What is to be done in a cycle.
+pub struct Agenda {
+    /// What happened; none when no handler could ever concern the object.
+    pub change: Option<Change>,
+    /// What to do about the finalizer.
+    pub step: Step,
+    /// The handlers of the cause.
+    pub selected: Vec<Arc<Handler>>,
+    /// Their progress.
+    pub state: State,
+    /// What to log before the handlers run.
+    pub lines: Vec<Line>,
+    /// The handlers have to wait until the finalizer is on the object.
+    pub finalizer_first: bool,
+    owned: Vec<Arc<Handler>>,
+    early: Patch,
+}
+
+/// What decides about the end of a cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Closing {
+    /// The moment of the end.
+    pub now: Timestamp,
+    /// When daemons that are stopping have to be looked at again; none if all are gone.
+    pub background_wake_at: Option<Timestamp>,
+    /// How long outcomes may be kept in memory only.
+    pub persist_after: Duration,
+    /// Write progress even if it could wait: the process is about to end, or handlers still run.
+    pub persist_now: bool,
+}
+
+/// The result of a cycle.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What to write; empty when nothing changes.
+    pub patch: Patch,
+    /// When to look at the object again, if nothing happens before.
+    pub wake_at: Option<Timestamp>,
+    /// All handlers of the cause are finished: the object was handled in this process.
+    pub is_handled: bool,
+    /// The handlers still have to run, as soon as this patch with the finalizer is accepted: make a
+    /// new agenda from the answer without waiting for its event.
+    pub is_continued: bool,
+    /// The object is let go with this patch.
+    pub is_release: bool,
+    /// Progress to keep in memory until the next cycle.
+    pub remember: Option<State>,
+    /// In which form the last handled state is stored, if it is.
+    pub stored_form: Option<StoredForm>,
+    /// What to log.
+    pub lines: Vec<Line>,
+}
+
+impl Agenda {
+    /// Finds out what is to be done.
+    ///
+    /// # Errors
+    /// Fails when the notes on the object cannot be understood.
+    pub fn make(inputs: Inputs<'_>) -> Result<Self, StorageError> {
+        let Inputs { snapshot, changing, finalizer, .. } = inputs;
+        let subject = &snapshot.subject;
+        let change = cause::detect(snapshot, finalizer);
+        let change =
+            Some(change).filter(|change| select::is_of_interest(changing, subject, change));
+        let is_needed = inputs.has_background
+            || change
+                .as_ref()
+                .is_some_and(|change| select::requires_finalizer(changing, subject, change));
+        let step = finalizer::decide(Holding {
+            is_needed,
+            is_present: finalizers::is_present(snapshot.object().value(), finalizer),
+            is_deleting: snapshot.object().is_deleting(),
+            is_gone: snapshot.is_gone(),
+        });
+        // Nobody cares about this deletion, so nobody is called for it.
+        let change = change.filter(|_| !(step == Step::Drop && snapshot.object().is_deleting()));
+        let mut agenda = Self {
+            change,
+            step,
+            selected: Vec::new(),
+            state: State::default(),
+            lines: Vec::new(),
+            finalizer_first: false,
+            owned: changing.to_vec(),
+            early: Patch::default(),
+        };
+        match step {
+            Step::Add => agenda.lines.push(Line::debug(logtext::ADDING_FINALIZER)),
+            Step::Drop => agenda.lines.push(Line::debug(logtext::DROPPING_FINALIZER)),
+            Step::Keep | Step::ReleaseWhenDone => {}
+        }
+        agenda.prepare_change(&inputs)?;
+        Ok(agenda)
+    }
+
+    fn prepare_change(&mut self, inputs: &Inputs<'_>) -> Result<(), StorageError> {
+        let Some(change) = &self.change else { return Ok(()) };
+        match change.reason {
+            Reason::Gone => self.lines.push(Line::debug(logtext::GONE)),
+            Reason::Free => self.lines.push(Line::debug(logtext::FREE)),
+            Reason::Noop => self.lines.push(Line::debug(logtext::NOOP)),
+            Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => {}
+        }
+        if !change.reason.has_handlers() {
+            return Ok(());
+        }
+        let (subject, body) = (&inputs.snapshot.subject, inputs.snapshot.object().value());
+        let (reason, storage) = (change.reason, &*inputs.storages.progress);
+        self.selected = select::for_change(&self.owned, subject, change);
+        let mut state = State::load(storage, body, &self.owned, inputs.now)?
+            .with_purpose(reason)
+            .with_handlers(&self.selected, inputs.now);
+        if let Some(remembered) = inputs.remembered {
+            state = state.catch_up(remembered);
+        }
+        let extras = state.extras();
+        if !extras.is_empty() {
+            for (purpose, counts) in extras {
+                let counts = [counts.succeeded, counts.failed, counts.running];
+                self.lines.push(logtext::superseded(&purpose, reason, counts));
+            }
+            state.repurpose(&self.selected);
+            if !state.extras().is_empty() {
+                state.purge(storage, body, &self.owned, &mut self.early);
+            }
+        }
+        self.state = state;
+        self.finalizer_first =
+            self.step == Step::Add && !self.state.due(&self.selected, inputs.now).is_empty();
+        Ok(())
+    }
+
+    /// The handlers to run now.
+    #[must_use]
+    pub fn due(&self, lifecycle: &Lifecycle, now: Timestamp) -> Vec<Arc<Handler>> {
+        if self.finalizer_first {
+            return Vec::new();
+        }
+        lifecycle.choose(self.state.due(&self.selected, now), &self.state)
+    }
+
+    /// What a handler is told: handlers with a field of interest see the change of that field.
+    ///
+    /// None when there is no change to tell of.
+    #[must_use]
+    pub fn occasion(&self, handler: &Handler) -> Option<Occasion> {
+        let change = self.change.as_ref()?;
+        Some(Occasion::Change(match &handler.filters.field {
+            Some(field) => change.reduce(field),
+            None => change.clone(),
+        }))
+    }
+
+    /// Takes in the outcome of a handler, and its result into the patch of the cycle.
+    ///
+    /// # Panics
+    /// When the handler is not one of the selected.
+    pub fn take_in(&mut self, id: &str, outcome: &Outcome, patch: &mut Patch, now: Timestamp) {
+        self.state.take_in(id, outcome, now);
+        deliver_result(id, outcome, patch);
+    }
+
+    /// Asks for the storing of what is known so far, while slower handlers are still running.
+    #[must_use]
+    pub fn checkpoint(&mut self, inputs: Inputs<'_>) -> Patch {
+        let mut patch = self.early.clone();
+        let body = inputs.snapshot.object().value();
+        self.state.store(&*inputs.storages.progress, body, &mut patch);
+        patch
+    }
+
+    /// Ends the cycle: puts everything that has to be written into one patch.
+    ///
+    /// `patch` has the changes of the users' handlers and their results.
+    #[must_use]
+    pub fn conclude(mut self, inputs: Inputs<'_>, patch: Patch, closing: Closing) -> Plan {
+        let mut plan = Plan { is_continued: self.finalizer_first, ..Plan::default() };
+        // What was purged comes first, so that states of the current cause override it.
+        plan.patch = std::mem::take(&mut self.early);
+        plan.patch.absorb(patch);
+        if inputs.snapshot.is_gone() {
+            return Plan::default();
+        }
+        let mut wake_at = closing.background_wake_at;
+        let has_handlers = self.change.as_ref().is_some_and(|change| change.reason.has_handlers());
+        if has_handlers && !self.finalizer_first {
+            let delay = self.conclude_handlers(&inputs, closing, &mut plan);
+            wake_at = [wake_at, delay].into_iter().flatten().min();
+        }
+        match self.step {
+            Step::Add => finalizers::add_in(&mut plan.patch, inputs.finalizer),
+            Step::Drop => finalizers::remove_in(&mut plan.patch, inputs.finalizer),
+            Step::ReleaseWhenDone if wake_at.is_none() => {
+                plan.lines.push(Line::debug(logtext::RELEASING_FINALIZER));
+                plan.is_release = true;
+                finalizers::remove_in(&mut plan.patch, inputs.finalizer);
+            }
+            Step::ReleaseWhenDone | Step::Keep => {}
+        }
+        let body = inputs.snapshot.object().value();
+        if plan.patch.is_empty() {
+            if wake_at.is_none() && self.change.is_some() {
+                plan.lines.push(Line::debug(logtext::CYCLE_FINISHED));
+            }
+        } else {
+            // A leftover of an engine that touches objects; we wake up by our own clock.
+            inputs.storages.progress.touch(body, &mut plan.patch, None);
+        }
+        plan.wake_at = wake_at;
+        plan
+    }
+
+    /// Stores or purges progress; returns when the handlers have to be looked at again.
+    fn conclude_handlers(
+        &mut self,
+        inputs: &Inputs<'_>,
+        closing: Closing,
+        plan: &mut Plan,
+    ) -> Option<Timestamp> {
+        let change = self.change.as_ref().expect("only a change has handlers");
+        let (body, storages) = (inputs.snapshot.object().value(), inputs.storages);
+        let wake_at = self.state.wake_at(closing.now);
+        if self.state.is_done() {
+            if !self.selected.is_empty() {
+                let counts = self.state.counts();
+                plan.lines.push(logtext::processed(change.reason, counts.succeeded, counts.failed));
+                self.state.purge(&*storages.progress, body, &self.owned, &mut plan.patch);
+            }
+            plan.is_handled = true;
+            if let Some(new) = change.new.as_deref()
+                && change.old.as_deref() != Some(new)
+            {
+                plan.stored_form = Some(storages.diffbase.store(new, body, &mut plan.patch));
+            }
+            return wake_at;
+        }
+        let deadline = self.state.unsaved_since().map(|since| later(since, closing.persist_after));
+        let is_overdue =
+            deadline.is_none_or(|deadline| wake_at.is_none_or(|wake_at| wake_at > deadline));
+        // Progress that may wait still goes along with a write that is made anyway.
+        if closing.persist_now || is_overdue || !plan.patch.is_empty() {
+            self.state.store(&*storages.progress, body, &mut plan.patch);
+        }
+        plan.remember = Some(self.state.clone());
+        wake_at
+    }
+}
+
+/// Puts the result of a handler into the status.
+pub fn deliver_result(id: &str, outcome: &Outcome, patch: &mut Patch) {
+    if let (None, Output::Json(result)) = (&outcome.error, &outcome.output) {
+        patch.set_result(id, result);
+    }
+}
+
+/// Whether a handler would hold the object, for explanations.
+#[must_use]
+pub fn may_need_finalizer(handler: &Handler) -> bool {
+    matches!(
+        handler.kind,
+        HandlerKind::Delete { optional: false } | HandlerKind::Daemon(_) | HandlerKind::Timer(_)
+    )
+}
+
+#[cfg(test)]
+mod tests;

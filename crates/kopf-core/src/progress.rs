@@ -1,0 +1,339 @@
+//! How far the handlers of an object have come, from cycle to cycle.
+//!
+//! Loaded from the notes on the object, advanced by outcomes, and stored or purged through a patch.
+//! Active states belong to the current cause; passive ones are carried along for the counts and to
+//! be purged at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_model::storage::StorageError;
+use kopf_model::{Patch, ProgressRecord, ProgressStorage, Timestamp};
+use serde_json::Value;
+
+use crate::handler::{Handler, HandlerId};
+use crate::invoke::Attempt;
+use crate::occasion::Reason;
+use crate::retry::Outcome;
+
+/// The progress of all handlers of one object.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    purpose: Option<Reason>,
+    handlers: Vec<HandlerState>,
+    unsaved_since: Option<Timestamp>,
+}
+
+/// The progress of one handler.
+#[derive(Clone, Debug)]
+pub struct HandlerState {
+    /// The handler.
+    pub id: HandlerId,
+    /// How far it has come.
+    pub record: ProgressRecord,
+    is_active: bool,
+    origin: Option<ProgressRecord>,
+}
+
+/// How many handlers are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Finished with success.
+    pub succeeded: usize,
+    /// Finished with failure.
+    pub failed: usize,
+    /// Not finished.
+    pub running: usize,
+}
+
+impl State {
+    /// Without any progress, for handlers whose progress is kept in memory only.
+    #[must_use]
+    pub fn new(purpose: Option<Reason>) -> Self {
+        Self { purpose, ..Self::default() }
+    }
+
+    /// Loads the records of all handlers that may have left any, also under their former ids.
+    ///
+    /// # Errors
+    /// Fails when the notes on the object cannot be understood.
+    pub fn load(
+        storage: &dyn ProgressStorage,
+        body: &Value,
+        owned: &[Arc<Handler>],
+        now: Timestamp,
+    ) -> Result<Self, StorageError> {
+        let mut state = Self::default();
+        for handler in owned {
+            if state.get(&handler.id).is_some() {
+                continue;
+            }
+            let origin = storage.fetch(&handler.id, body)?;
+            let mut found = origin.clone();
+            for former in &handler.was {
+                if found.is_none() {
+                    found = storage.fetch(former, body)?;
+                }
+            }
+            if let Some(mut record) = found {
+                record.started.get_or_insert(now);
+                let id = Arc::clone(&handler.id);
+                state.handlers.push(HandlerState { id, record, is_active: false, origin });
+            }
+        }
+        Ok(state)
+    }
+
+    /// The same for a cause.
+    #[must_use]
+    pub fn with_purpose(mut self, purpose: Reason) -> Self {
+        self.purpose = Some(purpose);
+        self
+    }
+
+    /// Activates the handlers of the cause; those without a record start now.
+    #[must_use]
+    pub fn with_handlers(mut self, handlers: &[Arc<Handler>], now: Timestamp) -> Self {
+        let now = storable(now);
+        for handler in handlers {
+            match self.get_mut(&handler.id) {
+                Some(known) => known.is_active = true,
+                None => {
+                    let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
+                    let record =
+                        ProgressRecord { started: Some(now), purpose, ..ProgressRecord::default() };
+                    let id = Arc::clone(&handler.id);
+                    self.handlers.push(HandlerState { id, record, is_active: true, origin: None });
+                }
+            }
+        }
+        self
+    }
+
+    /// Takes over what was kept in memory where it is further than what is stored.
+    #[must_use]
+    pub fn catch_up(mut self, remembered: &Self) -> Self {
+        self.unsaved_since = remembered.unsaved_since;
+        for newer in &remembered.handlers {
+            match self.get_mut(&newer.id) {
+                Some(known) => {
+                    let is_same_run = known.record.purpose == newer.record.purpose
+                        && known.record.started == newer.record.started;
+                    let is_fresh = known.origin.is_none() && known.record.retries == 0;
+                    if (is_same_run && newer.record.retries > known.record.retries)
+                        || (is_fresh && known.record.purpose == newer.record.purpose)
+                    {
+                        known.record = newer.record.clone();
+                    }
+                }
+                None => self.handlers.push(HandlerState {
+                    is_active: false,
+                    origin: None,
+                    ..newer.clone()
+                }),
+            }
+        }
+        self
+    }
+
+    /// Gives the states of the selected handlers to the current cause.
+    pub fn repurpose(&mut self, handlers: &[Arc<Handler>]) {
+        let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
+        for handler in handlers {
+            if let Some(known) = self.get_mut(&handler.id) {
+                known.record.purpose.clone_from(&purpose);
+            }
+        }
+    }
+
+    /// The counts of other purposes whose handlers are still in the state, if any.
+    #[must_use]
+    pub fn extras(&self) -> Vec<(String, Counts)> {
+        let mut extras: Vec<(String, Counts)> = Vec::new();
+        let current = self.purpose.map(Reason::as_str);
+        for handler in &self.handlers {
+            let Some(purpose) = handler.record.purpose.as_deref() else { continue };
+            if Some(purpose) == current {
+                continue;
+            }
+            let position = extras.iter().position(|(known, _)| known == purpose);
+            let position = position.unwrap_or_else(|| {
+                extras.push((purpose.to_owned(), Counts::default()));
+                extras.len() - 1
+            });
+            extras[position].1.add(&handler.record);
+        }
+        extras
+    }
+
+    /// The counts of the current purpose.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let current = self.purpose.map(Reason::as_str);
+        let mut counts = Counts::default();
+        for handler in &self.handlers {
+            let purpose = handler.record.purpose.as_deref();
+            if current.is_none() || purpose.is_none() || purpose == current {
+                counts.add(&handler.record);
+            }
+        }
+        counts
+    }
+
+    /// The state of one handler.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&HandlerState> {
+        self.handlers.iter().find(|handler| *handler.id == *id)
+    }
+
+    /// All states.
+    pub fn iter(&self) -> std::slice::Iter<'_, HandlerState> {
+        self.handlers.iter()
+    }
+
+    /// How many attempts of a handler are finished.
+    #[must_use]
+    pub fn retries(&self, id: &str) -> u32 {
+        self.get(id).map_or(0, |handler| handler.record.retries)
+    }
+
+    /// The count and times of attempts, for the next call of a handler.
+    #[must_use]
+    pub fn attempt(&self, id: &str, now: Timestamp) -> Attempt {
+        let record = self.get(id).map(|handler| &handler.record);
+        Attempt {
+            retry: record.map_or(0, |record| record.retries),
+            started: record.and_then(|record| record.started).unwrap_or(now),
+            now,
+        }
+    }
+
+    /// Those of the handlers that are not finished and do not wait for a later moment.
+    #[must_use]
+    pub fn due(&self, handlers: &[Arc<Handler>], now: Timestamp) -> Vec<Arc<Handler>> {
+        let is_due = |handler: &&Arc<Handler>| {
+            self.get(&handler.id).is_some_and(|known| known.is_awakened(now))
+        };
+        handlers.iter().filter(is_due).cloned().collect()
+    }
+
+    /// Takes in the outcome of an attempt.
+    ///
+    /// # Panics
+    /// When the handler was never activated: outcomes come only from handlers that were due.
+    pub fn take_in(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
+        let now = storable(now);
+        self.unsaved_since.get_or_insert(now);
+        let handler = self.get_mut(id).expect("outcomes come only from activated handlers");
+        let record = &mut handler.record;
+        record.stopped = record.stopped.or_else(|| outcome.is_final.then_some(now));
+        record.delayed = outcome.delay.map(|delay| later(now, delay));
+        record.success = outcome.is_final && outcome.error.is_none();
+        record.failure = outcome.is_final && outcome.error.is_some();
+        record.retries = record.retries.saturating_add(1);
+        record.message = outcome.error.as_ref().map(|failure| failure.message.clone());
+        record.subrefs.extend(outcome.subrefs.iter().map(|id| (**id).to_owned()));
+        record.subrefs.sort();
+        record.subrefs.dedup();
+    }
+
+    /// Whether all handlers of the cause are finished; also when there are none.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.active().all(|handler| handler.record.is_finished())
+    }
+
+    /// The moment of the next attempt of any handler of the cause; `now` if one is due.
+    #[must_use]
+    pub fn wake_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.active()
+            .filter(|handler| !handler.record.is_finished())
+            .map(|handler| handler.record.delayed.map_or(now, |delayed| delayed.max(now)))
+            .min()
+    }
+
+    /// The moment of the first outcome that exists in memory only, if there is one.
+    #[must_use]
+    pub fn unsaved_since(&self) -> Option<Timestamp> {
+        self.unsaved_since
+    }
+
+    /// Asks for the storing of all records that differ from the stored ones.
+    pub fn store(&mut self, storage: &dyn ProgressStorage, body: &Value, patch: &mut Patch) {
+        self.unsaved_since = None;
+        for handler in &self.handlers {
+            if handler.origin.as_ref() != Some(&handler.record) {
+                storage.store(&handler.id, &handler.record, body, patch);
+            }
+        }
+    }
+
+    /// Asks for the removal of all records: of the owned handlers, of others in the state, and of
+    /// their sub-handlers.
+    pub fn purge(
+        &self,
+        storage: &dyn ProgressStorage,
+        body: &Value,
+        owned: &[Arc<Handler>],
+        patch: &mut Patch,
+    ) {
+        for handler in owned {
+            storage.purge(&handler.id, body, patch);
+            for former in &handler.was {
+                storage.purge(former, body, patch);
+            }
+        }
+        for handler in &self.handlers {
+            if !owned.iter().any(|other| other.id == handler.id) {
+                storage.purge(&handler.id, body, patch);
+            }
+            for subref in &handler.record.subrefs {
+                storage.purge(subref, body, patch);
+            }
+        }
+    }
+
+    fn active(&self) -> impl Iterator<Item = &HandlerState> {
+        self.handlers.iter().filter(|handler| handler.is_active)
+    }
+
+    fn get_mut(&mut self, id: &str) -> Option<&mut HandlerState> {
+        self.handlers.iter_mut().find(|handler| *handler.id == *id)
+    }
+}
+
+impl HandlerState {
+    /// Whether an attempt can be made now.
+    #[must_use]
+    pub fn is_awakened(&self, now: Timestamp) -> bool {
+        !self.record.is_finished() && self.record.delayed.is_none_or(|delayed| delayed <= now)
+    }
+
+    /// Whether the handler belongs to the current cause.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.is_active
+    }
+}
+
+impl Counts {
+    fn add(&mut self, record: &ProgressRecord) {
+        self.succeeded += usize::from(record.success);
+        self.failed += usize::from(record.failure);
+        self.running += usize::from(!record.is_finished());
+    }
+}
+
+/// A moment as precise as records can hold it, so that it is the same after storing and loading.
+fn storable(moment: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(moment.as_microsecond()).unwrap_or(moment)
+}
+
+/// A moment after a delay; the end of time for delays beyond it.
+#[must_use]
+pub fn later(now: Timestamp, delay: Duration) -> Timestamp {
+    now.checked_add(delay).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests;

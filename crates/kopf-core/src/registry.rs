@@ -1,0 +1,145 @@
+//! All handlers of an operator, in the order of registration.
+//!
+//! Knows nothing of objects: answers which handlers are for a resource at all.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kopf_model::{FieldPath, Resource};
+
+use crate::handler::{Family, Handler, HandlerKind};
+use crate::occasion::Activity;
+
+/// All handlers of an operator.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    handlers: Vec<Arc<Handler>>,
+}
+
+/// The handlers that are for one resource, by families.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceHandlers {
+    /// For raw events.
+    pub watching: Vec<Arc<Handler>>,
+    /// For detected changes.
+    pub changing: Vec<Arc<Handler>>,
+    /// Daemons and timers.
+    pub spawning: Vec<Arc<Handler>>,
+    /// Indexes.
+    pub indexing: Vec<Arc<Handler>>,
+    /// For admission requests.
+    pub admission: Vec<Arc<Handler>>,
+    /// The fields of interest of all but indexes and admission: parts of the essence.
+    pub extra_fields: Vec<FieldPath>,
+}
+
+impl Registry {
+    /// Without handlers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a handler after all others.
+    pub fn add(&mut self, handler: Handler) -> Arc<Handler> {
+        let handler = Arc::new(handler);
+        self.handlers.push(Arc::clone(&handler));
+        handler
+    }
+
+    /// All handlers.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<Handler>> {
+        self.handlers.iter()
+    }
+
+    /// How many handlers there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.handlers.len()
+    }
+
+    /// Whether there are no handlers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.handlers.is_empty()
+    }
+
+    /// The handlers of a phase of the operator.
+    #[must_use]
+    pub fn activities(&self, activity: Activity) -> Vec<Arc<Handler>> {
+        let is_for = |handler: &&Arc<Handler>| match handler.kind {
+            HandlerKind::Startup => activity == Activity::Startup,
+            HandlerKind::Cleanup => activity == Activity::Cleanup,
+            HandlerKind::Login => activity == Activity::Authentication,
+            HandlerKind::Probe => activity == Activity::Probe,
+            _ => false,
+        };
+        self.handlers.iter().filter(is_for).cloned().collect()
+    }
+
+    /// The handlers that are for a resource.
+    #[must_use]
+    pub fn for_resource(&self, resource: &Resource) -> ResourceHandlers {
+        let mut found = ResourceHandlers::default();
+        let mut fields = BTreeSet::new();
+        for handler in self.handlers.iter().filter(|handler| handler.is_for(resource)) {
+            let family = handler.kind.family();
+            let group = match family {
+                Family::Watching => &mut found.watching,
+                Family::Changing => &mut found.changing,
+                Family::Spawning => &mut found.spawning,
+                Family::Indexing => &mut found.indexing,
+                Family::Admission => &mut found.admission,
+                Family::Activities => continue,
+            };
+            group.push(Arc::clone(handler));
+            let is_essential = !matches!(family, Family::Indexing | Family::Admission);
+            if let Some(field) = handler.filters.field.as_ref().filter(|_| is_essential) {
+                fields.insert(field.clone());
+            }
+        }
+        found.extra_fields = fields.into_iter().collect();
+        found
+    }
+
+    /// The handlers whose selectors decide which resources are watched.
+    pub fn watched(&self) -> impl Iterator<Item = &Arc<Handler>> {
+        self.handlers.iter().filter(|handler| {
+            !matches!(handler.kind.family(), Family::Admission | Family::Activities)
+        })
+    }
+}
+
+impl ResourceHandlers {
+    /// Whether nothing but admission concerns the resource, so that it need not be watched.
+    #[must_use]
+    pub fn needs_no_watch(&self) -> bool {
+        let Self { watching, changing, spawning, indexing, .. } = self;
+        [watching, changing, spawning, indexing].into_iter().all(Vec::is_empty)
+    }
+
+    /// Whether objects must be patched to keep the state of handlers.
+    #[must_use]
+    pub fn keeps_state(&self) -> bool {
+        !self.changing.is_empty() || !self.spawning.is_empty()
+    }
+}
+
+impl FromIterator<Handler> for Registry {
+    fn from_iter<I: IntoIterator<Item = Handler>>(handlers: I) -> Self {
+        Self { handlers: handlers.into_iter().map(Arc::new).collect() }
+    }
+}
+
+/// Drops repeated registrations: the same function under the same id counts once, the first wins.
+#[must_use]
+pub fn deduplicate(handlers: Vec<Arc<Handler>>) -> Vec<Arc<Handler>> {
+    let mut seen = BTreeSet::new();
+    handlers
+        .into_iter()
+        .filter(|handler| seen.insert((handler.invoke.identity(), Arc::clone(&handler.id))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Turns the patch of a cycle into requests: at most one per (sub)resource, none without effect.
+//!
+//! Pure. The engine asks for the next request with the freshest known state of the object, sends
+//! it, and comes back with the answer. A conflict is answered by asking again with a newer state.
+
+use kopf_model::json_patch::{self, Operation};
+use kopf_model::{Object, Patch, Resource, merge};
+use serde_json::{Map, Value};
+
+/// One request to be sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Whether it goes to the status subresource.
+    pub to_status: bool,
+    /// Its body.
+    pub content: Content,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// `application/merge-patch+json`
+    Merge(Map<String, Value>),
+    /// `application/json-patch+json`, with a test of the version first.
+    Json(Vec<Operation>),
+}
+
+/// The requests of one patch.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    patch: Patch,
+    has_status: bool,
+    pending: Pending,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    main: bool,
+    status: bool,
+}
+
+/// Which of the two documents of a resource with a status subresource.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Main,
+    Status,
+}
+
+impl Writer {
+    /// Requests for a patch of an object of this resource.
+    #[must_use]
+    pub fn new(patch: Patch, resource: &Resource) -> Self {
+        let has_status = resource.subresources.contains("status");
+        let is_empty = patch.is_empty();
+        let pending = Pending { main: !is_empty, status: !is_empty && has_status };
+        Self { patch, has_status, pending }
+    }
+
+    /// The next request, or none when nothing is left to be changed.
+    ///
+    /// `freshest` is the newest known state: of the cycle at first, then of the last answer, or of a
+    /// newer event after a conflict.
+    #[must_use]
+    pub fn next(&self, freshest: &Object) -> Option<Write> {
+        let body = freshest.value();
+        let version = freshest.resource_version();
+        // Letting an object go may be the last thing that is possible with it.
+        let order = if freshest.is_deleting() {
+            [Part::Status, Part::Main]
+        } else {
+            [Part::Main, Part::Status]
+        };
+        order
+            .into_iter()
+            .filter(|part| self.is_pending(*part))
+            .find_map(|part| self.request(part, body, version))
+    }
+
+    /// Notes that a request was accepted.
+    pub fn accepted(&mut self, write: &Write) {
+        if write.to_status {
+            self.pending.status = false;
+        } else {
+            self.pending.main = false;
+        }
+    }
+
+    /// What is still to be written, for a later cycle.
+    #[must_use]
+    pub fn remaining(&self) -> Patch {
+        let mut merge = Map::new();
+        for (key, value) in &self.patch.merge {
+            let part = if key == "status" && self.has_status { Part::Status } else { Part::Main };
+            if self.is_pending(part) {
+                merge.insert(key.clone(), value.clone());
+            }
+        }
+        let transformations = if self.pending.main || self.pending.status {
+            self.patch.transformations.clone()
+        } else {
+            Vec::new()
+        };
+        Patch { merge, transformations }
+    }
+
+    fn is_pending(&self, part: Part) -> bool {
+        match part {
+            Part::Main => self.pending.main,
+            Part::Status => self.pending.status,
+        }
+    }
+
+    fn request(&self, part: Part, body: &Value, version: &str) -> Option<Write> {
+        let to_status = part == Part::Status;
+        let merge = self.merge_of(part);
+        if self.patch.transformations.is_empty() {
+            let content = merge::changes(body, &merge).then_some(Content::Merge(merge));
+            return content.map(|content| Write { to_status, content });
+        }
+        let mut merged = body.clone();
+        merge::apply(&mut merged, &self.patch.merge);
+        let mut target = merged.clone();
+        for transformation in &self.patch.transformations {
+            transformation(&mut target);
+        }
+        let is_transformed = json_patch::between(&merged, &target)
+            .iter()
+            .any(|operation| self.part_of(operation) == part);
+        if !is_transformed {
+            // Merge patches cannot conflict, so they are preferred where they are enough.
+            let content = merge::changes(body, &merge).then_some(Content::Merge(merge));
+            return content.map(|content| Write { to_status, content });
+        }
+        let mut operations = json_patch::between(body, &target);
+        operations.retain(|operation| self.part_of(operation) == part);
+        if operations.is_empty() {
+            return None;
+        }
+        operations.insert(0, Operation::test_version(version));
+        Some(Write { to_status, content: Content::Json(operations) })
+    }
+
+    fn merge_of(&self, part: Part) -> Map<String, Value> {
+        let belongs = |key: &str| match part {
+            Part::Main => key != "status" || !self.has_status,
+            Part::Status => key == "status",
+        };
+        self.patch
+            .merge
+            .iter()
+            .filter(|(key, _)| belongs(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    fn part_of(&self, operation: &Operation) -> Part {
+        if self.has_status && operation.is_about_status() { Part::Status } else { Part::Main }
+    }
+}
+
+#[cfg(test)]
+mod tests;
