@@ -1,1 +1,25 @@
 //! Typed Rust handlers: parameters, outcomes, and adaptors from functions to Invoke.
+//!
+//! Knows the contract of `kopf-core` only: neither the engine nor a cluster. Users import it
+//! through the crate `kopf`.
+
+pub mod declare;
+pub mod duration;
+pub mod error;
+pub mod filter;
+pub mod index;
+pub mod input;
+pub mod kind;
+mod merge;
+pub mod outcome;
+#[doc(hidden)]
+pub mod private;
+pub mod selector;
+pub mod testing;
+pub mod view;
+
+pub use duration::Seconds;
+pub use error::{Error, Fallible, Result, deny, permanent, temporary};
+pub use input::Edit;
+pub use kopf_model::Patch;
+pub use view::{Annotations, Labels, Meta, Name, Namespace, Object, Spec, Uid, View};

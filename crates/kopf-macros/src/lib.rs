@@ -1,1 +1,60 @@
 //! Attributes and derives; emits paths into `kopf`.
+//!
+//! Reads the tokens of one function and its attributes, writes the function back as it was, and
+//! beside it a type of the same name that declares the handler. Knows names only, never types: what
+//! depends on types is left to the compiler, with checks placed at the user's own tokens.
+
+mod duration;
+mod expand;
+mod filter;
+mod function;
+mod kind;
+mod options;
+mod selector;
+
+use proc_macro::TokenStream;
+
+macro_rules! attributes {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[proc_macro_attribute]
+        pub fn $name(options: TokenStream, item: TokenStream) -> TokenStream {
+            expand::attribute(stringify!($name), options.into(), item.into()).into()
+        }
+    )*};
+}
+
+attributes! {
+    /// Called once for every object that was never handled before.
+    create;
+    /// Called for every essential change of an object.
+    update;
+    /// Called when the deletion of an object is requested, before it is gone.
+    delete;
+    /// Called for every object that exists when the operator starts.
+    resume;
+    /// Called when one field of an object changes, for whatever reason.
+    field;
+    /// Called for every raw event; errors are ignored.
+    event;
+    /// Checks an object before it is stored.
+    validate;
+    /// Checks and changes an object before it is stored.
+    mutate;
+    /// Called before the operator touches the cluster.
+    startup;
+    /// Called after all else has stopped.
+    cleanup;
+    /// Yields the credentials for the cluster.
+    login;
+    /// Contributes to the answer of the liveness endpoint.
+    probe;
+    /// Runs beside an object from its appearance to its deletion.
+    daemon;
+    /// Runs repeatedly beside an object.
+    timer;
+    /// Keeps an in-memory index of objects.
+    index;
+    /// A part of another handler, with its own retries.
+    subhandler;
+}

@@ -1,1 +1,40 @@
 //! Kubernetes operators in a few lines of Rust: the crate that users import.
+
+pub use kopf_core::invoke::{Attempt, StopReason};
+pub use kopf_core::occasion::EventKind;
+pub use kopf_core::{Reason, Settings};
+pub use kopf_handler::declare::{Declaration, Declare};
+pub use kopf_handler::index::Index;
+pub use kopf_handler::input::{
+    Cause, Change, Diff, DryRun, Headers, Input, Live, Log, Memo, New, Now, Old, Operation, Param,
+    RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
+};
+pub use kopf_handler::{
+    Annotations, Edit, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result,
+    Seconds, Spec, Uid, View, deny, permanent, temporary,
+};
+pub use kopf_handler::{index, kind};
+pub use kopf_macros::{daemon, index, subhandler, timer};
+pub use kube::Client;
+
+#[doc(hidden)]
+pub use kopf_handler::private as __private;
+
+/// Attributes that make handlers of functions.
+pub mod on {
+    pub use kopf_macros::{
+        cleanup, create, daemon, delete, event, field, index, login, mutate, probe, resume,
+        startup, timer, update, validate,
+    };
+}
+
+/// Everything that handlers usually name: `use kopf::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        Annotations, Attempt, Cause, Change, Client, Diff, DryRun, Edit, Error, EventKind,
+        Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object,
+        Old, Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
+        Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
+    };
+    pub use serde_json::{Value, json};
+}

@@ -1,0 +1,52 @@
+//! Declarations: handlers with what they require, as the attributes and the builder make them.
+
+use std::sync::Arc;
+
+use kopf_core::{Call, Handler, Invocation, Invoke};
+
+use crate::input::StateRequirement;
+
+/// A function with a handler attribute, by its own name.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler",
+    label = "has no handler attribute",
+    note = "put an attribute such as `#[kopf::on::create(...)]` above the function"
+)]
+pub trait Declare {
+    /// The handlers of the function: one per attribute.
+    fn declare() -> Vec<Declaration>;
+}
+
+/// One handler with what it requires.
+#[derive(Clone, Debug)]
+pub struct Declaration {
+    /// The handler as the engine knows it.
+    pub handler: Handler,
+    /// What must be there before the operator starts.
+    pub requires: Vec<StateRequirement>,
+}
+
+/// A plain function as user code; for use by the attributes only.
+#[doc(hidden)]
+pub struct Function(pub fn(Call) -> Invocation);
+
+impl Invoke for Function {
+    fn invoke(&self, call: Call) -> Invocation {
+        (self.0)(call)
+    }
+}
+
+impl Declaration {
+    /// A handler that requires nothing.
+    #[must_use]
+    pub fn new(handler: Handler) -> Self {
+        Self { handler, requires: Vec::new() }
+    }
+}
+
+/// The user code of a function; for use by the attributes only.
+#[doc(hidden)]
+#[must_use]
+pub fn function(invoke: fn(Call) -> Invocation) -> Arc<dyn Invoke> {
+    Arc::new(Function(invoke))
+}

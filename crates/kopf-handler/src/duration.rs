@@ -1,0 +1,50 @@
+//! Durations as they are read aloud: `30.secs()`.
+
+use std::time::Duration;
+
+/// Makes durations of numbers.
+///
+/// ```
+/// use kopf_handler::Seconds;
+/// use std::time::Duration;
+/// assert_eq!(30.secs(), Duration::from_secs(30));
+/// assert_eq!(0.5.secs(), Duration::from_millis(500));
+/// assert_eq!(2.minutes(), Duration::from_secs(120));
+/// ```
+pub trait Seconds: Sized {
+    /// So many seconds; negative numbers and what is not a number make no time at all.
+    fn secs(self) -> Duration;
+
+    /// So many milliseconds.
+    fn millis(self) -> Duration {
+        self.secs() / 1000
+    }
+
+    /// So many minutes.
+    fn minutes(self) -> Duration {
+        self.secs() * 60
+    }
+
+    /// So many hours.
+    fn hours(self) -> Duration {
+        self.secs() * 3600
+    }
+}
+
+impl Seconds for i32 {
+    fn secs(self) -> Duration {
+        Duration::from_secs(self.try_into().unwrap_or_default())
+    }
+}
+
+impl Seconds for u64 {
+    fn secs(self) -> Duration {
+        Duration::from_secs(self)
+    }
+}
+
+impl Seconds for f64 {
+    fn secs(self) -> Duration {
+        Duration::try_from_secs_f64(self).unwrap_or_default()
+    }
+}

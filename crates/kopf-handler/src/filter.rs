@@ -1,0 +1,78 @@
+//! Filters made of plain functions: of labels, values, and views of the object.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::filter::When;
+use kopf_core::handler::Delay;
+use kopf_core::{MetaFilter, Occasion, Subject, ValueFilter};
+use kopf_model::{Resource, resource::SelectorName};
+use serde_json::Value;
+
+use crate::view::View;
+
+/// A function that can be a condition: of one view by reference, or of all there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a condition",
+    label = "not a condition",
+    note = "a condition is a function such as `fn(&Spec) -> bool`, or a closure such as `|spec: &Spec| ...`"
+)]
+pub trait Condition<Look>: Send + Sync + 'static {
+    /// Whether the object concerns the handler.
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool;
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: View, F: Fn(&V) -> bool + Send + Sync + 'static> Condition<(V,)> for F {
+    fn holds(&self, subject: &Subject, _: &Occasion) -> bool {
+        look::<V>(subject).is_some_and(|view| self(&view))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<F> Condition<(Subject, Occasion)> for F
+where
+    F: Fn(&Subject, &Occasion) -> bool + Send + Sync + 'static,
+{
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool {
+        self(subject, occasion)
+    }
+}
+
+/// A condition on the whole object.
+pub fn condition<Look>(condition: impl Condition<Look>) -> When {
+    Arc::new(move |subject, occasion| condition.holds(subject, occasion))
+}
+
+/// A view for a condition; an object that does not fit does not concern the handler.
+pub fn look<V: View>(subject: &Subject) -> Option<V> {
+    V::view(subject)
+        .inspect_err(|error| tracing::warn!(target: "kopf.objects", %error, "filter does not fit"))
+        .ok()
+}
+
+/// A condition on a label or an annotation.
+pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> MetaFilter {
+    MetaFilter::Matches(Arc::new(move |value, _| accepts(value)))
+}
+
+/// A condition on a field.
+pub fn value_matches(
+    accepts: impl Fn(Option<&Value>) -> bool + Send + Sync + 'static,
+) -> ValueFilter {
+    ValueFilter::Matches(Arc::new(move |value, _| accepts(value)))
+}
+
+/// A condition on the resource itself.
+pub fn matching_resources(
+    accepts: impl Fn(&Resource) -> bool + Send + Sync + 'static,
+) -> SelectorName {
+    SelectorName::Matching(Arc::new(accepts))
+}
+
+/// A delay computed from a view of the object; none for objects that do not fit.
+pub fn delay<V: View>(compute: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Delay {
+    Delay::Computed(Arc::new(move |subject| {
+        look::<V>(subject).map_or(Duration::ZERO, |view| compute(&view))
+    }))
+}

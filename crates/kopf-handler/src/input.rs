@@ -1,0 +1,118 @@
+//! Inputs: what a handler may ask for, by naming it as a parameter.
+//!
+//! Each input says by its implementations for which kinds of handlers it exists. Values are taken
+//! from the [`Call`] just before the function runs; what was changed is put back right after it.
+
+mod admission;
+mod background;
+mod change;
+mod memo;
+mod object;
+mod operator;
+mod status;
+
+use std::future::Future;
+
+use kopf_core::{Call, Subject};
+
+use crate::error::Error;
+use crate::kind::Kind;
+
+pub use admission::{DryRun, Headers, Operation, Review, User, Warnings};
+pub use background::{Live, Stopped};
+pub use change::{Cause, Change, Diff, New, Old, RawEvent};
+pub use memo::{Memo, SharedMemo};
+pub use object::{Edit, Log, Mutable, Recorder, This};
+pub use operator::{Now, Param, State, StateRequirement};
+pub use status::Status;
+
+/// A parameter taken by value.
+///
+/// Implement it to give your handlers an input of your own:
+///
+/// ```
+/// use kopf_handler::{Error, input::Input, kind::ObjectKind};
+///
+/// struct Team(String);
+///
+/// impl<K: ObjectKind> Input<K> for Team {
+///     fn take(call: &kopf_core::Call) -> Result<Self, Error> {
+///         let object = &call.subject.as_ref().expect("there is an object in these kinds").object;
+///         Ok(Self(object.label("team").unwrap_or("nobody").to_owned()))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a `{HandlerKind}` handler has no input `{Self}`",
+    label = "not an input of `{HandlerKind}` handlers",
+    note = "typed objects and views are taken by reference, as in `&Database`; changeable inputs by `&mut`"
+)]
+pub trait Input<HandlerKind: Kind>: Sized {
+    /// Takes the value.
+    ///
+    /// # Errors
+    /// A failure counts as the handler's own failure.
+    fn take(call: &Call) -> Result<Self, Error>;
+
+    /// What must be there before the operator starts.
+    #[must_use]
+    fn requires() -> Option<StateRequirement> {
+        None
+    }
+}
+
+/// A parameter taken by reference, as in `&Spec`.
+#[diagnostic::on_unimplemented(
+    message = "a `{HandlerKind}` handler has no input `&{Self}`",
+    label = "not an input of `{HandlerKind}` handlers"
+)]
+pub trait InputRef<HandlerKind: Kind>: Sized {
+    /// Takes the value that is then lent to the function.
+    ///
+    /// # Errors
+    /// A failure counts as the handler's own failure.
+    fn take(call: &Call) -> Result<Self, Error>;
+
+    /// What must be there before the operator starts.
+    #[must_use]
+    fn requires() -> Option<StateRequirement> {
+        None
+    }
+}
+
+/// A parameter that the function may change, as in `&mut Patch`.
+#[diagnostic::on_unimplemented(
+    message = "a `{HandlerKind}` handler has no input `&mut {Self}`",
+    label = "not a changeable input of `{HandlerKind}` handlers",
+    note = "changeable inputs are `Patch`, `Status<T>` and `Memo<T>` of object handlers, `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
+)]
+pub trait InputMut<HandlerKind: Kind>: Sized {
+    /// What is kept between the start and the end of the function.
+    type Held: AsMut<Self> + Send;
+
+    /// Takes the value that is then lent to the function.
+    fn take(call: &Call) -> impl Future<Output = Result<Self::Held, Error>> + Send;
+
+    /// Puts back what the function has changed, whether it failed or not.
+    ///
+    /// # Errors
+    /// A failure counts as the handler's own failure.
+    fn put_back(held: Self::Held, call: &Call) -> Result<(), Error>;
+}
+
+/// A value that is held as itself.
+#[derive(Debug)]
+pub struct Plain<T>(pub(crate) T);
+
+impl<T> AsMut<T> for Plain<T> {
+    fn as_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// The object of a call in the kinds that have one.
+pub(crate) fn subject(call: &Call) -> Result<&Subject, Error> {
+    call.subject.as_ref().ok_or_else(|| {
+        Error::from(format!("handler {} was called without an object", call.handler.id)).permanent()
+    })
+}

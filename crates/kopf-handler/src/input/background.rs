@@ -1,0 +1,100 @@
+//! Inputs of daemons and timers: the stop flag, and the object as it is right now.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::invoke::{Stop, StopReason};
+use kopf_core::{Call, Occasion, Subject};
+use kopf_model::Resource;
+
+use super::change::wrong_occasion;
+use super::{Input, subject};
+use crate::error::Error;
+use crate::kind::BackgroundKind;
+use crate::view::View;
+
+/// The stop flag of a daemon or a timer.
+///
+/// ```no_run
+/// # use kopf_handler::{Seconds, input::Stopped};
+/// async fn watch_disk(stopped: Stopped) {
+///     while !stopped.wait(10.secs()).await {
+///         println!("still here");
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Stopped(Arc<dyn Stop>);
+
+impl Stopped {
+    /// Whether the handler should end.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.reason().is_some()
+    }
+
+    /// Why the handler should end, or none while it should go on.
+    #[must_use]
+    pub fn reason(&self) -> Option<StopReason> {
+        self.0.reason()
+    }
+
+    /// Waits so long, or until the handler should end; says whether it should.
+    pub async fn wait(&self, timeout: Duration) -> bool {
+        self.0.wait(Some(timeout)).await;
+        self.is_set()
+    }
+
+    /// Waits until the handler should end.
+    pub async fn requested(&self) {
+        self.0.wait(None).await;
+    }
+
+    /// Waits so long, or until the handler should end, in functions that are not async.
+    #[must_use]
+    pub fn wait_blocking(&self, timeout: Duration) -> bool {
+        self.0.wait_blocking(Some(timeout));
+        self.is_set()
+    }
+}
+
+impl<K: BackgroundKind> Input<K> for Stopped {
+    fn take(call: &Call) -> Result<Self, Error> {
+        call.stopped.clone().map(Self).ok_or_else(|| wrong_occasion(call))
+    }
+}
+
+/// The object as it is right now, however long the handler has been running.
+pub struct Live<T> {
+    resource: Arc<Resource>,
+    live: kopf_core::occasion::Live,
+    view: PhantomData<fn() -> T>,
+}
+
+impl<T: View> Live<T> {
+    /// The newest known state.
+    ///
+    /// # Errors
+    /// Fails when the object does not fit the type.
+    pub fn get(&self) -> Result<T, Error> {
+        T::view(&Subject { resource: Arc::clone(&self.resource), object: self.live.get() })
+    }
+}
+
+impl<T> Clone for Live<T> {
+    fn clone(&self) -> Self {
+        let resource = Arc::clone(&self.resource);
+        Self { resource, live: self.live.clone(), view: PhantomData }
+    }
+}
+
+impl<K: BackgroundKind, T: View> Input<K> for Live<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        let Occasion::Background { live } = &call.occasion else {
+            return Err(wrong_occasion(call));
+        };
+        let resource = Arc::clone(&subject(call)?.resource);
+        Ok(Self { resource, live: live.clone(), view: PhantomData })
+    }
+}

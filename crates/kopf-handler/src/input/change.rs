@@ -1,0 +1,254 @@
+//! Inputs about what happened: the reason, the difference, the states before and after.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use kopf_core::occasion::EventKind;
+use kopf_core::{Call, Occasion, Reason};
+use kopf_model::{DiffItem, DiffOperation, FieldPath};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Input, InputRef, subject};
+use crate::error::Error;
+use crate::kind::{ChangeKind, DiffKind, Event};
+use crate::view::{Object, View};
+
+/// What differs between the object as last handled and now; reduced to the field in field handlers.
+///
+/// ```
+/// # fn show(diff: &kopf_handler::input::Diff) {
+/// for item in diff {
+///     println!("{}: {:?} -> {:?}", item.field, item.old, item.new);
+/// }
+/// if diff.touches("spec.size") { /* ... */ }
+/// # }
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Diff(Arc<kopf_model::Diff>);
+
+/// Why the handler is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The reason; a resume handler that is mixed into an update sees `Update`.
+    pub reason: Reason,
+    /// Whether the object was first seen in a list after the operator's start.
+    pub initial: bool,
+}
+
+/// The state before: the essence of the object, or the field in field handlers.
+///
+/// None for objects that were never handled, and for absent fields. In webhooks it is the whole
+/// object before the request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Old<T = Value>(pub Option<T>);
+
+/// The state now: the essence of the object, or the field in field handlers.
+///
+/// None for absent fields, and for deletions in webhooks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct New<T = Value>(pub Option<T>);
+
+/// Both states: before and now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change<T = Value> {
+    /// The state before, if any.
+    pub old: Option<T>,
+    /// The state now, if any.
+    pub new: Option<T>,
+}
+
+/// An event as the server sent it; shown as its JSON.
+#[derive(Clone, Debug)]
+pub struct RawEvent {
+    /// The type; none for objects from a list.
+    pub kind: Option<EventKind>,
+    /// The object.
+    pub object: Object,
+}
+
+impl Diff {
+    /// Whether anything at or below this path differs, or the path itself came or went.
+    pub fn touches(&self, path: impl Into<FieldPath>) -> bool {
+        let path = path.into();
+        self.0.iter().any(|item| item.field.keys().zip(path.keys()).all(|(a, b)| a == b))
+    }
+}
+
+impl Deref for Diff {
+    type Target = kopf_model::Diff;
+
+    fn deref(&self) -> &kopf_model::Diff {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Diff {
+    type Item = &'a DiffItem;
+    type IntoIter = std::slice::Iter<'a, DiffItem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+/// As a list of `(operation, field, old, new)`.
+impl fmt::Display for Diff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let items = self.0.iter().map(|item| {
+            let operation = match item.operation {
+                DiffOperation::Add => "add",
+                DiffOperation::Change => "change",
+                DiffOperation::Remove => "remove",
+            };
+            json!([operation, item.field.keys().collect::<Vec<_>>(), item.old, item.new])
+        });
+        Value::from_iter(items).fmt(formatter)
+    }
+}
+
+impl fmt::Debug for Diff {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl fmt::Display for RawEvent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.map(|kind| match kind {
+            EventKind::Added => "ADDED",
+            EventKind::Modified => "MODIFIED",
+            EventKind::Deleted => "DELETED",
+        });
+        json!({"type": kind, "object": self.object.value()}).fmt(formatter)
+    }
+}
+
+impl<K: DiffKind> InputRef<K> for Diff {
+    fn take(call: &Call) -> Result<Self, Error> {
+        difference(call).map(Self)
+    }
+}
+
+impl<K: DiffKind> Input<K> for Diff {
+    fn take(call: &Call) -> Result<Self, Error> {
+        difference(call).map(Self)
+    }
+}
+
+impl<K: ChangeKind> Input<K> for Reason {
+    fn take(call: &Call) -> Result<Self, Error> {
+        change(call).map(|change| change.reason)
+    }
+}
+
+impl<K: ChangeKind> Input<K> for Cause {
+    fn take(call: &Call) -> Result<Self, Error> {
+        change(call).map(|change| Self { reason: change.reason, initial: change.initial })
+    }
+}
+
+impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        state(call, Side::Old).map(Self)
+    }
+}
+
+impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        state(call, Side::New).map(Self)
+    }
+}
+
+impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Change<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(Self { old: state(call, Side::Old)?, new: state(call, Side::New)? })
+    }
+}
+
+impl Input<Event> for RawEvent {
+    fn take(call: &Call) -> Result<Self, Error> {
+        let Occasion::Event { kind } = &call.occasion else { return Err(wrong_occasion(call)) };
+        Ok(Self { kind: *kind, object: Object::view(subject(call)?)? })
+    }
+}
+
+/// The type of the raw event; none for objects from a list.
+impl Input<Event> for Option<EventKind> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        match &call.occasion {
+            Occasion::Event { kind } => Ok(*kind),
+            _ => Err(wrong_occasion(call)),
+        }
+    }
+}
+
+enum Side {
+    Old,
+    New,
+}
+
+fn state<T: DeserializeOwned + Send + Sync + 'static>(
+    call: &Call,
+    side: Side,
+) -> Result<Option<T>, Error> {
+    match &call.occasion {
+        Occasion::Change(change) => {
+            let value = match side {
+                Side::Old => &change.old,
+                Side::New => &change.new,
+            };
+            let Some(value) = value else { return Ok(None) };
+            match T::deserialize(value.as_ref()) {
+                Ok(state) => Ok(Some(state)),
+                // The essence of a whole object has no identity, which typed objects insist on.
+                Err(error) => T::deserialize(with_identity(value, call)?)
+                    .map(Some)
+                    .map_err(|_| Error::from(error)),
+            }
+        }
+        Occasion::Admission(review) => {
+            let object = match side {
+                Side::Old => &review.old,
+                Side::New => &review.new,
+            };
+            Ok(object.as_ref().map(kopf_model::Object::to).transpose()?)
+        }
+        _ => Err(wrong_occasion(call)),
+    }
+}
+
+fn with_identity(essence: &Value, call: &Call) -> Result<Value, Error> {
+    let object = &subject(call)?.object;
+    let mut whole = essence.clone();
+    if let Value::Object(fields) = &mut whole {
+        fields.entry("apiVersion").or_insert_with(|| object.api_version().into());
+        fields.entry("kind").or_insert_with(|| object.kind().into());
+        let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
+        if let Value::Object(metadata) = metadata {
+            metadata.entry("name").or_insert_with(|| object.name().into());
+        }
+    }
+    Ok(whole)
+}
+
+fn difference(call: &Call) -> Result<Arc<kopf_model::Diff>, Error> {
+    match &call.occasion {
+        Occasion::Change(change) => Ok(Arc::clone(&change.diff)),
+        Occasion::Admission(review) => Ok(Arc::clone(&review.diff)),
+        _ => Err(wrong_occasion(call)),
+    }
+}
+
+fn change(call: &Call) -> Result<&kopf_core::occasion::Change, Error> {
+    match &call.occasion {
+        Occasion::Change(change) => Ok(change),
+        _ => Err(wrong_occasion(call)),
+    }
+}
+
+pub(super) fn wrong_occasion(call: &Call) -> Error {
+    let id = &call.handler.id;
+    Error::from(format!("handler {id} was called on an occasion of another kind")).permanent()
+}

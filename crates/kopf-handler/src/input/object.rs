@@ -1,0 +1,226 @@
+//! Inputs about the object itself: views by reference and by value, the log, Kubernetes events.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use kopf_core::{Call, Subject};
+use kopf_model::Patch;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::{Input, InputMut, InputRef, Plain, subject};
+use crate::error::Error;
+use crate::kind::{Mutate, ObjectKind};
+use crate::merge;
+use crate::view::{Annotations, Labels, Meta, Name, Namespace, Object, Spec, Uid, View};
+
+#[diagnostic::do_not_recommend]
+impl<K: ObjectKind, T: View> InputRef<K> for T {
+    fn take(call: &Call) -> Result<Self, Error> {
+        T::view(subject(call)?)
+    }
+}
+
+macro_rules! by_value {
+    ($($type:ident),*) => {$(
+        impl<K: ObjectKind> Input<K> for $type {
+            fn take(call: &Call) -> Result<Self, Error> {
+                Self::view(subject(call)?)
+            }
+        }
+    )*};
+}
+
+by_value!(Object, Spec, Meta, Labels, Annotations, Name, Namespace, Uid);
+
+/// The object as a typed value, for closures, which cannot borrow their inputs.
+///
+/// In mutating webhooks, `&mut This<T>` turns every change into the answer's patch.
+#[derive(Clone, Debug)]
+pub struct This<T>(pub T);
+
+impl<T> Deref for This<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for This<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<K: ObjectKind, T: View> Input<K> for This<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(Self(T::view(subject(call)?)?))
+    }
+}
+
+/// The object of a mutating webhook, with its state before the function ran.
+#[derive(Debug)]
+pub struct Mutable<T> {
+    before: Value,
+    this: This<T>,
+}
+
+impl<T> AsMut<This<T>> for Mutable<T> {
+    fn as_mut(&mut self) -> &mut This<T> {
+        &mut self.this
+    }
+}
+
+impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> for This<T> {
+    type Held = Mutable<T>;
+
+    async fn take(call: &Call) -> Result<Mutable<T>, Error> {
+        let this = This(T::view(subject(call)?)?);
+        Ok(Mutable { before: serde_json::to_value(&this.0)?, this })
+    }
+
+    fn put_back(held: Mutable<T>, call: &Call) -> Result<(), Error> {
+        let after = serde_json::to_value(&held.this.0)?;
+        if let Some(Value::Object(changes)) = merge::difference(&held.before, &after) {
+            merge::into_map(&mut call.patch.lock().merge, changes);
+        }
+        Ok(())
+    }
+}
+
+/// The changes to the object: merged into the one write of the cycle after the function.
+impl<K: ObjectKind> InputMut<K> for Patch {
+    type Held = Plain<Patch>;
+
+    async fn take(_: &Call) -> Result<Plain<Patch>, Error> {
+        Ok(Plain(Self::default()))
+    }
+
+    fn put_back(held: Plain<Self>, call: &Call) -> Result<(), Error> {
+        let mut patch = call.patch.lock();
+        merge::into_map(&mut patch.merge, held.0.merge);
+        patch.transformations.extend(held.0.transformations);
+        Ok(())
+    }
+}
+
+/// Edits of a [`Patch`] by dotted paths.
+///
+/// ```
+/// use kopf_handler::{Edit, Patch};
+/// let mut patch = Patch::default();
+/// patch.set("spec.size", 3);
+/// patch.remove("metadata.labels.old");
+/// assert_eq!(serde_json::Value::from(patch.merge).to_string(),
+///     r#"{"spec":{"size":3},"metadata":{"labels":{"old":null}}}"#);
+/// ```
+pub trait Edit {
+    /// Sets the field at a path.
+    ///
+    /// # Panics
+    /// Panics when the value cannot be written as JSON, such as a map with keys that are no text.
+    fn set(&mut self, path: impl Into<kopf_model::FieldPath>, value: impl Serialize);
+
+    /// Removes the field at a path.
+    fn remove(&mut self, path: impl Into<kopf_model::FieldPath>);
+
+    /// Changes the freshest body by a function, for what merging cannot express.
+    ///
+    /// The function may run several times, each time on a newer body.
+    fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static);
+}
+
+impl Edit for Patch {
+    fn set(&mut self, path: impl Into<kopf_model::FieldPath>, value: impl Serialize) {
+        let value = serde_json::to_value(value).expect("the value can be written as JSON");
+        let path = path.into();
+        let nested = path
+            .keys()
+            .rev()
+            .fold(value, |value, key| Value::Object(Map::from_iter([(key.to_owned(), value)])));
+        if let Value::Object(changes) = nested {
+            merge::into_map(&mut self.merge, changes);
+        }
+    }
+
+    fn remove(&mut self, path: impl Into<kopf_model::FieldPath>) {
+        self.set(path, Value::Null);
+    }
+
+    fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.transformations.push(std::sync::Arc::new(change));
+    }
+}
+
+/// Logs about the object: its lines carry the reference to it.
+#[derive(Clone)]
+pub struct Log(Option<Subject>);
+
+impl<K: crate::kind::Kind> Input<K> for Log {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(Self(call.subject.clone()))
+    }
+}
+
+macro_rules! log_levels {
+    ($($(#[$doc:meta])* $level:ident)*) => {
+        impl Log {$(
+            $(#[$doc])*
+            pub fn $level(&self, message: impl fmt::Display) {
+                let Some(subject) = &self.0 else {
+                    tracing::$level!(target: "kopf.activities", "{message}");
+                    return;
+                };
+                let object = &subject.object;
+                tracing::$level!(
+                    target: "kopf.objects",
+                    api_version = object.api_version(),
+                    kind = object.kind(),
+                    namespace = object.namespace(),
+                    name = object.name(),
+                    uid = object.uid(),
+                    "{message}",
+                );
+            }
+        )*}
+    };
+}
+
+log_levels! {
+    /// A line for those who look for a problem.
+    debug
+    /// A line for everybody.
+    info
+    /// A line for the operator's owner, who should act.
+    warn
+    /// A line about something given up.
+    error
+}
+
+/// Posts Kubernetes events about the object, as shown by `kubectl describe`.
+#[derive(Clone)]
+pub struct Recorder {
+    subject: Subject,
+    recorder: std::sync::Arc<dyn kopf_core::invoke::Record>,
+}
+
+impl<K: ObjectKind> Input<K> for Recorder {
+    fn take(call: &Call) -> Result<Self, Error> {
+        let recorder = std::sync::Arc::clone(&call.operator.recorder);
+        Ok(Self { subject: subject(call)?.clone(), recorder })
+    }
+}
+
+impl Recorder {
+    /// Posts an event of type `Normal`.
+    pub fn normal(&self, reason: &str, message: impl fmt::Display) {
+        self.recorder.record(&self.subject, "Normal", reason, &message.to_string());
+    }
+
+    /// Posts an event of type `Warning`.
+    pub fn warning(&self, reason: &str, message: impl fmt::Display) {
+        self.recorder.record(&self.subject, "Warning", reason, &message.to_string());
+    }
+}

@@ -1,0 +1,152 @@
+//! Inputs about the operator: its state, clients, settings, and the attempt under way.
+
+use std::any::TypeId;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use kopf_core::invoke::{Attempt, Extensions};
+use kopf_core::{Call, Settings};
+use kopf_model::Timestamp;
+
+use super::{Input, InputMut, Plain};
+use crate::error::Error;
+use crate::kind::{ActivityKind, Kind};
+
+/// A value of the whole application, given with `.state(...)` to the operator.
+pub struct State<T>(Arc<T>);
+
+/// The value given with `param = ...` to the handler.
+pub struct Param<T>(Arc<T>);
+
+/// The moment of this call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Now(pub Timestamp);
+
+/// A type of which there must be a value in the operator's state.
+#[derive(Clone, Copy, Debug)]
+pub struct StateRequirement {
+    type_id: TypeId,
+    /// The name of the type.
+    pub type_name: &'static str,
+    is_there: fn(&Extensions) -> bool,
+}
+
+impl StateRequirement {
+    /// The requirement of a value of this type.
+    #[must_use]
+    pub fn of<T: Send + Sync + 'static>() -> Self {
+        Self {
+            type_id: TypeId::of::<T>(),
+            type_name: std::any::type_name::<T>(),
+            is_there: |state| state.get::<T>().is_some(),
+        }
+    }
+
+    /// Whether the value is there.
+    #[must_use]
+    pub fn is_met(&self, state: &Extensions) -> bool {
+        (self.is_there)(state)
+    }
+}
+
+impl PartialEq for StateRequirement {
+    fn eq(&self, other: &Self) -> bool {
+        self.type_id == other.type_id
+    }
+}
+
+macro_rules! shared {
+    ($($type:ident),*) => {$(
+        impl<T> Deref for $type<T> {
+            type Target = T;
+
+            fn deref(&self) -> &T {
+                &self.0
+            }
+        }
+
+        impl<T> Clone for $type<T> {
+            fn clone(&self) -> Self {
+                Self(Arc::clone(&self.0))
+            }
+        }
+
+        impl<T: fmt::Debug> fmt::Debug for $type<T> {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+    )*};
+}
+
+shared!(State, Param);
+
+impl<K: Kind, T: Send + Sync + 'static> Input<K> for State<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        call.operator.state.get().map(Self).ok_or_else(|| missing::<T>())
+    }
+
+    fn requires() -> Option<StateRequirement> {
+        Some(StateRequirement::of::<T>())
+    }
+}
+
+impl<K: Kind, T: Send + Sync + 'static> Input<K> for Param<T> {
+    fn take(call: &Call) -> Result<Self, Error> {
+        let param = call.handler.param.clone().and_then(|param| param.downcast().ok());
+        param.map(Self).ok_or_else(|| {
+            let type_name = std::any::type_name::<T>();
+            let id = &call.handler.id;
+            Error::from(format!("handler {id} has no parameter of type `{type_name}`")).permanent()
+        })
+    }
+}
+
+/// The client for the cluster that the operator works with.
+impl<K: Kind> Input<K> for kube::Client {
+    fn take(call: &Call) -> Result<Self, Error> {
+        let client = call.operator.state.get::<Self>();
+        client.map(|client| (*client).clone()).ok_or_else(|| missing::<Self>())
+    }
+}
+
+impl<K: Kind> Input<K> for Attempt {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(call.attempt)
+    }
+}
+
+impl<K: Kind> Input<K> for Now {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(Self(call.attempt.now))
+    }
+}
+
+/// A copy of the settings at the moment of the call.
+impl<K: Kind> Input<K> for Settings {
+    fn take(call: &Call) -> Result<Self, Error> {
+        Ok(call.operator.settings.read().clone())
+    }
+}
+
+impl<K: ActivityKind> InputMut<K> for Settings {
+    type Held = Plain<Self>;
+
+    async fn take(call: &Call) -> Result<Plain<Self>, Error> {
+        Ok(Plain(call.operator.settings.read().clone()))
+    }
+
+    fn put_back(held: Plain<Self>, call: &Call) -> Result<(), Error> {
+        *call.operator.settings.write() = held.0;
+        Ok(())
+    }
+}
+
+fn missing<T>() -> Error {
+    let type_name = std::any::type_name::<T>();
+    Error::from(format!(
+        "the operator has no state of type `{type_name}`: add it with `.state(...)`"
+    ))
+    .permanent()
+}

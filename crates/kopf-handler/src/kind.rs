@@ -1,0 +1,79 @@
+//! The kinds of handlers as types: what the compiler checks a handler's inputs against.
+//!
+//! Markers only. They exist at compile time and leave no trace in the erased handler.
+
+/// A kind of handlers, such as [`Create`].
+pub trait Kind: 'static {}
+
+/// Kinds that are called about an object.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` handler is not called about an object",
+    label = "there is no object in `{Self}` handlers"
+)]
+pub trait ObjectKind: Kind {}
+
+/// Kinds that are called about a detected change; they may have sub-handlers.
+pub trait ChangeKind: ObjectKind {}
+
+/// Kinds that compare the object with an earlier state.
+pub trait DiffKind: ObjectKind {}
+
+/// Kinds that run beside the object.
+pub trait BackgroundKind: ObjectKind {}
+
+/// Kinds that answer an admission request.
+pub trait AdmissionKind: ObjectKind {}
+
+/// Kinds that are about the operator itself.
+pub trait ActivityKind: Kind {}
+
+/// Kinds whose returned values are stored in the object's status.
+pub trait StoringKind: ObjectKind {}
+
+/// Kinds whose handlers are over soon, so that they may hold an object's memo.
+pub trait BriefKind: ObjectKind {}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident: $($capability:ident)*;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl Kind for $name {}
+        $(impl $capability for $name {})*
+    )*};
+}
+
+kinds! {
+    /// `on::create`
+    Create: ObjectKind ChangeKind StoringKind BriefKind;
+    /// `on::update`
+    Update: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    /// `on::delete`
+    Delete: ObjectKind ChangeKind StoringKind BriefKind;
+    /// `on::resume`
+    Resume: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    /// `on::field`
+    Field: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    /// `subhandler`
+    Sub: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    /// `on::event`
+    Event: ObjectKind StoringKind BriefKind;
+    /// `index`
+    Index: ObjectKind BriefKind;
+    /// `daemon`
+    Daemon: ObjectKind BackgroundKind StoringKind;
+    /// `timer`
+    Timer: ObjectKind BackgroundKind StoringKind BriefKind;
+    /// `on::validate`
+    Validate: ObjectKind AdmissionKind DiffKind BriefKind;
+    /// `on::mutate`
+    Mutate: ObjectKind AdmissionKind DiffKind BriefKind;
+    /// `on::startup`
+    Startup: ActivityKind;
+    /// `on::cleanup`
+    Cleanup: ActivityKind;
+    /// `on::login`
+    Login: ActivityKind;
+    /// `on::probe`
+    Probe: ActivityKind;
+}

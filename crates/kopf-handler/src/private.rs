@@ -1,0 +1,94 @@
+//! What the attributes write into users' crates. No guarantees: it changes with them.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::input::{Input, InputMut, InputRef, Param};
+use crate::kind::Kind;
+use crate::selector::TypedResource;
+
+pub use kopf_core::filter::When;
+pub use kopf_core::handler::{
+    DaemonOptions, Delay, ErrorsMode, Need, TimerOptions, WebhookOptions,
+};
+pub use kopf_core::{
+    Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,
+};
+pub use kopf_model::{FieldPath, Selector, resource::SelectorName};
+pub use serde_json::json;
+
+pub use crate::declare::function;
+pub use crate::filter::{condition, delay, look, matching_resources, meta_matches, value_matches};
+pub use crate::input::StateRequirement;
+pub use crate::outcome::{FinishPlain, Returning};
+pub use crate::selector::{Definition, NoDefinition};
+
+pub fn take<K: Kind, T: Input<K>>(call: &Call) -> Result<T, HandlerError> {
+    T::take(call).map_err(Into::into)
+}
+
+pub fn take_ref<K: Kind, T: InputRef<K>>(call: &Call) -> Result<T, HandlerError> {
+    T::take(call).map_err(Into::into)
+}
+
+pub async fn take_mut<K: Kind, T: InputMut<K>>(call: &Call) -> Result<T::Held, HandlerError> {
+    T::take(call).await.map_err(Into::into)
+}
+
+pub fn take_mut_blocking<K: Kind, T: InputMut<K>>(call: &Call) -> Result<T::Held, HandlerError> {
+    futures::executor::block_on(T::take(call)).map_err(Into::into)
+}
+
+/// Puts an input back; the handler's own failure goes before a failure to do so.
+pub fn put_back<K: Kind, T: InputMut<K>>(
+    held: T::Held,
+    call: &Call,
+    returned: Returned,
+) -> Returned {
+    let put = T::put_back(held, call).map_err(HandlerError::from);
+    returned.and_then(|output| put.map(|()| output))
+}
+
+pub fn check<K: Kind, T: Input<K>>() {}
+
+pub fn check_ref<K: Kind, T: InputRef<K>>() {}
+
+pub fn check_mut<K: Kind, T: InputMut<K>>() {}
+
+pub fn requires<K: Kind, T: Input<K>>() -> Option<StateRequirement> {
+    T::requires()
+}
+
+pub fn requires_ref<K: Kind, T: InputRef<K>>() -> Option<StateRequirement> {
+    T::requires()
+}
+
+pub fn selector_of<K: TypedResource>() -> Selector {
+    K::selector()
+}
+
+/// What `Param<T>` wants to be given.
+pub trait WantsParam {
+    type Value: Send + Sync + 'static;
+}
+
+impl<T: Send + Sync + 'static> WantsParam for Param<T> {
+    type Value = T;
+}
+
+pub fn param<P: WantsParam>(value: P::Value) -> Arc<dyn Any + Send + Sync> {
+    Arc::new(value)
+}
+
+pub fn future(future: impl Future<Output = Returned> + Send + 'static) -> Invocation {
+    Invocation::Future(Box::pin(future))
+}
+
+pub fn inline(function: impl FnOnce() -> Returned + Send + 'static) -> Invocation {
+    Invocation::Future(Box::pin(std::future::ready(function())))
+}
+
+pub fn blocking(function: impl FnOnce() -> Returned + Send + 'static) -> Invocation {
+    Invocation::Blocking(Box::new(function))
+}

@@ -1,0 +1,65 @@
+//! Which resource a Rust type stands for, and its definition when it is a custom one.
+
+use std::marker::PhantomData;
+
+use kopf_model::{Selector, resource::SelectorName};
+use serde_json::Value;
+
+/// A type that stands for a resource of the cluster.
+///
+/// Implemented for every `kube::Resource` known at compile time: types with
+/// `#[derive(kube::CustomResource)]` and the kinds of `k8s-openapi`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a Kubernetes resource",
+    label = "not a resource",
+    note = "name a type with `#[derive(kube::CustomResource)]` or a kind of `k8s-openapi`, or the resource as a text: \"group\", \"version\", \"plural\""
+)]
+pub trait TypedResource {
+    /// The selector of exactly this resource.
+    fn selector() -> Selector;
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: kube::Resource<DynamicType = ()>> TypedResource for K {
+    fn selector() -> Selector {
+        Selector {
+            group: Some(K::group(&()).into_owned()),
+            version: Some(K::version(&()).into_owned()),
+            name: SelectorName::Plural(K::plural(&()).into_owned()),
+        }
+    }
+}
+
+/// Finds the definition of a custom resource; for use by the attributes only.
+///
+/// For types with a definition the inherent method wins over the trait's.
+#[doc(hidden)]
+pub struct Definition<K>(PhantomData<K>);
+
+/// How to make a custom resource definition.
+pub type MakeDefinition = fn() -> Value;
+
+impl<K> Definition<K> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<K: kube::CustomResourceExt> Definition<K> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn find(&self) -> Option<MakeDefinition> {
+        Some(|| serde_json::to_value(K::crd()).expect("a definition can be written as JSON"))
+    }
+}
+
+#[doc(hidden)]
+pub trait NoDefinition {
+    fn find(&self) -> Option<MakeDefinition> {
+        None
+    }
+}
+
+impl<K> NoDefinition for Definition<K> {}

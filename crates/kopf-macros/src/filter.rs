@@ -1,0 +1,126 @@
+//! Filters in attributes: texts and values, `present`, `absent`, functions and closures.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Error, Expr, ExprLit, Lit, LitStr, Pat, Result, Type};
+
+use crate::options::Options;
+
+/// Statements that fill the filters of `handler`.
+pub(crate) fn statements(options: &Options) -> Result<TokenStream> {
+    let mut statements = TokenStream::new();
+    for name in ["labels", "annotations"] {
+        let field = syn::Ident::new(name, proc_macro2::Span::call_site());
+        for (key, value) in options.map(name) {
+            let filter = meta_filter(value)?;
+            statements.extend(quote!(handler.filters.#field.push((#key.into(), #filter));));
+        }
+    }
+    if let Some(path) = field_path(options)? {
+        statements.extend(quote!(handler.filters.field = ::std::option::Option::Some(#path);));
+    }
+    for name in ["value", "old", "new"] {
+        let Some(value) = options.expression(name)? else { continue };
+        let field = syn::Ident::new(name, proc_macro2::Span::call_site());
+        let filter = value_filter(value);
+        statements.extend(quote!(handler.filters.#field = ::std::option::Option::Some(#filter);));
+    }
+    if let Some(condition) = options.expression("when")? {
+        let condition = when(condition)?;
+        statements.extend(quote!(handler.filters.when = ::std::option::Option::Some(#condition);));
+    }
+    Ok(statements)
+}
+
+/// The keys of the field option.
+pub(crate) fn field_keys(options: &Options) -> Result<Vec<String>> {
+    let Some(option) = options.get("field") else { return Ok(Vec::new()) };
+    let texts = option.texts().map_err(|_| {
+        let advice = "`field` is a dotted path, or a list of keys: `field = \"spec.size\"`";
+        Error::new(option.name.span(), advice)
+    })?;
+    let is_list = matches!(option.expression(), Ok(Expr::Array(_)));
+    let keys: Vec<String> = if is_list {
+        texts.iter().map(LitStr::value).collect()
+    } else {
+        texts.iter().flat_map(|text| dotted(&text.value())).collect()
+    };
+    if keys.is_empty() || keys.iter().any(String::is_empty) {
+        return Err(Error::new(
+            option.expression()?.span(),
+            "the path of a field has no empty keys",
+        ));
+    }
+    Ok(keys)
+}
+
+fn dotted(text: &str) -> Vec<String> {
+    text.split('.').map(str::to_owned).collect()
+}
+
+fn field_path(options: &Options) -> Result<Option<TokenStream>> {
+    let keys = field_keys(options)?;
+    Ok((!keys.is_empty()).then(|| quote!(::kopf::__private::FieldPath::from_keys([#(#keys),*]))))
+}
+
+fn meta_filter(value: &Expr) -> Result<TokenStream> {
+    let path = quote!(::kopf::__private::MetaFilter);
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(quote!(#path::Equals(#text.into()))),
+        Expr::Lit(other) => Err(Error::new(
+            other.span(),
+            "labels and annotations are texts: write the value in quotes, `present`, `absent` or a function",
+        )),
+        Expr::Path(word) if word.path.is_ident("present") => Ok(quote!(#path::Present)),
+        Expr::Path(word) if word.path.is_ident("absent") => Ok(quote!(#path::Absent)),
+        function => {
+            Ok(quote_spanned!(function.span()=> ::kopf::__private::meta_matches(#function)))
+        }
+    }
+}
+
+fn value_filter(value: &Expr) -> TokenStream {
+    let path = quote!(::kopf::__private::ValueFilter);
+    match value {
+        Expr::Path(word) if word.path.is_ident("present") => quote!(#path::Present),
+        Expr::Path(word) if word.path.is_ident("absent") => quote!(#path::Absent),
+        Expr::Path(_) | Expr::Closure(_) => {
+            quote_spanned!(value.span()=> ::kopf::__private::value_matches(#value))
+        }
+        constant => quote!(#path::Equals(::kopf::__private::json!(#constant))),
+    }
+}
+
+fn when(condition: &Expr) -> Result<TokenStream> {
+    let Expr::Closure(closure) = condition else {
+        return Ok(quote_spanned!(condition.span()=> ::kopf::__private::condition(#condition)));
+    };
+    let mut views = TokenStream::new();
+    let mut arguments = Vec::new();
+    for (index, input) in closure.inputs.iter().enumerate() {
+        let Pat::Type(input) = input else {
+            let advice = "say what to look at: `|spec: &Spec| ...`";
+            return Err(Error::new(input.span(), advice));
+        };
+        let name = quote::format_ident!("view_{index}");
+        let (view, argument) = match input.ty.as_ref() {
+            Type::Reference(reference) => (reference.elem.as_ref(), quote!(&#name)),
+            other => (other, quote!(#name)),
+        };
+        let span = view.span();
+        views.extend(quote_spanned!(span=>
+            let ::std::option::Option::Some(#name) = ::kopf::__private::look::<#view>(subject) else {
+                return false;
+            };
+        ));
+        arguments.push(argument);
+    }
+    Ok(quote!({
+        let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, _| {
+            #views
+            (#closure)(#(#arguments),*)
+        });
+        when
+    }))
+}

@@ -1,0 +1,120 @@
+//! The kinds of handlers: their attributes, markers, and which options make sense for them.
+
+use proc_macro2::{Ident, Span};
+
+/// A kind of handlers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// The name of the attribute.
+    pub(crate) attribute: &'static str,
+    /// The name of the marker type and of the variant in the engine.
+    pub(crate) marker: &'static str,
+    /// How people call such a handler, for error messages.
+    pub(crate) title: &'static str,
+    /// Whether it selects resources.
+    pub(crate) selects: bool,
+    /// Whether it is about an object.
+    pub(crate) about_object: bool,
+    /// Whether its function is inlined when it is not async, rather than sent to the pool.
+    pub(crate) inlined: bool,
+    /// Kinds of one family may share the erased function.
+    pub(crate) family: Family,
+    /// The options beyond the common ones.
+    pub(crate) options: &'static [&'static [&'static str]],
+}
+
+/// Kinds whose functions return the same things.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Family {
+    Storing,
+    Index,
+    Admission,
+    Activity,
+}
+
+/// Options of every handler.
+pub(crate) const COMMON: &[&str] = &["id", "was", "param", "needs"];
+/// Options of every handler with a selector.
+pub(crate) const SELECTION: &[&str] =
+    &["group", "version", "kind", "plural", "singular", "shortcut", "category", "resources"];
+const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
+const FILTERS: &[&str] = &["labels", "annotations", "when", "field", "value"];
+const CHANGE: &[&str] = &["old", "new"];
+const WEBHOOK: &[&str] =
+    &["operations", "subresource", "persistent", "side_effects", "ignore_failures"];
+const DAEMON: &[&str] =
+    &["initial_delay", "cancellation_backoff", "cancellation_timeout", "cancellation_polling"];
+const TIMER: &[&str] = &["interval", "initial_delay", "sharp", "idle"];
+
+const fn object(
+    attribute: &'static str,
+    marker: &'static str,
+    title: &'static str,
+    options: &'static [&'static [&'static str]],
+) -> Kind {
+    let (selects, about_object, inlined) = (true, true, false);
+    let family = Family::Storing;
+    Kind { attribute, marker, title, selects, about_object, inlined, family, options }
+}
+
+const fn activity(attribute: &'static str, marker: &'static str, title: &'static str) -> Kind {
+    let (selects, about_object, inlined) = (false, false, false);
+    let (family, options) = (Family::Activity, &[RETRYING] as &[&[&str]]);
+    Kind { attribute, marker, title, selects, about_object, inlined, family, options }
+}
+
+const KINDS: &[Kind] = &[
+    object("create", "Create", "a creation handler", &[RETRYING, FILTERS]),
+    object("update", "Update", "an update handler", &[RETRYING, FILTERS, CHANGE]),
+    object("delete", "Delete", "a deletion handler", &[RETRYING, FILTERS, &["optional"]]),
+    object("resume", "Resume", "a resuming handler", &[RETRYING, FILTERS, &["deleted"]]),
+    object("field", "Field", "a field handler", &[RETRYING, FILTERS, CHANGE]),
+    object("event", "Event", "an event handler", &[FILTERS]),
+    object("daemon", "Daemon", "a daemon", &[RETRYING, FILTERS, DAEMON]),
+    object("timer", "Timer", "a timer", &[RETRYING, FILTERS, TIMER]),
+    Kind {
+        inlined: true,
+        family: Family::Index,
+        ..object("index", "Index", "an index", &[RETRYING, FILTERS])
+    },
+    Kind {
+        family: Family::Admission,
+        ..object("validate", "Validate", "a validating webhook", &[FILTERS, WEBHOOK])
+    },
+    Kind {
+        family: Family::Admission,
+        ..object("mutate", "Mutate", "a mutating webhook", &[FILTERS, WEBHOOK])
+    },
+    Kind {
+        selects: false,
+        ..object("subhandler", "Sub", "a sub-handler", &[RETRYING, FILTERS, CHANGE])
+    },
+    activity("startup", "Startup", "a startup handler"),
+    activity("cleanup", "Cleanup", "a cleanup handler"),
+    activity("login", "Login", "a login handler"),
+    activity("probe", "Probe", "a probe"),
+];
+
+impl Kind {
+    /// The kind of an attribute.
+    pub(crate) fn of(attribute: &str) -> Option<Self> {
+        KINDS.iter().copied().find(|kind| kind.attribute == attribute)
+    }
+
+    /// The marker type as an identifier.
+    pub(crate) fn marker(self) -> Ident {
+        Ident::new(self.marker, Span::call_site())
+    }
+
+    /// All options that make sense, the most common first.
+    pub(crate) fn all_options(self) -> impl Iterator<Item = &'static str> {
+        let selection = if self.selects { SELECTION } else { &[] };
+        let own = self.options.iter().copied().flatten();
+        COMMON.iter().chain(own).chain(selection).copied()
+    }
+
+    /// Whether the option makes sense for any kind at all.
+    pub(crate) fn is_any_option(name: &str) -> bool {
+        KINDS.iter().any(|kind| kind.all_options().any(|option| option == name))
+    }
+}

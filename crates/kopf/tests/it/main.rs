@@ -1,0 +1,3 @@
+//! Handlers through the public API, called as the engine calls them.
+
+mod inputs;
