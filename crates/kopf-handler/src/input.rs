@@ -22,7 +22,7 @@ pub use admission::{DryRun, Headers, Operation, Review, User, Warnings};
 pub use background::{Live, Stopped};
 pub use change::{Cause, Change, Diff, New, Old, RawEvent};
 pub use memo::{Memo, SharedMemo};
-pub use object::{Edit, Log, Mutable, Recorder, This};
+pub use object::{Log, Mutable, Patch, Path, Recorder, This};
 pub use operator::{Now, Param, State, StateRequirement};
 pub use status::Status;
 

@@ -20,6 +20,5 @@ pub mod view;
 
 pub use duration::Seconds;
 pub use error::{Error, Fallible, Result, deny, permanent, temporary};
-pub use input::Edit;
-pub use kopf_model::Patch;
+pub use input::Patch;
 pub use view::{Annotations, Labels, Meta, Name, Namespace, Object, Spec, Uid, View};

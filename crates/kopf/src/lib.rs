@@ -10,8 +10,8 @@ pub use kopf_handler::input::{
     RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
 };
 pub use kopf_handler::{
-    Annotations, Edit, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result,
-    Seconds, Spec, Uid, View, deny, permanent, temporary,
+    Annotations, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result, Seconds,
+    Spec, Uid, View, deny, permanent, temporary,
 };
 pub use kopf_handler::{index, kind};
 pub use kopf_macros::{daemon, index, subhandler, timer};
@@ -31,10 +31,10 @@ pub mod on {
 /// Everything that handlers usually name: `use kopf::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Annotations, Attempt, Cause, Change, Client, Diff, DryRun, Edit, Error, EventKind,
-        Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object,
-        Old, Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
-        Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
+        Annotations, Attempt, Cause, Change, Client, Diff, DryRun, Error, EventKind, Fallible,
+        Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object, Old,
+        Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds, Settings,
+        SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
     };
     pub use serde_json::{Value, json};
 }

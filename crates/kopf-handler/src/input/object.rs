@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use kopf_core::{Call, Subject};
-use kopf_model::Patch;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -84,73 +83,89 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> f
     fn put_back(held: Mutable<T>, call: &Call) -> Result<(), Error> {
         let after = serde_json::to_value(&held.this.0)?;
         if let Some(Value::Object(changes)) = merge::difference(&held.before, &after) {
-            merge::into_map(&mut call.patch.lock().merge, changes);
+            kopf_model::merge::combine(&mut call.patch.lock().merge, changes);
         }
         Ok(())
     }
 }
 
-/// The changes to the object: merged into the one write of the cycle after the function.
-impl<K: ObjectKind> InputMut<K> for Patch {
-    type Held = Plain<Patch>;
+/// The changes that a handler wants on its object.
+///
+/// They join the one write of the cycle after the function is over.
+///
+/// ```
+/// let mut patch = kopf_handler::Patch::default();
+/// patch.set("spec.size", 3);
+/// patch.remove(["metadata", "labels", "example.com/old"]);
+/// assert_eq!(
+///     patch.to_string(),
+///     r#"{"spec":{"size":3},"metadata":{"labels":{"example.com/old":null}}}"#,
+/// );
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Patch(kopf_model::Patch);
 
-    async fn take(_: &Call) -> Result<Plain<Patch>, Error> {
+impl Patch {
+    /// Sets the field at a dotted path, or at a list of keys.
+    ///
+    /// # Panics
+    /// Panics when the value cannot be written as JSON, such as a map with keys that are no text.
+    pub fn set(&mut self, path: impl Into<Path>, value: impl Serialize) {
+        let value = serde_json::to_value(value).expect("the value can be written as JSON");
+        self.0.set(&path.into().0, value);
+    }
+
+    /// Removes the field at a dotted path, or at a list of keys.
+    pub fn remove(&mut self, path: impl Into<Path>) {
+        self.0.set(&path.into().0, Value::Null);
+    }
+
+    /// Changes the freshest body by a function, for what merging cannot express, such as lists.
+    ///
+    /// The function may run several times, each time on a newer body.
+    pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.0.transform(change);
+    }
+
+    /// Adds a whole merge patch.
+    pub fn merge(&mut self, changes: Map<String, Value>) {
+        kopf_model::merge::combine(&mut self.0.merge, changes);
+    }
+}
+
+/// The merge patch as JSON.
+impl fmt::Display for Patch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Value::from(self.0.merge.clone()).fmt(formatter)
+    }
+}
+
+/// The path of a field: dotted, or as a list of keys when keys contain dots.
+#[derive(Clone, Debug)]
+pub struct Path(kopf_model::FieldPath);
+
+impl From<&str> for Path {
+    fn from(dotted: &str) -> Self {
+        Self(dotted.into())
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Path {
+    fn from(keys: [&str; N]) -> Self {
+        Self(kopf_model::FieldPath::from_keys(keys))
+    }
+}
+
+impl<K: ObjectKind> InputMut<K> for Patch {
+    type Held = Plain<Self>;
+
+    async fn take(_: &Call) -> Result<Plain<Self>, Error> {
         Ok(Plain(Self::default()))
     }
 
     fn put_back(held: Plain<Self>, call: &Call) -> Result<(), Error> {
-        let mut patch = call.patch.lock();
-        merge::into_map(&mut patch.merge, held.0.merge);
-        patch.transformations.extend(held.0.transformations);
+        call.patch.lock().absorb(held.0.0);
         Ok(())
-    }
-}
-
-/// Edits of a [`Patch`] by dotted paths.
-///
-/// ```
-/// use kopf_handler::{Edit, Patch};
-/// let mut patch = Patch::default();
-/// patch.set("spec.size", 3);
-/// patch.remove("metadata.labels.old");
-/// assert_eq!(serde_json::Value::from(patch.merge).to_string(),
-///     r#"{"spec":{"size":3},"metadata":{"labels":{"old":null}}}"#);
-/// ```
-pub trait Edit {
-    /// Sets the field at a path.
-    ///
-    /// # Panics
-    /// Panics when the value cannot be written as JSON, such as a map with keys that are no text.
-    fn set(&mut self, path: impl Into<kopf_model::FieldPath>, value: impl Serialize);
-
-    /// Removes the field at a path.
-    fn remove(&mut self, path: impl Into<kopf_model::FieldPath>);
-
-    /// Changes the freshest body by a function, for what merging cannot express.
-    ///
-    /// The function may run several times, each time on a newer body.
-    fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static);
-}
-
-impl Edit for Patch {
-    fn set(&mut self, path: impl Into<kopf_model::FieldPath>, value: impl Serialize) {
-        let value = serde_json::to_value(value).expect("the value can be written as JSON");
-        let path = path.into();
-        let nested = path
-            .keys()
-            .rev()
-            .fold(value, |value, key| Value::Object(Map::from_iter([(key.to_owned(), value)])));
-        if let Value::Object(changes) = nested {
-            merge::into_map(&mut self.merge, changes);
-        }
-    }
-
-    fn remove(&mut self, path: impl Into<kopf_model::FieldPath>) {
-        self.set(path, Value::Null);
-    }
-
-    fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
-        self.transformations.push(std::sync::Arc::new(change));
     }
 }
 

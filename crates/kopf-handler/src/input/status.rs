@@ -47,8 +47,8 @@ impl<T: DeserializeOwned + Default> Status<T> {
         let subject = subject(call)?;
         let mut before = subject.object.value().get("status").cloned().unwrap_or_default();
         // What earlier handlers of this cycle have changed counts already.
-        if let Some(pending) = call.patch.lock().merge.get("status") {
-            merge::apply(&mut before, pending);
+        if let Some(Value::Object(pending)) = call.patch.lock().merge.get("status") {
+            kopf_model::merge::apply(&mut before, pending);
         }
         let value = match &before {
             Value::Null => T::default(),
@@ -91,7 +91,7 @@ where
         }
         if let Some(change) = merge::difference(&held.before, &after) {
             let changes = Map::from_iter([("status".to_owned(), change)]);
-            merge::into_map(&mut call.patch.lock().merge, changes);
+            kopf_model::merge::combine(&mut call.patch.lock().merge, changes);
         }
         Ok(())
     }
