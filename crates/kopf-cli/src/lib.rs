@@ -3,6 +3,7 @@
 //! Owns the terminal: arguments, screens, error texts with hints, exit codes.
 
 pub mod arguments;
+pub mod explain;
 pub mod failure;
 pub mod manifests;
 mod new;

@@ -1,0 +1,185 @@
+//! What the notes on one object tell: was it handled, what is open, what it waits for.
+//!
+//! Pure: from the object's body and the current time to a story, and from the story to text.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use kopf_model::keys::KeyMaker;
+use kopf_model::storage::{AnnotationsDiffBase, AnnotationsProgress};
+use kopf_model::{Diff, DiffBaseStorage, DiffOperation, Object, ProgressRecord, ProgressStorage};
+use serde_json::Value;
+
+/// Under which names the operator keeps its notes.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The prefix of annotations.
+    pub prefix: String,
+    /// The finalizer.
+    pub finalizer: String,
+}
+
+/// All that the notes tell.
+#[derive(Debug)]
+pub struct Story {
+    object: String,
+    situation: Situation,
+    handlers: Vec<(String, ProgressRecord)>,
+    finalizers: Vec<String>,
+}
+
+/// Where the object stands.
+#[derive(Debug)]
+enum Situation {
+    NeverHandled,
+    Handled,
+    Changed(Diff),
+    HeldForDeletion { since: String },
+    ReleasedButHeld { since: String },
+}
+
+/// Reads the notes on an object.
+///
+/// # Errors
+/// Fails when the notes cannot be understood.
+pub fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
+    let keys = KeyMaker::new(names.prefix.clone())?;
+    let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
+    let progress = AnnotationsProgress::new(keys);
+    let body = object.value();
+    let mut essence = storage.build(body, &[]);
+    progress.clear(&mut essence);
+    let last_handled = storage.fetch(body, &essence)?;
+    let finalizers = object.finalizers().to_vec();
+    let is_held = finalizers.contains(&names.finalizer);
+    let situation = match (object.deletion_timestamp(), last_handled) {
+        (Some(since), _) if is_held => Situation::HeldForDeletion { since: since.to_owned() },
+        (Some(since), _) => Situation::ReleasedButHeld { since: since.to_owned() },
+        (None, None) => Situation::NeverHandled,
+        (None, Some(mut old)) => {
+            progress.clear(&mut old);
+            let diff = Diff::between(Some(&old), Some(&essence));
+            if diff.is_empty() { Situation::Handled } else { Situation::Changed(diff) }
+        }
+    };
+    Ok(Story {
+        object: format!("{} {}", object.kind(), object.key()),
+        situation,
+        handlers: records(body, &names.prefix),
+        finalizers: finalizers.into_iter().filter(|name| *name != names.finalizer).collect(),
+    })
+}
+
+/// The records of all handlers that are not done; what else is under the prefix is no record.
+fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
+    let annotations = body["metadata"]["annotations"].as_object();
+    let mut records: Vec<(String, ProgressRecord)> = annotations
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, text)| {
+            let id = key.strip_prefix(prefix)?.strip_prefix('/')?;
+            let record: Value = serde_json::from_str(text.as_str()?).ok()?;
+            let is_record = record.get("retries").is_some() && record.get("success").is_some();
+            is_record.then(|| (id.to_owned(), ProgressRecord::from_value(&record)))
+        })
+        .collect();
+    records.sort_by(|one, other| one.1.started.cmp(&other.1.started).then(one.0.cmp(&other.0)));
+    records
+}
+
+impl Story {
+    /// The story as people read it.
+    #[must_use]
+    pub fn render(&self, now: Timestamp) -> String {
+        let mut text = format!("{}\n", self.object);
+        // Writing to a string cannot fail.
+        let mut line = |words: String| drop(writeln!(text, "  {words}"));
+        for words in self.situation.words() {
+            line(words);
+        }
+        for finalizer in &self.finalizers {
+            line(format!("also held by the finalizer {finalizer}, which is not ours"));
+        }
+        for (id, record) in &self.handlers {
+            line(String::new());
+            for words in handler_words(id, record, now) {
+                line(words);
+            }
+        }
+        // Empty lines get no indentation.
+        text.replace("\n  \n", "\n\n")
+    }
+}
+
+impl Situation {
+    fn words(&self) -> Vec<String> {
+        match self {
+            Self::NeverHandled => vec![
+                "was never handled by an operator".into(),
+                "hint: is an operator running, does it serve this namespace, do its filters match?"
+                    .into(),
+            ],
+            Self::Handled => vec!["is handled: nothing has changed since".into()],
+            Self::Changed(diff) => {
+                let mut words = vec!["has changed since it was last handled:".to_owned()];
+                words.extend(diff.iter().map(|item| {
+                    let sign = match item.operation {
+                        DiffOperation::Add => '+',
+                        DiffOperation::Change => '~',
+                        DiffOperation::Remove => '-',
+                    };
+                    let shown = |value: &Option<Value>| match value {
+                        Some(value) => shorten(&value.to_string()),
+                        None => "nothing".into(),
+                    };
+                    format!("  {sign} {}: {} -> {}", item.field, shown(&item.old), shown(&item.new))
+                }));
+                words
+            }
+            Self::HeldForDeletion { since } => {
+                vec![format!(
+                    "is being deleted since {since}, and held until its handlers are done"
+                )]
+            }
+            Self::ReleasedButHeld { since } => {
+                vec![format!("is being deleted since {since}, and not held by us any more")]
+            }
+        }
+    }
+}
+
+fn handler_words(id: &str, record: &ProgressRecord, now: Timestamp) -> Vec<String> {
+    let purpose = record.purpose.as_deref().unwrap_or("unknown");
+    let mut words = vec![format!("handler {id} ({purpose})")];
+    let attempts = match record.retries {
+        1 => "1 attempt".to_owned(),
+        count => format!("{count} attempts"),
+    };
+    words.push(match (record.success, record.failure, record.delayed) {
+        (true, _, _) => format!("  succeeded after {attempts}"),
+        (_, true, _) => format!("  failed for good after {attempts}"),
+        (_, _, Some(at)) if at > now => {
+            let left = at.duration_since(now).as_secs();
+            format!("  waits for its next attempt in {left} s, at {at}, after {attempts}")
+        }
+        _ if record.retries == 0 => "  was not called yet".to_owned(),
+        _ => format!("  is due now, after {attempts}"),
+    });
+    if let Some(message) = record.message.as_deref().filter(|message| *message != "None") {
+        words.push(format!("  last error: {message}"));
+    }
+    words
+}
+
+/// Long values would hide the rest of the story.
+fn shorten(text: &str) -> String {
+    const SHOWN_MAX: usize = 60;
+    if text.chars().count() <= SHOWN_MAX {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(SHOWN_MAX).collect();
+    format!("{start}…")
+}
+
+#[cfg(test)]
+mod tests;

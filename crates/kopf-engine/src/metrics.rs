@@ -1,0 +1,129 @@
+//! The engine's status as OpenMetrics text, for `/metrics`.
+//!
+//! Pure. The number of series is bounded: by handlers, watched resources, methods and codes, never by
+//! objects.
+
+use std::fmt::{Display, Write as _};
+
+use crate::status::{LATENCY_BOUNDS, Status};
+
+/// The media type of the text.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Renders all metrics.
+#[must_use]
+pub fn render(status: &Status) -> String {
+    let mut text = Text::default();
+    engine(&mut text, status);
+    watches(&mut text, status);
+    handlers(&mut text, status);
+    text.family("kopf_api_requests", "counter", "Answers of the API server; code 0 is no answer.");
+    for ((method, code), count) in &status.requests {
+        let labels = [("method", method.as_str()), ("code", &code.to_string())];
+        text.sample("kopf_api_requests_total", &labels, count);
+    }
+    text.0.push_str("# EOF\n");
+    text.0
+}
+
+fn engine(text: &mut Text, status: &Status) {
+    let gauges: [(&str, &str, f64); 9] = [
+        ("kopf_ready", "Whether all watches have listed.", f64::from(u8::from(status.ready))),
+        ("kopf_paused", "Whether a peer has precedence.", f64::from(u8::from(status.paused))),
+        ("kopf_queue_due", "Objects waiting for being handled now.", count(status.queued)),
+        ("kopf_queue_delayed", "Objects waiting for a later moment.", count(status.delayed)),
+        ("kopf_running", "Objects being handled.", count(status.running)),
+        ("kopf_background", "Daemons and timers.", count(status.background)),
+        ("kopf_store_bytes", "The approximate size of the stores.", count(status.store_bytes)),
+        ("kopf_writes_in_flight", "Writes under way.", count(status.write_load.0)),
+        ("kopf_writes_in_flight_max", "Writes allowed at once.", count(status.write_load.1)),
+    ];
+    for (name, help, value) in gauges {
+        text.family(name, "gauge", help);
+        text.sample(name, &[], &value);
+    }
+}
+
+fn watches(text: &mut Text, status: &Status) {
+    text.family("kopf_watch_age_seconds", "gauge", "Time since the server spoke on a watch.");
+    for watch in &status.watches {
+        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
+        text.sample("kopf_watch_age_seconds", &labels, &watch.age.as_secs_f64());
+    }
+    text.family("kopf_watch_objects", "gauge", "Objects known from a watch.");
+    for watch in &status.watches {
+        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
+        text.sample("kopf_watch_objects", &labels, &watch.objects);
+    }
+    text.family("kopf_watch_restarts", "counter", "How often a watch was started again.");
+    for watch in &status.watches {
+        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
+        text.sample("kopf_watch_restarts_total", &labels, &watch.restarts);
+    }
+}
+
+fn watch_labels<'a>(resource: &'a str, namespace: Option<&'a str>) -> [(&'a str, &'a str); 2] {
+    [("resource", resource), ("namespace", namespace.unwrap_or_default())]
+}
+
+fn handlers(text: &mut Text, status: &Status) {
+    text.family("kopf_handler_outcomes", "counter", "How calls of a handler ended.");
+    for (id, handler) in &status.handlers {
+        let outcomes = [
+            ("success", handler.successes),
+            ("retry", handler.retries),
+            ("failure", handler.failures),
+        ];
+        for (outcome, count) in outcomes {
+            let labels = [("handler", id.as_str()), ("outcome", outcome)];
+            text.sample("kopf_handler_outcomes_total", &labels, &count);
+        }
+    }
+    let help = "How long calls of a handler took.";
+    text.family("kopf_handler_duration_seconds", "histogram", help);
+    for (id, handler) in &status.handlers {
+        let mut below = 0;
+        let bounds = LATENCY_BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+        for (bound, calls) in bounds.zip(handler.buckets) {
+            below += calls;
+            let labels = [("handler", id.as_str()), ("le", bound.as_str())];
+            text.sample("kopf_handler_duration_seconds_bucket", &labels, &below);
+        }
+        let labels = [("handler", id.as_str())];
+        text.sample("kopf_handler_duration_seconds_sum", &labels, &handler.seconds);
+        text.sample("kopf_handler_duration_seconds_count", &labels, &handler.calls);
+    }
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# TYPE {name} {kind}\n# HELP {name} {help}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: &dyn Display) {
+        self.0.push_str(name);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let open = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{open}{label}=\"{}\"", escape(text));
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.0, "{close} {value}");
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn count(number: usize) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let number = number as f64;
+    number
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The text is what scrapers accept: typed families, cumulative buckets, escaped labels, an end mark.
+
+use std::time::Duration;
+
+use super::render;
+use crate::status::{HandlerStatus, Status, WatchStatus};
+
+fn status() -> Status {
+    let handler = HandlerStatus { calls: 3, successes: 2, retries: 1, seconds: 0.5, ..HandlerStatus::default() };
+    let handler = HandlerStatus { buckets: [1, 0, 0, 0, 2, 0, 0, 0, 0], ..handler };
+    let watch = WatchStatus {
+        resource: "widgets.v1.example.com".into(),
+        age: Duration::from_millis(1500),
+        restarts: 4,
+        ..WatchStatus::default()
+    };
+    Status {
+        ready: true,
+        queued: 7,
+        handlers: [("say \"hi\"".to_owned(), handler)].into(),
+        watches: vec![watch],
+        requests: [(("PATCH".to_owned(), 200), 9)].into(),
+        ..Status::default()
+    }
+}
+
+#[test]
+fn samples_carry_their_labels() {
+    let text = render(&status());
+    assert!(text.contains("kopf_api_requests_total{method=\"PATCH\",code=\"200\"} 9\n"), "{text}");
+    assert!(text.contains("kopf_watch_age_seconds{resource=\"widgets.v1.example.com\",namespace=\"\"} 1.5\n"));
+    assert!(text.contains("kopf_queue_due 7\n"), "{text}");
+}
+
+#[test]
+fn buckets_are_cumulative_and_end_with_all_calls() {
+    let text = render(&status());
+    let bucket = |bound: &str| format!("handler=\"say \\\"hi\\\"\",le=\"{bound}\"}}");
+    assert!(text.contains(&format!("{} 1\n", bucket("0.001"))), "{text}");
+    assert!(text.contains(&format!("{} 3\n", bucket("+Inf"))), "{text}");
+}
+
+#[test]
+fn every_line_is_a_comment_or_a_sample_and_the_last_one_ends_the_text() {
+    let text = render(&status());
+    assert!(text.ends_with("# EOF\n"));
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (_, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+    }
+}
