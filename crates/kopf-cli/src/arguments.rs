@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::new;
+use crate::{explain, new};
 
 /// Kubernetes operators in a few lines, with a cluster in your pocket.
 #[derive(Parser)]
@@ -19,6 +19,8 @@ pub struct Arguments {
 pub enum Command {
     /// Create an operator project that compiles, runs and tests at once
     New(new::Arguments),
+    /// Tell what an operator did to one object, and what it waits for
+    Explain(explain::Arguments),
     /// Print the completion script of a shell
     Completions {
         /// The shell to complete for

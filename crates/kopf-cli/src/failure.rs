@@ -40,9 +40,14 @@ impl Failure {
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = format!("error: {}\n", self.error);
+        let mut said = self.error.to_string();
         for cause in self.error.chain().skip(1) {
-            let indented = cause.to_string().replace('\n', "\n    ");
-            let _ = writeln!(text, "  caused by: {indented}");
+            let cause = cause.to_string();
+            // Many libraries repeat the cause in their own text.
+            if !said.contains(&cause) {
+                let _ = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
+            }
+            said = cause;
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "hint: {hint}");

@@ -17,3 +17,9 @@ fn a_failure_shows_its_causes_and_the_fix() {
     "#]]
     .assert_eq(&failure.render());
 }
+
+#[test]
+fn a_cause_that_was_just_said_is_not_repeated() {
+    let error = anyhow!("no such file").context("could not read `x`: no such file");
+    assert_eq!(Failure::new(error).render(), "error: could not read `x`: no such file\n");
+}
