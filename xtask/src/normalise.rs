@@ -59,6 +59,16 @@ impl Normaliser {
         result
     }
 
+    /// Normalises a watch. Bookmarks come when the server likes, except the one
+    /// that ends the initial events.
+    pub(crate) fn events(&mut self, events: &[Value]) -> Value {
+        let is_kept = |event: &&Value| {
+            let annotations = &event["object"]["metadata"]["annotations"];
+            event["type"] != "BOOKMARK" || annotations.get("k8s.io/initial-events-end").is_some()
+        };
+        events.iter().filter(is_kept).map(|event| self.value(event)).collect()
+    }
+
     /// Normalises free text: an error message, a warning, a YAML body.
     pub(crate) fn text(&mut self, text: &str) -> String {
         if text.contains("-----BEGIN ") || text.starts_with("LS0tLS1") {
@@ -429,6 +439,15 @@ mod tests {
             normaliser.value(&bookmark)["object"]["metadata"]["resourceVersion"],
             "<list-rv>"
         );
+    }
+
+    #[test]
+    fn only_the_bookmark_after_initial_events_counts() {
+        let plain = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "11"}}});
+        let mut end = plain.clone();
+        end["object"]["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        let events = Normaliser::default().events(&[plain.clone(), end, plain]);
+        assert_eq!(events.as_array().map(Vec::len), Some(1));
     }
 
     #[test]

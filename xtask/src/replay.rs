@@ -174,7 +174,7 @@ async fn send(client: &mut Client, golden: &Value, request: &Request) -> Result<
 fn essence(line: &Value, normaliser: &mut Normaliser) -> Value {
     let mut essence = json!({"status": line["status"]});
     if let Some(events) = line["events"].as_array() {
-        essence["events"] = events.iter().map(|event| normaliser.value(event)).collect();
+        essence["events"] = normaliser.events(events);
         return essence;
     }
     essence["contentType"] = line["contentType"].clone();

@@ -82,7 +82,7 @@ fn normalise(transcript: &Transcript) -> Vec<Value> {
                 value["warning"] = Value::from(normaliser.text(warning));
             }
             if let Some(events) = &exchange.events {
-                value["events"] = events.iter().map(|event| normaliser.value(event)).collect();
+                value["events"] = normaliser.events(events);
             }
             value
         })

@@ -166,6 +166,7 @@ impl Sequence {
 
     fn delete(&mut self, name: &str) {
         let mut options = Map::new();
+        let is_collected = !self.kind.is_custom();
         match self.rng.u32(0..8) {
             0 => options.insert("preconditions".into(), json!({"uid": format!("${{uid-{name}}}")})),
             1 => options.insert(
@@ -174,8 +175,9 @@ impl Sequence {
             ),
             2 => options.insert("dryRun".into(), json!(["All"])),
             3 => options.insert("propagationPolicy".into(), json!("Background")),
-            4 => options.insert("propagationPolicy".into(), json!("Foreground")),
-            5 => options.insert("propagationPolicy".into(), json!("Orphan")),
+            // The collector learns of new kinds after half a minute only.
+            4 if is_collected => options.insert("propagationPolicy".into(), json!("Foreground")),
+            5 if is_collected => options.insert("propagationPolicy".into(), json!("Orphan")),
             _ => None,
         };
         let is_asynchronous = options.contains_key("propagationPolicy");
@@ -186,9 +188,8 @@ impl Sequence {
         self.steps.push(step);
         if is_asynchronous {
             // The collector takes its own finalizers off when it gets round to it.
-            let settled = Wait { lacks: Some("\"foregroundDeletion\"".into()), ..Wait::default() };
-            self.push(Step::new("GET", self.item(name)).waiting(settled), name);
-            let settled = Wait { lacks: Some("\"orphan\"".into()), ..Wait::default() };
+            let lacks = ["\"foregroundDeletion\"", "\"orphan\""].map(str::to_owned).to_vec();
+            let settled = Wait { lacks, ..Wait::default() };
             self.push(Step::new("GET", self.item(name)).waiting(settled), name);
         }
     }

@@ -86,15 +86,15 @@ pub(crate) struct Wait {
     pub(crate) status: Option<u16>,
     /// Text that the body must contain.
     pub(crate) has: Option<String>,
-    /// Text that the body must not contain.
-    pub(crate) lacks: Option<String>,
+    /// Texts that the body must not contain.
+    pub(crate) lacks: Vec<String>,
 }
 
 impl Wait {
     pub(crate) fn is_met(&self, status: u16, body: &str) -> bool {
         self.status.is_none_or(|wanted| wanted == status)
             && self.has.as_ref().is_none_or(|text| body.contains(text.as_str()))
-            && self.lacks.as_ref().is_none_or(|text| !body.contains(text.as_str()))
+            && !self.lacks.iter().any(|text| body.contains(text.as_str()))
     }
 }
 

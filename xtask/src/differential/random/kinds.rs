@@ -59,6 +59,10 @@ fn custom(rng: &mut Rng) -> (Kind, Vec<Step>) {
 }
 
 impl Kind {
+    pub(super) fn is_custom(&self) -> bool {
+        matches!(self.content, Content::Custom(_))
+    }
+
     pub(super) fn whole(&self, rng: &mut Rng) -> Value {
         match &self.content {
             Content::Data => data(rng),
