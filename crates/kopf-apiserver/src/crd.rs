@@ -1,3 +1,16 @@
 //! Custom resource definitions: from a CRD object to served resources and back.
+//!
+//! Runs synchronously after every write of a CRD, so that an accepted CRD is served before its
+//! creator gets an answer. Refuses to know HTTP; schemas are compiled in `schema`.
 
+mod lifecycle;
+mod names;
+mod served;
 pub(crate) mod validation;
+
+pub(crate) use lifecycle::{after_write, begin_deletion, fill_defaults, initial_status};
+
+/// The table of CRDs.
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// The finalizer that holds a CRD until its objects are gone.
+pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -9,7 +9,11 @@ use serde_json::Value;
 
 use crate::activity::{Activity, Busy};
 use crate::clock::{Clock, IdSource};
+use crate::decode::Decoded;
+use crate::pipeline;
+use crate::request::{RequestInfo, Verb};
 use crate::resource::ResourceInfo;
+use crate::rest::{self, Call, DeleteRequest, Deleted, PatchKind};
 use crate::server::Inner;
 use crate::store::{Cursor, Event, Fallen, Snapshot};
 use crate::{StatusError, Stored, User};
@@ -151,8 +155,9 @@ impl LocalClient {
         namespace: &str,
         object: Value,
     ) -> Result<Arc<Stored>, StatusError> {
-        let _ = (table, namespace, object);
-        Err(StatusError::internal("not wired yet"))
+        let mut call = self.call(Target::new(table, namespace, ""), Verb::Create)?;
+        let object = rest::typed(&mut call, body(object))?;
+        rest::create(&mut call, object).await
     }
 
     /// Replaces an object or a subresource of it.
@@ -161,8 +166,9 @@ impl LocalClient {
         target: Target<'_>,
         object: Value,
     ) -> Result<Arc<Stored>, StatusError> {
-        let _ = (target, object);
-        Err(StatusError::internal("not wired yet"))
+        let mut call = self.call(target, Verb::Update)?;
+        let object = rest::typed(&mut call, body(object))?;
+        rest::update(&mut call, object).await
     }
 
     /// Patches an object or a subresource of it.
@@ -171,8 +177,19 @@ impl LocalClient {
         target: Target<'_>,
         patch: Patch,
     ) -> Result<Arc<Stored>, StatusError> {
-        let _ = (target, patch);
-        Err(StatusError::internal("not wired yet"))
+        let mut call = self.call(target, Verb::Patch)?;
+        let (kind, value) = match patch {
+            Patch::Json(value) => (PatchKind::Json, value),
+            Patch::Merge(value) => (PatchKind::Merge, value),
+            Patch::Strategic(value) => (PatchKind::Strategic, value),
+            Patch::Apply(value, force) => {
+                call.options.field_manager = self.manager.to_string();
+                call.options.force = Some(force);
+                (PatchKind::Apply, value)
+            }
+        };
+        let (stored, _) = rest::patch(&mut call, kind, body(value)).await?;
+        Ok(stored)
     }
 
     /// Deletes an object. The result is its last or its terminating state.
@@ -181,9 +198,37 @@ impl LocalClient {
         target: Target<'_>,
         options: DeleteOptions,
     ) -> Result<Arc<Stored>, StatusError> {
-        let _ = (target, options, &self.user, &self.manager);
-        Err(StatusError::internal("not wired yet"))
+        let mut call = self.call(target, Verb::Delete)?;
+        let request = DeleteRequest {
+            propagation_policy: Some(options.propagation_policy).filter(|text| !text.is_empty()),
+            grace_period_seconds: options.grace_period_seconds,
+            uid: options.uid,
+            resource_version: options.resource_version,
+            ..DeleteRequest::default()
+        };
+        rest::delete(&mut call, &request).await.map(Deleted::into_object)
     }
+
+    fn call(&self, target: Target<'_>, verb: Verb) -> Result<Call, StatusError> {
+        let resource = self.resource(target.table)?;
+        let info = RequestInfo {
+            verb,
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            resource: resource.resource.clone(),
+            subresource: target.subresource.to_owned(),
+            namespace: target.namespace.to_owned(),
+            name: target.name.to_owned(),
+        };
+        pipeline::authorize(&self.inner, &self.user, &info)?;
+        let mut call = Call::internal(&self.inner, &resource, info, &self.manager);
+        call.user = Arc::clone(&self.user);
+        Ok(call)
+    }
+}
+
+fn body(value: Value) -> Decoded {
+    Decoded { value, duplicates: Vec::new() }
 }
 
 /// A running watch inside the process.

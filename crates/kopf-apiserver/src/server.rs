@@ -1,104 +1,104 @@
 //! The handle that users hold: building, forking and the two doors.
 
-use std::sync::Arc;
+mod builder;
+mod world;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use crate::activity::Activity;
 use crate::admission::Chain;
-use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
+use crate::authn::Authenticator;
+use crate::clock::{Clock, IdSource};
+use crate::controllers;
+use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
-use crate::rbac::{AllowAll, Authorizer};
+use crate::rbac::Authorizer;
+use crate::registry::Registry;
 use crate::resource::ResourceInfo;
-use crate::store::{Store, StoreLimits};
-use crate::{StatusError, User};
+use crate::service::Service;
+use crate::stages::{PodSelector, Stage, StageBook};
+use crate::store::Store;
+use crate::{StatusError, Stored, User};
+
+pub use builder::ServerBuilder;
 
 /// An embedded API server; clones are cheap and share the same world.
+///
+/// ```
+/// # async fn example() {
+/// let server = kopf_apiserver::Server::new();
+/// let listening = server.listen("127.0.0.1:0".parse().expect("an address")).await;
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     inner: Arc<Inner>,
+    // The controllers end with the last handle; they themselves hold only `inner`.
+    controllers: Arc<OnceLock<controllers::Running>>,
+    runs_controllers: bool,
 }
+
+/// The compiled resources of each CRD, by uid and version of the CRD.
+pub(crate) type CustomResources = HashMap<String, (u64, Vec<Arc<ResourceInfo>>)>;
 
 /// Everything that requests share. Controllers hold this, never a [`Server`].
 pub(crate) struct Inner {
     pub(crate) store: Store,
+    pub(crate) registry: ArcSwap<Registry>,
+    // Written by `crd::refresh` only; the lock also keeps refreshes in order.
+    pub(crate) custom_resources: Mutex<CustomResources>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) activity: Activity,
     pub(crate) admission: Arc<Chain>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) allows_all: bool,
+    pub(crate) stages: Arc<StageBook>,
+    pub(crate) admin_token: String,
+    // Made when first needed, since keys take a while.
+    authority: Arc<OnceLock<Authority>>,
 }
 
 impl Inner {
+    /// The served resources right now.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.load_full()
+    }
+
+    /// The resource of a table in its storage version.
     pub(crate) fn resource_of_table(&self, table: &str) -> Result<Arc<ResourceInfo>, StatusError> {
-        Err(StatusError::not_found("", table, ""))
+        self.registry.load().of_table(table).cloned().ok_or_else(|| {
+            StatusError::new(404, "NotFound", "the server could not find the requested resource")
+                .about("", table, "")
+        })
     }
 
+    /// Every served resource, one entry per version.
     pub(crate) fn resources(&self) -> Vec<Arc<ResourceInfo>> {
-        Vec::new()
-    }
-}
-
-/// Settings of a server to be built.
-pub struct ServerBuilder {
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn IdSource>,
-    limits: StoreLimits,
-    controllers: bool,
-    rbac: bool,
-}
-
-impl Default for ServerBuilder {
-    fn default() -> Self {
-        Self {
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            limits: StoreLimits::default(),
-            controllers: true,
-            rbac: false,
-        }
-    }
-}
-
-impl ServerBuilder {
-    /// Where time comes from.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
-        self
+        self.registry.load().resources().to_vec()
     }
 
-    /// Where uids and name suffixes come from.
-    #[must_use]
-    pub fn ids(mut self, ids: impl IdSource) -> Self {
-        self.ids = Arc::new(ids);
-        self
+    /// Resolves when a committed write is safe.
+    pub(crate) async fn durable(&self, _stored: &Stored) -> Result<(), StatusError> {
+        Ok(())
     }
 
-    /// Whether the built-in controllers run; they do by default.
-    #[must_use]
-    pub fn controllers(mut self, on: bool) -> Self {
-        self.controllers = on;
-        self
+    /// The certificate authority.
+    pub(crate) fn authority(&self) -> &Authority {
+        self.authority.get_or_init(|| {
+            Authority::generate().expect("key generation needs nothing from outside")
+        })
     }
 
-    /// Whether RBAC is enforced; by default everything is allowed.
-    #[must_use]
-    pub fn rbac(mut self, on: bool) -> Self {
-        self.rbac = on;
-        self
-    }
-
-    /// Builds the server. Nothing listens and no task runs yet.
-    pub fn build(self) -> Server {
-        Server {
-            inner: Arc::new(Inner {
-                store: Store::new(self.limits, 0),
-                clock: self.clock,
-                ids: self.ids,
-                activity: Activity::default(),
-                admission: Arc::new(Chain::default()),
-                authorizer: Arc::new(AllowAll),
-            }),
-        }
+    /// Whom the listener takes for a request without credentials.
+    pub(crate) fn listener_identity(&self) -> User {
+        if self.allows_all { User::admin() } else { User::anonymous() }
     }
 }
 
@@ -113,9 +113,113 @@ impl Server {
         ServerBuilder::default()
     }
 
+    pub(crate) fn from_inner(inner: Inner, runs_controllers: bool) -> Self {
+        Self { inner: Arc::new(inner), controllers: Arc::new(OnceLock::new()), runs_controllers }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Starts the controllers on the first request, when a runtime is certain to exist.
+    pub(crate) fn start_controllers(&self) {
+        if self.runs_controllers {
+            self.controllers.get_or_init(|| {
+                let setup = controllers::Setup {
+                    root_ca: self.inner.authority().ca_pem().to_owned(),
+                    stages: Arc::clone(&self.inner.stages),
+                };
+                controllers::start(&self.local(), &setup)
+            });
+        }
+    }
+
+    /// A second server with the same world and its own future, in constant time.
+    ///
+    /// Watches of the fork start at the present; its controllers start with its first request.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let inner = &self.inner;
+        let forked = Inner {
+            store: inner.store.fork(),
+            registry: ArcSwap::new(inner.registry.load_full()),
+            custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
+            clock: Arc::clone(&inner.clock),
+            ids: Arc::clone(&inner.ids),
+            activity: Activity::default(),
+            admission: Arc::clone(&inner.admission),
+            authorizer: Arc::clone(&inner.authorizer),
+            authenticator: Arc::clone(&inner.authenticator),
+            allows_all: inner.allows_all,
+            stages: inner.stages.fork(),
+            admin_token: inner.admin_token.clone(),
+            authority: Arc::clone(&inner.authority),
+        };
+        Self::from_inner(forked, self.runs_controllers)
+    }
+
     /// A client inside the process, with all rights.
     pub fn local(&self) -> LocalClient {
         LocalClient::new(Arc::clone(&self.inner), User::admin(), "kopf-apiserver")
+    }
+
+    /// The in-process door, for clients that act as an administrator.
+    pub fn service(&self) -> Service {
+        self.service_as(User::admin())
+    }
+
+    /// The in-process door, for clients that act as `user` unless they send a token.
+    pub fn service_as(&self, user: User) -> Service {
+        Service::new(self.clone(), user)
+    }
+
+    /// Opens a TLS listener; port 0 picks a free one.
+    pub async fn listen(&self, address: SocketAddr) -> Result<Listening, ListenError> {
+        Listening::start(self.clone(), address, true).await
+    }
+
+    /// Opens a listener without TLS.
+    pub async fn listen_plain(&self, address: SocketAddr) -> Result<Listening, ListenError> {
+        Listening::start(self.clone(), address, false).await
+    }
+
+    /// The token with all rights that kubeconfigs carry.
+    pub fn admin_token(&self) -> &str {
+        &self.inner.admin_token
+    }
+
+    /// Lets a bearer token stand for a user.
+    pub fn add_token(&self, token: &str, user: User) {
+        self.inner.authenticator.add(token, user);
+    }
+
+    /// The version of the last change.
+    pub fn resource_version(&self) -> u64 {
+        self.inner.store.snapshot().resource_version()
+    }
+
+    /// Forgets all history, so that older resourceVersions are expired.
+    pub fn compact(&self) {
+        self.inner.store.compact();
+    }
+
+    /// Lets pods that match live through `stage`; later rules win over earlier ones.
+    pub fn stage(&self, selector: PodSelector, stage: Stage) {
+        self.inner.stages.add(selector, stage);
+    }
+
+    /// Forgets the rules given to [`Server::stage`].
+    pub fn clear_stages(&self) {
+        self.inner.stages.clear();
+    }
+
+    /// Resolves when every controller has dealt with everything that happened.
+    pub async fn settle(&self) {
+        self.start_controllers();
+        self.inner.activity.idle().await;
+        if let Some(running) = self.controllers.get() {
+            running.settle(&self.local(), &self.inner.stages).await;
+        }
     }
 }
 

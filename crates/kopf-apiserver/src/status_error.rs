@@ -92,7 +92,13 @@ impl StatusError {
 
     /// 422 Invalid with one cause per field error; details name the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let texts: Vec<String> = errors.iter().map(FieldError::full_message).collect();
+        // The message names each problem once, even if several checks found it.
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(FieldError::full_message) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let joined = match texts.as_slice() {
             [] => String::new(),
             [single] => single.clone(),

@@ -10,12 +10,13 @@ mod snapshot;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
-pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring};
+pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line};
 pub(crate) use snapshot::{ObjectKey, Snapshot};
 
 use crate::Stored;
@@ -66,8 +67,8 @@ pub(crate) struct Store {
     // The version of the newest snapshot; written by commits, awaited by controllers.
     newest: tokio::sync::watch::Sender<u64>,
     limits: StoreLimits,
-    // The version at which this store started; older versions are unknown to its rings.
-    born_at: u64,
+    // The version at which the rings of this store start; older events are unknown to them.
+    born_at: AtomicU64,
 }
 
 struct Writer {
@@ -83,7 +84,7 @@ impl Store {
 
     fn with_snapshot(limits: StoreLimits, snapshot: Arc<Snapshot>) -> Self {
         Self {
-            born_at: snapshot.resource_version(),
+            born_at: AtomicU64::new(snapshot.resource_version()),
             newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
                 history: VecDeque::from([Arc::clone(&snapshot)]),
@@ -126,14 +127,26 @@ impl Store {
         Some(Arc::clone(found))
     }
 
+    /// Forgets every event, but no past state.
+    pub(crate) fn forget_events(&self) {
+        let _writer = self.writer.lock();
+        let version = self.current.load().resource_version();
+        self.born_at.store(version, Ordering::Release);
+        for ring in self.rings.read().values() {
+            ring.compact(version);
+        }
+    }
+
     /// Forgets every event and old snapshot, so that older versions are expired.
     pub(crate) fn compact(&self) {
-        let mut writer = self.writer.lock();
-        let current = self.snapshot();
-        writer.history = VecDeque::from([Arc::clone(&current)]);
-        for ring in self.rings.read().values() {
-            ring.compact(current.resource_version());
-        }
+        self.forget_events();
+        self.writer.lock().history = VecDeque::from([self.snapshot()]);
+    }
+
+    /// A version up to which every event has reached its ring, for bookmarks.
+    pub(crate) fn settled_version(&self) -> u64 {
+        let _writer = self.writer.lock();
+        self.current.load().resource_version()
     }
 
     /// The ring of a table, made on first use.
@@ -142,9 +155,9 @@ impl Store {
             return Arc::clone(ring);
         }
         let mut rings = self.rings.write();
-        let ring = rings
-            .entry(Arc::clone(table))
-            .or_insert_with(|| Arc::new(Ring::new(self.limits, self.born_at)));
+        let ring = rings.entry(Arc::clone(table)).or_insert_with(|| {
+            Arc::new(Ring::new(self.limits, self.born_at.load(Ordering::Acquire)))
+        });
         Arc::clone(ring)
     }
 

@@ -141,7 +141,8 @@ impl Ring {
         }
         let skipped = state.events.partition_point(|event| event.resource_version() <= version);
         let next = state.first + skipped as u64;
-        Ok(Cursor { ring: Arc::clone(self), next, newest: self.newest.subscribe() })
+        let newest = self.newest.subscribe();
+        Ok(Cursor { ring: Arc::clone(self), next, after: version, newest })
     }
 }
 
@@ -159,6 +160,9 @@ impl State {
 pub(crate) struct Cursor {
     ring: Arc<Ring>,
     next: u64,
+    // Events up to this version are already known to the watcher: a snapshot can be published a
+    // moment before its event is in the ring.
+    after: u64,
     newest: watch::Receiver<u64>,
 }
 
@@ -171,9 +175,12 @@ impl Cursor {
             return Err(Fallen { oldest: state.floor });
         };
         let offset = offset as usize;
-        let before = into.len();
-        into.extend(state.events.iter().skip(offset).take(max).cloned());
-        self.next += (into.len() - before) as u64;
+        for event in state.events.iter().skip(offset).take(max) {
+            self.next += 1;
+            if event.resource_version() > self.after {
+                into.push(Arc::clone(event));
+            }
+        }
         Ok(())
     }
 

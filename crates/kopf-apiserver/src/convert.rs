@@ -1,0 +1,76 @@
+//! Between the stored version of an object and the requested one.
+//!
+//! Custom resources with conversion `None` change their apiVersion only. Of the built-in kinds
+//! only events (one store for two groups) and autoscalers have two served versions.
+
+use serde_json::{Map, Value};
+
+use crate::resource::ResourceInfo;
+
+/// Whether the resource is another view of a table of a different group.
+pub(crate) fn is_alias(resource: &ResourceInfo) -> bool {
+    resource.group == "events.k8s.io"
+}
+
+/// From the stored version to the requested one.
+pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value {
+    if is_alias(resource) {
+        rename(&mut object, EVENT_FIELDS, false);
+    } else if resource.version == resource.storage_version {
+        return object;
+    }
+    set_type(&mut object, &resource.kind, &resource.api_version());
+    object
+}
+
+/// From the requested version to the stored one.
+pub(crate) fn to_storage(resource: &ResourceInfo, mut object: Value) -> Value {
+    if is_alias(resource) {
+        rename(&mut object, EVENT_FIELDS, true);
+        set_type(&mut object, "Event", "v1");
+        return object;
+    }
+    let api_version = crate::resource::join_api_version(&resource.group, &resource.storage_version);
+    set_type(&mut object, &resource.kind, &api_version);
+    object
+}
+
+/// Makes `kind` and `apiVersion` the first two keys, in this order.
+pub(crate) fn set_type(object: &mut Value, kind: &str, api_version: &str) {
+    let Some(fields) = object.as_object_mut() else { return };
+    let mut entries = fields.iter();
+    let in_place = entries.next().is_some_and(|(key, value)| key == "kind" && value == kind)
+        && entries.next().is_some_and(|(key, value)| key == "apiVersion" && value == api_version);
+    if in_place {
+        return;
+    }
+    let old = std::mem::take(fields);
+    let mut ordered = Map::with_capacity(old.len() + 2);
+    ordered.insert("kind".into(), kind.into());
+    ordered.insert("apiVersion".into(), api_version.into());
+    ordered.extend(old.into_iter().filter(|(key, _)| key != "kind" && key != "apiVersion"));
+    *fields = ordered;
+}
+
+/// (name in core v1, name in events.k8s.io/v1)
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+fn rename(object: &mut Value, names: &[(&str, &str)], to_core: bool) {
+    let Some(fields) = object.as_object_mut() else { return };
+    let old = std::mem::take(fields);
+    for (key, value) in old {
+        let renamed = names.iter().find_map(|(core, modern)| match to_core {
+            true => (key == *modern).then_some(*core),
+            false => (key == *core).then_some(*modern),
+        });
+        fields.insert(renamed.map_or(key, str::to_owned), value);
+    }
+}

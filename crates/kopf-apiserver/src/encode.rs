@@ -1,0 +1,289 @@
+//! Stored objects to answers: versions, shapes, syntax.
+//!
+//! Uses cached encodings wherever the client wants plain JSON in the stored version.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::Stored;
+use crate::convert;
+use crate::negotiate::{Representation, Shape, Syntax};
+use crate::resource::{ResourceInfo, join_api_version};
+use crate::table;
+
+/// How answers of one request are encoded.
+#[derive(Clone)]
+pub(crate) struct Encoder {
+    /// The resource in the requested version.
+    pub(crate) resource: std::sync::Arc<ResourceInfo>,
+    /// What the client wants.
+    pub(crate) representation: Representation,
+    /// `None`, `Metadata` or `Object`: what rows of a table carry.
+    pub(crate) include_object: String,
+    /// The present moment, for ages in tables.
+    pub(crate) now: Timestamp,
+}
+
+/// What a list answer says besides its items.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListMeta {
+    /// The version of the snapshot.
+    pub(crate) resource_version: u64,
+    /// Where the next page starts.
+    pub(crate) continue_token: String,
+    /// How many items are left, if known.
+    pub(crate) remaining: Option<u64>,
+}
+
+impl Encoder {
+    /// Whether stored bytes can be sent as they are.
+    pub(crate) fn sends_stored_bytes(&self) -> bool {
+        self.representation.is_plain_json()
+            && self.resource.version == self.resource.storage_version
+            && !convert::is_alias(&self.resource)
+    }
+
+    /// The object in the requested version.
+    fn converted(&self, object: &Value) -> Value {
+        convert::from_storage(&self.resource, object.clone())
+    }
+
+    /// One stored object.
+    pub(crate) fn object(&self, stored: &Stored) -> Bytes {
+        if self.sends_stored_bytes() {
+            return stored.encoded().clone();
+        }
+        self.value(&self.converted(stored.value()))
+    }
+
+    /// One object that is already in the requested version.
+    pub(crate) fn value(&self, object: &Value) -> Bytes {
+        self.text(&self.shaped(object))
+    }
+
+    /// The object in the requested shape, as a tree.
+    fn shaped(&self, object: &Value) -> Value {
+        match &self.representation.shape {
+            Shape::Object => object.clone(),
+            Shape::Metadata(version) => metadata_only(object, version),
+            Shape::Table(version) => {
+                let mut meta = serde_json::Map::new();
+                if let Some(version) = object["metadata"].get("resourceVersion") {
+                    meta.insert("resourceVersion".into(), version.clone());
+                }
+                self.table(version, Value::Object(meta), std::iter::once(object))
+            }
+        }
+    }
+
+    /// Any tree in the requested syntax.
+    pub(crate) fn text(&self, value: &Value) -> Bytes {
+        encode_value(value, self.representation.syntax)
+    }
+
+    /// A list of stored objects.
+    pub(crate) fn list(&self, items: &[std::sync::Arc<Stored>], meta: &ListMeta) -> Bytes {
+        if self.sends_stored_bytes() {
+            return self.list_of_bytes(items, meta);
+        }
+        let converted: Vec<Value> =
+            items.iter().map(|stored| self.converted(stored.value())).collect();
+        let list_meta = self.list_meta(meta);
+        let value = match &self.representation.shape {
+            Shape::Table(version) => self.table(version, list_meta, converted.iter()),
+            Shape::Metadata(version) => {
+                let items: Vec<Value> =
+                    converted.iter().map(|object| metadata_only(object, version)).collect();
+                json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": join_api_version("meta.k8s.io", version),
+                    "metadata": list_meta,
+                    "items": items,
+                })
+            }
+            Shape::Object => {
+                let items: Vec<Value> =
+                    converted.into_iter().map(|object| self.list_item(object)).collect();
+                json!({
+                    "kind": self.resource.list_kind,
+                    "apiVersion": self.resource.api_version(),
+                    "metadata": list_meta,
+                    "items": items,
+                })
+            }
+        };
+        self.text(&value)
+    }
+
+    /// Items of built-in lists do not repeat their kind; items of custom ones do.
+    fn list_item(&self, mut object: Value) -> Value {
+        if !self.resource.is_custom()
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.shift_remove("kind");
+            fields.shift_remove("apiVersion");
+        }
+        object
+    }
+
+    fn list_of_bytes(&self, items: &[std::sync::Arc<Stored>], meta: &ListMeta) -> Bytes {
+        let size: usize = items.iter().map(|stored| stored.encoded().len() + 1).sum();
+        let mut text = BytesMut::with_capacity(size + 256);
+        let head = json!({
+            "kind": self.resource.list_kind,
+            "apiVersion": self.resource.api_version(),
+            "metadata": self.list_meta(meta),
+        });
+        let head = serde_json::to_vec(&head).expect("a JSON tree always encodes");
+        text.put_slice(&head[..head.len() - 1]);
+        text.put_slice(b",\"items\":[");
+        let skipped = if self.resource.is_custom() { 0 } else { self.type_prefix_length() };
+        for (index, stored) in items.iter().enumerate() {
+            if index > 0 {
+                text.put_u8(b',');
+            }
+            if skipped > 0 {
+                text.put_u8(b'{');
+            }
+            text.put_slice(&stored.encoded()[skipped..]);
+        }
+        text.put_slice(b"]}");
+        text.freeze()
+    }
+
+    /// The length of `{"kind":"K","apiVersion":"V",`, with which every stored encoding starts.
+    fn type_prefix_length(&self) -> usize {
+        const PUNCTUATION: usize = "{\"kind\":\"\",\"apiVersion\":\"\",".len();
+        PUNCTUATION + self.resource.kind.len() + self.resource.api_version().len()
+    }
+
+    fn list_meta(&self, meta: &ListMeta) -> Value {
+        let mut fields = serde_json::Map::new();
+        if !meta.continue_token.is_empty() || self.resource.is_custom() {
+            fields.insert("continue".into(), json!(meta.continue_token));
+        }
+        if let Some(remaining) = meta.remaining {
+            fields.insert("remainingItemCount".into(), json!(remaining));
+        }
+        fields.insert("resourceVersion".into(), json!(meta.resource_version.to_string()));
+        Value::Object(fields)
+    }
+
+    fn table<'a>(
+        &self,
+        version: &str,
+        list_meta: Value,
+        objects: impl Iterator<Item = &'a Value>,
+    ) -> Value {
+        let rows: Vec<Value> = objects
+            .map(|object| {
+                let mut row = json!({ "cells": table::cells(&self.resource, object, self.now) });
+                if let Some(conditions) = table::row_conditions(&self.resource, object) {
+                    row["conditions"] = conditions;
+                }
+                match self.include_object.as_str() {
+                    "None" => {}
+                    "Object" => row["object"] = object.clone(),
+                    _ => row["object"] = metadata_only(object, version),
+                }
+                row
+            })
+            .collect();
+        json!({
+            "kind": "Table",
+            "apiVersion": join_api_version("meta.k8s.io", version),
+            "metadata": list_meta,
+            "columnDefinitions": table::columns(&self.resource),
+            "rows": rows,
+        })
+    }
+
+    /// One watch line for a stored object.
+    pub(crate) fn event_line(&self, kind: &str, stored: &Stored) -> Bytes {
+        crate::store::event_line(kind, &self.object(stored))
+    }
+
+    /// A bookmark line at this version.
+    pub(crate) fn bookmark_line(&self, resource_version: u64, initial_events_end: bool) -> Bytes {
+        let mut object = json!({
+            "kind": self.resource.kind,
+            "apiVersion": self.resource.api_version(),
+            "metadata": { "resourceVersion": resource_version.to_string() },
+        });
+        if !self.resource.is_custom() {
+            object["metadata"]["creationTimestamp"] = Value::Null;
+        }
+        if initial_events_end {
+            object["metadata"]["annotations"] = json!({
+                "k8s.io/initial-events-end": "true",
+                "kubernetes.io/initial-events-list-blueprint": self.list_blueprint(),
+            });
+        }
+        let shaped = match &self.representation.shape {
+            Shape::Table(version) => self.bookmark_table(version, &object),
+            Shape::Metadata(version) => metadata_only(&object, version),
+            Shape::Object => object,
+        };
+        crate::store::event_line("BOOKMARK", &encode_value(&shaped, Syntax::Json))
+    }
+
+    fn bookmark_table(&self, version: &str, object: &Value) -> Value {
+        let meta = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+        self.table(version, meta, std::iter::once(object))
+    }
+
+    /// An empty list of the resource, which clients clone to build lists from watch events.
+    fn list_blueprint(&self) -> String {
+        use base64::Engine;
+        let list = match &self.representation.shape {
+            Shape::Metadata(version) => json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": join_api_version("meta.k8s.io", version),
+                "metadata": {}, "items": [],
+            }),
+            _ => json!({
+                "kind": self.resource.list_kind,
+                "apiVersion": self.resource.api_version(),
+                "metadata": {}, "items": null,
+            }),
+        };
+        let mut text = list.to_string();
+        text.push('\n');
+        base64::engine::general_purpose::STANDARD.encode(text)
+    }
+}
+
+/// `PartialObjectMetadata` of an object.
+fn metadata_only(object: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": join_api_version("meta.k8s.io", version),
+        "metadata": object["metadata"],
+    })
+}
+
+/// A tree in a syntax.
+pub(crate) fn encode_value(value: &Value, syntax: Syntax) -> Bytes {
+    match syntax {
+        Syntax::Json => Bytes::from(serde_json::to_vec(value).expect("a JSON tree always encodes")),
+        Syntax::Yaml => {
+            let sorted = sorted(value);
+            let text = serde_norway::to_string(&sorted).unwrap_or_default();
+            Bytes::from(text)
+        }
+    }
+}
+
+/// The same tree with sorted keys, as upstream's YAML has them.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut entries: Vec<(&String, &Value)> = fields.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            entries.into_iter().map(|(key, item)| (key.clone(), sorted(item))).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,209 @@
+//! The network door: a TLS (or plain) listener with HTTP/1.1 and HTTP/2.
+
+mod certificates;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+use crate::service::Service;
+
+pub(crate) use certificates::Authority;
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The address cannot be bound.
+    #[error("could not listen on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The certificates could not be made.
+    #[error("could not make a certificate for {address}")]
+    Certificate {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// A listening server; it stops when this is dropped or shut down.
+pub struct Listening {
+    address: SocketAddr,
+    ca_pem: Option<String>,
+    token: String,
+    stop: CancellationToken,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Listening {
+    pub(crate) async fn start(
+        server: Server,
+        address: SocketAddr,
+        tls: bool,
+    ) -> Result<Self, ListenError> {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| ListenError::Bind { address, source })?;
+        let address =
+            listener.local_addr().map_err(|source| ListenError::Bind { address, source })?;
+        let authority = server.inner().authority();
+        let acceptor = match tls {
+            true => Some(
+                authority
+                    .acceptor(address)
+                    .map_err(|source| ListenError::Certificate { address, source })?,
+            ),
+            false => None,
+        };
+        let stop = CancellationToken::new();
+        let fallback = server.inner().listener_identity();
+        let service = Service::new(server.clone(), fallback);
+        let task = tokio::spawn(serve(listener, acceptor, service, stop.clone()));
+        Ok(Self {
+            address,
+            ca_pem: tls.then(|| authority.ca_pem().to_owned()),
+            token: server.inner().admin_token.clone(),
+            stop,
+            task: Some(task),
+        })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of the server.
+    pub fn url(&self) -> String {
+        let scheme = if self.ca_pem.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The certificate authority of the server, in PEM form; none without TLS.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
+    }
+
+    /// A bearer token with all rights.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// A kubeconfig with all rights.
+    pub fn kubeconfig(&self) -> String {
+        use base64::Engine;
+        let authority = match &self.ca_pem {
+            Some(pem) => format!(
+                "    certificate-authority-data: {}\n",
+                base64::engine::general_purpose::STANDARD.encode(pem)
+            ),
+            None => String::new(),
+        };
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: kopf\n  cluster:\n    server: {}\n\
+             {authority}users:\n- name: admin\n  user:\n    token: {}\ncontexts:\n- name: kopf\n  \
+             context:\n    cluster: kopf\n    user: admin\n    namespace: default\n\
+             current-context: kopf\n",
+            self.url(),
+            self.token
+        )
+    }
+
+    /// Stops listening, ends every connection and waits until that is done.
+    pub async fn shutdown(mut self) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            // A panic in the accept loop has nothing more to stop.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    service: Service,
+    stop: CancellationToken,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let connection = connect(stream, acceptor.clone(), service.clone());
+                    let stop = stop.clone();
+                    connections.spawn(async move {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            () = connection => {}
+                        }
+                    });
+                }
+                Err(error) => {
+                    // Usually too many open files: give connections time to end.
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    connections.shutdown().await;
+}
+
+async fn connect(stream: TcpStream, acceptor: Option<TlsAcceptor>, service: Service) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "could not disable delays on a connection");
+    }
+    let outcome = match acceptor {
+        Some(acceptor) => match acceptor.accept(stream).await {
+            Ok(stream) => exchange(TokioIo::new(stream), service).await,
+            Err(error) => Err(error.into()),
+        },
+        None => exchange(TokioIo::new(stream), service).await,
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn exchange<S>(
+    stream: S,
+    service: Service,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(CONCURRENT_STREAMS_MAX);
+    let service = TowerToHyperService::new(service);
+    builder.serve_connection_with_upgrades(stream, service).await
+}
+
+const CONCURRENT_STREAMS_MAX: u32 = 1000;
+
+/// The TLS configuration of a listener, shared by its connections.
+pub(crate) fn acceptor_of(config: rustls::ServerConfig) -> TlsAcceptor {
+    TlsAcceptor::from(Arc::new(config))
+}

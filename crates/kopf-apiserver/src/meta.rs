@@ -1,0 +1,73 @@
+//! Rules for `metadata`, the same for every kind.
+//!
+//! Pure: names, labels, annotations, finalizers, owners, and what updates may change.
+
+mod names;
+mod update;
+mod validate;
+
+pub(crate) use names::{check_label_value, check_qualified_name};
+pub(crate) use update::{carry_over, validate_update};
+pub(crate) use validate::validate;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// The metadata of an object, made if absent.
+pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    object["metadata"].as_object_mut().expect("it was just made an object")
+}
+
+/// A text in the metadata, empty when absent.
+pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// The finalizers.
+pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .map(|items| items.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default()
+}
+
+/// Whether deletion has begun.
+pub(crate) fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Canonical time: UTC, whole seconds, `Z`.
+pub(crate) fn format_time(time: Timestamp) -> String {
+    let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
+    whole.to_string()
+}
+
+/// Any RFC 3339 time in canonical form; none when it cannot be parsed.
+pub(crate) fn canonical_time(text: &str) -> Option<String> {
+    text.parse::<Timestamp>().ok().map(format_time)
+}
+
+/// Drops empty maps and lists and nulls that Go's `omitempty` would not print, and brings times
+/// into canonical form.
+pub(crate) fn tidy(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    for key in ["creationTimestamp", "deletionTimestamp"] {
+        if let Some(canonical) = metadata.get(key).and_then(Value::as_str).and_then(canonical_time)
+        {
+            metadata.insert(key.into(), Value::String(canonical));
+        }
+    }
+    metadata.retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    });
+}
+
+#[cfg(test)]
+mod tests;

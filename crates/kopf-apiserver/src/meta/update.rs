@@ -1,0 +1,73 @@
+//! What an update may do to metadata.
+
+use serde_json::Value;
+
+use super::{finalizers, is_deleting, metadata_mut, text};
+use crate::FieldError;
+use crate::resource::ResourceInfo;
+
+/// Fields that the server owns: whatever the client sent is replaced by what is stored.
+pub(crate) fn carry_over(object: &mut Value, old: &Value) {
+    for key in [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+    ] {
+        let metadata = metadata_mut(object);
+        match &old["metadata"][key] {
+            Value::Null => {
+                metadata.shift_remove(key);
+            }
+            stored => {
+                metadata.insert(key.into(), stored.clone());
+            }
+        }
+    }
+    // Upstream keeps the stored generateName only if the client sent none.
+    if text(object, "generateName").is_empty() && !text(old, "generateName").is_empty() {
+        let stored = old["metadata"]["generateName"].clone();
+        metadata_mut(object).insert("generateName".into(), stored);
+    }
+}
+
+/// Changes of metadata that are refused.
+pub(crate) fn validate_update(
+    resource: &ResourceInfo,
+    object: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if is_deleting(old) {
+        let stored = finalizers(old);
+        let mut added: Vec<&str> = finalizers(object)
+            .into_iter()
+            .filter(|finalizer| !stored.contains(finalizer))
+            .collect();
+        added.sort_unstable();
+        if !added.is_empty() {
+            let quoted: Vec<String> = added.iter().map(|name| format!("{name:?}")).collect();
+            errors.push(FieldError::forbidden(
+                "metadata.finalizers",
+                &format!(
+                    "no new finalizers can be added if the object is being deleted, found new \
+                     finalizers []string{{{}}}",
+                    quoted.join(", ")
+                ),
+            ));
+        }
+    }
+    for key in ["name", "namespace"] {
+        if text(object, key) != text(old, key) {
+            errors.push(FieldError::invalid(
+                format!("metadata.{key}"),
+                &object["metadata"][key],
+                "field is immutable",
+            ));
+        }
+    }
+    errors.extend(super::validate(resource, object));
+    errors
+}

@@ -1,0 +1,117 @@
+//! Which representation a client wants, from its `Accept` header.
+//!
+//! Pure. Answers are JSON or YAML; an object may be turned into a `Table` or into its metadata.
+
+use crate::StatusError;
+
+/// The syntax of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Syntax {
+    /// JSON.
+    #[default]
+    Json,
+    /// YAML.
+    Yaml,
+}
+
+/// What objects are turned into.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Shape {
+    /// The object itself.
+    #[default]
+    Object,
+    /// Rows; the text is the version of `meta.k8s.io`.
+    Table(String),
+    /// `PartialObjectMetadata`; the text is the version of `meta.k8s.io`.
+    Metadata(String),
+}
+
+/// A negotiated representation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Representation {
+    /// JSON or YAML.
+    pub(crate) syntax: Syntax,
+    /// Object, table or metadata.
+    pub(crate) shape: Shape,
+}
+
+impl Representation {
+    /// The `Content-Type` of the answer.
+    pub(crate) fn content_type(&self) -> &'static str {
+        match self.syntax {
+            Syntax::Json => "application/json",
+            Syntax::Yaml => "application/yaml",
+        }
+    }
+
+    /// Whether cached JSON can be sent as it is.
+    pub(crate) fn is_plain_json(&self) -> bool {
+        self.syntax == Syntax::Json && self.shape == Shape::Object
+    }
+}
+
+/// Picks the first clause that can be served.
+pub(crate) fn negotiate(accept: &str) -> Result<Representation, StatusError> {
+    if accept.trim().is_empty() {
+        return Ok(Representation::default());
+    }
+    for clause in accept.split(',') {
+        if let Some(representation) = serve_clause(clause) {
+            return Ok(representation);
+        }
+    }
+    Err(StatusError::new(
+        406,
+        "NotAcceptable",
+        "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
+    )
+    .about("", "", ""))
+}
+
+fn serve_clause(clause: &str) -> Option<Representation> {
+    let mut parts = clause.split(';').map(str::trim);
+    let syntax = match parts.next()? {
+        "application/json" | "*/*" | "application/*" => Syntax::Json,
+        "application/yaml" => Syntax::Yaml,
+        _ => return None,
+    };
+    let (mut kind, mut group, mut version) = ("", "", "");
+    for parameter in parts {
+        match parameter.split_once('=') {
+            Some(("as", value)) => kind = value,
+            Some(("g", value)) => group = value,
+            Some(("v", value)) => version = value,
+            _ => {}
+        }
+    }
+    let shape = match (kind, group, version) {
+        ("", _, _) => Shape::Object,
+        ("Table", "meta.k8s.io", "v1" | "v1beta1") => Shape::Table(version.to_owned()),
+        (
+            "PartialObjectMetadata" | "PartialObjectMetadataList",
+            "meta.k8s.io",
+            "v1" | "v1beta1",
+        ) => Shape::Metadata(version.to_owned()),
+        _ => return None,
+    };
+    Some(Representation { syntax, shape })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Claims about negotiation.
+    use super::{Shape, Syntax, negotiate};
+
+    #[test]
+    fn the_first_served_clause_wins() {
+        let table =
+            negotiate("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.9,*/*");
+        assert_eq!(table.unwrap().shape, Shape::Table("v1".into()));
+        let json = negotiate("application/vnd.kubernetes.protobuf,application/json").unwrap();
+        assert!(json.is_plain_json());
+        assert_eq!(negotiate("application/yaml").unwrap().syntax, Syntax::Yaml);
+        assert!(negotiate("").unwrap().is_plain_json());
+        assert_eq!(negotiate("text/html").unwrap_err().code, 406);
+    }
+}

@@ -1,0 +1,129 @@
+//! From a URL path to what it means.
+//!
+//! Pure. Knows the shape of Kubernetes paths; asks the registry only which groups exist.
+
+use http::Method;
+
+use crate::registry::Registry;
+use crate::request::{RequestInfo, Verb};
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/`: the list of paths.
+    Root,
+    /// `/version`.
+    Version,
+    /// `/healthz`, `/livez`, `/readyz` and their parts.
+    Health,
+    /// `/openapi/...`.
+    OpenApi,
+    /// `/.well-known/openid-configuration` and `/openid/v1/jwks`.
+    OpenId,
+    /// `/api`.
+    CoreVersions,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/api/v1` or `/apis/GROUP/VERSION`.
+    Resources(String, String),
+    /// Anything about objects.
+    Objects(RequestInfo),
+    /// A group or version that is not served.
+    Unknown,
+}
+
+/// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
+pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments.as_slice() {
+        [] => Route::Root,
+        ["version"] => Route::Version,
+        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["openapi", ..] | ["swagger-2.0.0.pb-v1"] => Route::OpenApi,
+        [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => Route::OpenId,
+        ["api"] => Route::CoreVersions,
+        ["api", version] if registry.has_version("", version) => {
+            Route::Resources(String::new(), (*version).to_owned())
+        }
+        ["api", version, rest @ ..] if registry.has_version("", version) => {
+            Route::Objects(objects(method, "", version, rest, watching))
+        }
+        ["apis"] => Route::Groups,
+        ["apis", group] => {
+            let known = registry.groups().iter().any(|known| known.name == *group);
+            if known && !group.is_empty() {
+                Route::Group((*group).to_owned())
+            } else {
+                Route::Unknown
+            }
+        }
+        ["apis", group, version] if registry.has_version(group, version) => {
+            Route::Resources((*group).to_owned(), (*version).to_owned())
+        }
+        ["apis", group, version, rest @ ..] if registry.has_version(group, version) => {
+            Route::Objects(objects(method, group, version, rest, watching))
+        }
+        _ => Route::Unknown,
+    }
+}
+
+fn objects(
+    method: &Method,
+    group: &str,
+    version: &str,
+    rest: &[&str],
+    watching: bool,
+) -> RequestInfo {
+    let (rest, legacy_watch) = match rest {
+        ["watch", rest @ ..] => (rest, true),
+        rest => (rest, false),
+    };
+    let mut info = RequestInfo {
+        verb: Verb::Get,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        resource: String::new(),
+        subresource: String::new(),
+        namespace: String::new(),
+        name: String::new(),
+    };
+    let rest = match rest {
+        // `/namespaces/NAME/status` and `/finalize` are subresources of the namespace itself.
+        ["namespaces", _, "status" | "finalize"] => rest,
+        ["namespaces", namespace, inner @ ..] if !inner.is_empty() => {
+            info.namespace = (*namespace).to_owned();
+            inner
+        }
+        rest => rest,
+    };
+    let mut segments = rest.iter();
+    info.resource = segments.next().map(|text| (*text).to_owned()).unwrap_or_default();
+    info.name = segments.next().map(|text| (*text).to_owned()).unwrap_or_default();
+    info.subresource = segments.map(|text| (*text).to_owned()).collect::<Vec<String>>().join("/");
+    if info.resource == "namespaces" && info.namespace.is_empty() && group.is_empty() {
+        // Authorization and admission see a namespace as living in itself.
+        info.namespace.clone_from(&info.name);
+    }
+    info.verb = verb(method, &info, watching, legacy_watch);
+    info
+}
+
+fn verb(method: &Method, info: &RequestInfo, watching: bool, legacy_watch: bool) -> Verb {
+    let collection = info.name.is_empty();
+    match method.as_str() {
+        "GET" | "HEAD" if legacy_watch => Verb::Watch,
+        "GET" | "HEAD" if collection && watching => Verb::Watch,
+        "GET" | "HEAD" if collection => Verb::List,
+        "GET" | "HEAD" => Verb::Get,
+        "POST" => Verb::Create,
+        "PUT" => Verb::Update,
+        "PATCH" => Verb::Patch,
+        _ if collection => Verb::DeleteCollection,
+        _ => Verb::Delete,
+    }
+}
+
+#[cfg(test)]
+mod tests;

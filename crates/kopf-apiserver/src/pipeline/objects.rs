@@ -1,0 +1,320 @@
+//! Requests about objects: from HTTP to the verbs and back.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::answer::{add_warnings, bytes_response, error_response};
+use super::{Request, authorize};
+use crate::body::Body;
+use crate::decode;
+use crate::encode::{Encoder, ListMeta};
+use crate::negotiate::negotiate;
+use crate::query::WriteOptions;
+use crate::request::{RequestInfo, Verb};
+use crate::resource::ResourceInfo;
+use crate::rest::{
+    self, Call, Change, DeleteRequest, Deleted, ListRequest, PatchKind, WatchRequest,
+};
+use crate::selector::Selector;
+use crate::server::Inner;
+use crate::{StatusError, Stored, User};
+
+/// Answers a request about objects.
+pub(super) async fn handle(
+    inner: &Arc<Inner>,
+    user: User,
+    request: &Request,
+    info: RequestInfo,
+) -> Result<Response<Body>, StatusError> {
+    authorize(inner, &user, &info)?;
+    let resource = find(inner, &info)?;
+    let encoder = Encoder {
+        resource: Arc::clone(&resource),
+        representation: negotiate(request.header("accept"))?,
+        include_object: request.query.text("includeObject").to_owned(),
+        now: inner.clock.now(),
+    };
+    let options = match info.verb {
+        Verb::Create => WriteOptions::parse(&request.query, "CreateOptions")?,
+        Verb::Update => WriteOptions::parse(&request.query, "UpdateOptions")?,
+        Verb::Patch => WriteOptions::parse(&request.query, "PatchOptions")?,
+        _ => WriteOptions::default(),
+    };
+    let mut call = Call {
+        inner: Arc::clone(inner),
+        user: Arc::new(user),
+        resource,
+        info,
+        options,
+        default_manager: manager_of(request.header("user-agent")),
+        tracked: false,
+        nested: false,
+        warnings: Vec::new(),
+    };
+    if let Some(warning) =
+        call.resource.custom.as_ref().and_then(|custom| custom.deprecation_warning.clone())
+    {
+        call.warnings.push(warning);
+    }
+    let mut response = match dispatch(&mut call, request, &encoder).await {
+        Ok(response) => response,
+        Err(error) => error_response(&error),
+    };
+    add_warnings(&mut response, &call.warnings);
+    Ok(response)
+}
+
+/// The first token of a user agent, which names the manager of fields.
+fn manager_of(user_agent: &str) -> String {
+    const MANAGER_LENGTH_MAX: usize = 128;
+    let name = user_agent.split('/').next().unwrap_or_default();
+    let name: String = name.chars().take(MANAGER_LENGTH_MAX).collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
+}
+
+/// The resource of a request, if it exists there and has the verb.
+fn find(inner: &Inner, info: &RequestInfo) -> Result<Arc<ResourceInfo>, StatusError> {
+    let registry = inner.registry();
+    let missing = || {
+        StatusError::new(404, "NotFound", "the server could not find the requested resource")
+            .about("", "", "")
+    };
+    let resource = registry.find(&info.group, &info.version, &info.resource).ok_or_else(missing)?;
+    let in_namespace = !info.namespace.is_empty() && info.resource != "namespaces";
+    if in_namespace && !resource.namespaced {
+        return Err(missing());
+    }
+    let verbs = if info.subresource.is_empty() {
+        &resource.verbs
+    } else {
+        let name = info.subresource.split('/').next().unwrap_or_default();
+        &resource.subresource(name).ok_or_else(missing)?.verbs
+    };
+    let allowed = |verb: &str| verbs.iter().any(|known| known == verb);
+    let has_collection = allowed("list") || allowed("create");
+    let all_namespaces = resource.namespaced && info.namespace.is_empty();
+    let right_place = match info.verb {
+        Verb::Create if info.subresource.is_empty() => info.name.is_empty() && !all_namespaces,
+        Verb::DeleteCollection => !all_namespaces,
+        Verb::Update | Verb::Patch => !info.name.is_empty(),
+        _ => true,
+    };
+    if right_place && allowed(info.verb.as_str()) {
+        return Ok(Arc::clone(resource));
+    }
+    // A path that exists for other methods is 405; one that exists for none is 404.
+    let path_exists = match info.name.is_empty() {
+        true if all_namespaces => allowed("list"),
+        true => has_collection,
+        false => allowed("get") || !info.subresource.is_empty(),
+    };
+    if !path_exists {
+        return Err(missing());
+    }
+    Err(StatusError::method_not_supported("", "", info.verb.as_str()))
+}
+
+async fn dispatch(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    if !call.info.subresource.is_empty()
+        && let Some(response) = subresource(call, request, encoder).await?
+    {
+        return Ok(response);
+    }
+    match call.info.verb {
+        Verb::Get => get(call, request, encoder),
+        Verb::List => list(call, request, encoder),
+        Verb::Watch => watch(call, request, encoder),
+        Verb::Create => create(call, request, encoder).await,
+        Verb::Update => {
+            let kind = call.resource.kind.clone();
+            let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+            let object = rest::typed(call, body)?;
+            let stored = rest::update(call, object).await?;
+            Ok(object_response(StatusCode::OK, encoder, &stored))
+        }
+        Verb::Patch => {
+            let custom = call.resource.is_custom();
+            let kind = PatchKind::parse(request.header("content-type"), custom)?;
+            let body = kind.decode(&request.body)?;
+            let (stored, created) = rest::patch(call, kind, body).await?;
+            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+            Ok(object_response(status, encoder, &stored))
+        }
+        Verb::Delete => delete(call, request, encoder).await,
+        Verb::DeleteCollection => delete_collection(call, request, encoder).await,
+    }
+}
+
+fn object_response(status: StatusCode, encoder: &Encoder, stored: &Stored) -> Response<Body> {
+    bytes_response(status, encoder.representation.content_type(), encoder.object(stored))
+}
+
+fn get(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+    let version = rest::parse_version(request.query.text("resourceVersion"))?;
+    let snapshot = rest::read_version(call, version)?;
+    let stored = call.read(&snapshot)?;
+    Ok(object_response(StatusCode::OK, encoder, &stored))
+}
+
+fn list(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+    let options = ListRequest::parse(call, &request.query)?;
+    let listed = rest::list(call, &options)?;
+    let body = encoder.list(&listed.items, &listed.meta);
+    Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
+}
+
+fn watch(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+    let options = WatchRequest::parse(call, &request.query)?;
+    let stream = rest::watch(call, options, encoder.clone());
+    let content_type = encoder.representation.content_type();
+    let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
+    *response.body_mut() = Body::stream(stream);
+    Ok(response)
+}
+
+async fn create(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    if call.resource.custom.as_ref().is_some_and(|custom| custom.terminating) {
+        return Err(StatusError::new(
+            405,
+            "MethodNotAllowed",
+            "create not allowed while custom resource definition is terminating",
+        )
+        .about(&call.resource.group, &call.resource.resource, ""));
+    }
+    let kind = call.resource.kind.clone();
+    let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+    let object = rest::typed(call, body)?;
+    if let Some(answer) = crate::reviews::answer(call, &object)? {
+        let body = encoder.value(&answer);
+        let content_type = encoder.representation.content_type();
+        return Ok(bytes_response(StatusCode::CREATED, content_type, body));
+    }
+    let stored = rest::create(call, object).await?;
+    Ok(object_response(StatusCode::CREATED, encoder, &stored))
+}
+
+/// The body of a deletion: absent and empty mean no options.
+fn delete_options(request: &Request) -> Result<DeleteRequest, StatusError> {
+    let body = if request.body.is_empty() {
+        Value::Null
+    } else {
+        decode::body(request.header("content-type"), &request.body, "DeleteOptions")?.value
+    };
+    DeleteRequest::parse(&request.query, &body)
+}
+
+async fn delete(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    let options = delete_options(request)?;
+    let content_type = encoder.representation.content_type();
+    match rest::delete(call, &options).await? {
+        Deleted::Pending(stored) => Ok(object_response(StatusCode::OK, encoder, &stored)),
+        Deleted::Gone(stored) if returns_deleted(&call.resource.table) => {
+            Ok(object_response(StatusCode::OK, encoder, &stored))
+        }
+        Deleted::Gone(stored) => {
+            let status = success(&call.resource, &stored);
+            Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&status)))
+        }
+    }
+}
+
+/// Kinds whose deletion answers with the object instead of a `Status`.
+fn returns_deleted(table: &str) -> bool {
+    matches!(
+        table,
+        "pods"
+            | "services"
+            | "serviceaccounts"
+            | "persistentvolumes"
+            | "persistentvolumeclaims"
+            | "podtemplates"
+            | "resourcequotas"
+    )
+}
+
+fn success(resource: &ResourceInfo, stored: &Stored) -> Value {
+    let mut details = json!({ "name": stored.name() });
+    if !resource.group.is_empty() {
+        details["group"] = json!(resource.group);
+    }
+    details["kind"] = json!(resource.resource);
+    details["uid"] = json!(stored.uid());
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {},
+        "status": "Success", "details": details,
+    })
+}
+
+async fn delete_collection(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    let options = delete_options(request)?;
+    let selector = Selector::parse(
+        request.query.text("labelSelector"),
+        request.query.text("fieldSelector"),
+        &call.resource,
+    )?;
+    let (items, resource_version) = rest::delete_collection(call, &options, &selector).await?;
+    let meta = ListMeta { resource_version, ..ListMeta::default() };
+    let body = encoder.list(&items, &meta);
+    Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
+}
+
+/// Subresources that are not just another door to the same object; none means they are.
+async fn subresource(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Option<Response<Body>>, StatusError> {
+    match call.info.subresource.as_str() {
+        "scale" => scale(call, request, encoder).await.map(Some),
+        _ => crate::subresources::handle(call, request, encoder).await,
+    }
+}
+
+async fn scale(
+    call: &mut Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    let stored = match call.info.verb {
+        Verb::Get => call.read(&call.inner.store.snapshot())?,
+        Verb::Update => {
+            let content_type = request.header("content-type");
+            let body = decode::body(content_type, &request.body, "Scale")?.value;
+            rest::write_scale(call, Change::Patch, |_| Ok(body.clone())).await?
+        }
+        _ => {
+            let kind = PatchKind::parse(request.header("content-type"), call.resource.is_custom())?;
+            let body = kind.decode(&request.body)?.value;
+            rest::write_scale(call, Change::Patch, |old| {
+                let mut scale = old.clone();
+                match kind {
+                    PatchKind::Json => crate::patch::json::apply(&mut scale, &body)?,
+                    _ => crate::patch::merge::apply(&mut scale, &body),
+                }
+                Ok(scale)
+            })
+            .await?
+        }
+    };
+    let scale = rest::read_scale(call, stored.value());
+    let content_type = encoder.representation.content_type();
+    Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&scale)))
+}

@@ -1,0 +1,236 @@
+//! Which resources exist: built-in ones from recorded discovery data, custom ones from CRDs.
+//!
+//! Immutable; the server swaps in a new registry when CRDs change. Refuses to know about requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+
+use crate::resource::{ResourceInfo, Subresource};
+use crate::status_error::qualified;
+
+/// Every served resource, with look-ups.
+#[derive(Clone)]
+pub(crate) struct Registry {
+    resources: Vec<Arc<ResourceInfo>>,
+    by_version: HashMap<String, HashMap<String, HashMap<String, Arc<ResourceInfo>>>>,
+    by_table: HashMap<Arc<str>, Arc<ResourceInfo>>,
+    groups: Vec<Group>,
+    // Changes whenever the set of resources changes; feeds ETags.
+    revision: u64,
+}
+
+/// One API group with its versions, preferred first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The group's name, empty for the core group.
+    pub(crate) name: String,
+    /// Its versions, preferred first.
+    pub(crate) versions: Vec<String>,
+}
+
+impl Registry {
+    /// The built-in resources only.
+    pub(crate) fn builtin() -> Arc<Self> {
+        static BUILTIN: OnceLock<Arc<Registry>> = OnceLock::new();
+        Arc::clone(BUILTIN.get_or_init(|| Arc::new(Self::new(recorded(), 0))))
+    }
+
+    /// The built-in resources and these custom ones.
+    pub(crate) fn with_custom(custom: Vec<Arc<ResourceInfo>>, revision: u64) -> Self {
+        let mut resources = Self::builtin().resources.clone();
+        resources.extend(custom);
+        Self::new(resources, revision)
+    }
+
+    fn new(resources: Vec<Arc<ResourceInfo>>, revision: u64) -> Self {
+        let mut registry = Self {
+            by_version: HashMap::new(),
+            by_table: HashMap::new(),
+            groups: Vec::new(),
+            resources: Vec::new(),
+            revision,
+        };
+        for resource in &resources {
+            registry.add(Arc::clone(resource));
+        }
+        for group in &mut registry.groups {
+            if resources.iter().any(|resource| resource.group == group.name && resource.is_custom())
+            {
+                group.versions.sort_by(|one, two| compare_versions(one, two).reverse());
+            }
+        }
+        registry.resources = resources;
+        registry
+    }
+
+    fn add(&mut self, resource: Arc<ResourceInfo>) {
+        self.by_version
+            .entry(resource.group.clone())
+            .or_default()
+            .entry(resource.version.clone())
+            .or_default()
+            .insert(resource.resource.clone(), Arc::clone(&resource));
+        match self.groups.iter_mut().find(|group| group.name == resource.group) {
+            Some(group) if group.versions.contains(&resource.version) => {}
+            Some(group) => group.versions.push(resource.version.clone()),
+            None => self.groups.push(Group {
+                name: resource.group.clone(),
+                versions: vec![resource.version.clone()],
+            }),
+        }
+        let is_storage = resource.version == resource.storage_version
+            && *resource.table == qualified(&resource.resource, &resource.group);
+        if is_storage || !self.by_table.contains_key(&resource.table) {
+            self.by_table.insert(Arc::clone(&resource.table), resource);
+        }
+    }
+
+    /// One resource in one version.
+    pub(crate) fn find(
+        &self,
+        group: &str,
+        version: &str,
+        resource: &str,
+    ) -> Option<&Arc<ResourceInfo>> {
+        self.by_version.get(group)?.get(version)?.get(resource)
+    }
+
+    /// Whether the group is served in this version.
+    pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
+        self.by_version.get(group).is_some_and(|versions| versions.contains_key(version))
+    }
+
+    /// The resource of a table in its storage version (or any version if that is not served).
+    pub(crate) fn of_table(&self, table: &str) -> Option<&Arc<ResourceInfo>> {
+        self.by_table.get(table)
+    }
+
+    /// The resource with this kind.
+    pub(crate) fn of_kind(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Option<&Arc<ResourceInfo>> {
+        self.by_version.get(group)?.get(version)?.values().find(|info| info.kind == kind)
+    }
+
+    /// Every resource, one entry per version, in discovery order.
+    pub(crate) fn resources(&self) -> &[Arc<ResourceInfo>] {
+        &self.resources
+    }
+
+    /// The groups in discovery order, the core group included.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The resources of one group and version, in discovery order.
+    pub(crate) fn of_version<'a>(
+        &'a self,
+        group: &'a str,
+        version: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<ResourceInfo>> {
+        self.resources.iter().filter(move |info| info.group == group && info.version == version)
+    }
+
+    /// A number that changes with the set of resources.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+/// Kubernetes order of versions: `v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else`.
+pub(crate) fn compare_versions(one: &str, two: &str) -> std::cmp::Ordering {
+    match (parse_version(one), parse_version(two)) {
+        (Some(one), Some(two)) => one.cmp(&two),
+        (Some(_), None) => std::cmp::Ordering::Greater,
+        (None, Some(_)) => std::cmp::Ordering::Less,
+        (None, None) => two.cmp(one),
+    }
+}
+
+/// (stability, major, minor), each greater for the better version.
+fn parse_version(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+    let major = rest[..digits].parse().ok()?;
+    match &rest[digits..] {
+        "" => Some((2, major, 0)),
+        stage => {
+            let (rank, minor) = stage
+                .strip_prefix("beta")
+                .map(|minor| (1, minor))
+                .or_else(|| stage.strip_prefix("alpha").map(|minor| (0, minor)))?;
+            Some((rank, major, minor.parse().ok()?))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Recorded {
+    group: String,
+    version: String,
+    resource: String,
+    kind: String,
+    namespaced: bool,
+    singular: String,
+    verbs: Vec<String>,
+    short: Vec<String>,
+    categories: Vec<String>,
+    sub: Vec<(String, String, String, String, Vec<String>)>,
+}
+
+fn recorded() -> Vec<Arc<ResourceInfo>> {
+    let text = include_str!("data/discovery-1.33.json");
+    let recorded: Vec<Recorded> =
+        serde_json::from_str(text).expect("the committed discovery data is valid");
+    recorded.into_iter().map(|entry| Arc::new(entry.into_resource())).collect()
+}
+
+impl Recorded {
+    fn into_resource(self) -> ResourceInfo {
+        let table = if self.resource == "events" {
+            "events".to_owned()
+        } else {
+            qualified(&self.resource, &self.group)
+        };
+        let storage_version = if self.resource == "horizontalpodautoscalers" {
+            "v2".to_owned()
+        } else {
+            self.version.clone()
+        };
+        ResourceInfo {
+            schema: crate::schema::builtin(&self.group, &self.version, &self.kind),
+            list_kind: format!("{}List", self.kind),
+            group: self.group,
+            version: self.version,
+            resource: self.resource,
+            singular: self.singular,
+            kind: self.kind,
+            namespaced: self.namespaced,
+            verbs: self.verbs,
+            short_names: self.short,
+            categories: self.categories,
+            subresources: self
+                .sub
+                .into_iter()
+                .map(|(name, group, version, kind, verbs)| Subresource {
+                    name,
+                    group,
+                    version,
+                    kind,
+                    verbs,
+                })
+                .collect(),
+            table: table.into(),
+            storage_version,
+            custom: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Creating objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Call, admit, generation};
+use crate::admission::Operation;
+use crate::apply;
+use crate::meta::{self, metadata_mut};
+use crate::store::{Change, ObjectKey};
+use crate::{StatusError, Stored, convert, crd, kinds, schema};
+
+/// How often a generated name that is taken is replaced by another.
+const NAME_ATTEMPTS_MAX: usize = 8;
+
+/// Creates an object that is already typed and defaulted.
+pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, StatusError> {
+    place(call, &mut object)?;
+    if !meta::text(&object, "resourceVersion").is_empty() {
+        let problem = "resourceVersion should not be set on objects to be created";
+        return Err(StatusError::new(500, "", problem));
+    }
+    let name = meta::text(&object, "name").to_owned();
+    call.info.name.clone_from(&name);
+    let snapshot = call.inner.store.snapshot();
+    admit::check_namespace(call, &snapshot)?;
+    if call.resource.has_status()
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.shift_remove("status");
+    }
+    for key in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+    {
+        metadata_mut(&mut object).shift_remove(key);
+    }
+    if &*call.resource.table == crd::TABLE {
+        crd::initial_status(&mut object);
+    }
+    let strategy = kinds::strategy_for(&call.resource);
+    strategy.prepare_create(&call.kind_context(&snapshot), &mut object);
+    let now = meta::format_time(call.inner.clock.now());
+    if !call.tracked {
+        track(call, &mut object, &now);
+    }
+    admit::mutate(call, Operation::Create, &mut object, None).await?;
+    generation::start(&call.resource, &mut object);
+    let metadata = metadata_mut(&mut object);
+    metadata.insert("uid".into(), call.inner.ids.uid().into());
+    metadata.insert("creationTimestamp".into(), now.into());
+    for _ in 0..NAME_ATTEMPTS_MAX {
+        let generated = generate_name(call, &mut object);
+        check(call, &object)?;
+        admit::validate(call, Operation::Create, Some(&object), None).await?;
+        match commit(call, &object).await {
+            Err(error) if error.is_already_exists() && generated => {
+                metadata_mut(&mut object).shift_remove("name");
+            }
+            outcome => return outcome,
+        }
+    }
+    let resource = &call.resource;
+    Err(StatusError::already_exists(&resource.group, &resource.resource, &call.info.name))
+}
+
+fn track(call: &Call, object: &mut Value, now: &str) {
+    let api_version = call.resource.api_version();
+    let manager = call.field_manager(&api_version, now);
+    apply::track_update(&manager, call.resource.schema.as_deref(), None, object);
+}
+
+/// Puts the object into the namespace of the request.
+pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+    let wanted = call.namespace().to_owned();
+    let metadata = metadata_mut(object);
+    match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
+        "" if wanted.is_empty() => {
+            metadata.shift_remove("namespace");
+            if call.resource.namespaced {
+                return Err(StatusError::bad_request(
+                    "an empty namespace may not be set during creation",
+                ));
+            }
+        }
+        "" => {
+            metadata.insert("namespace".into(), wanted.into());
+        }
+        given if given == wanted => {}
+        _ => {
+            return Err(StatusError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the \
+                 request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Fills in a generated name; tells whether it did.
+fn generate_name(call: &mut Call, object: &mut Value) -> bool {
+    const GENERATED_PREFIX_MAX: usize = 58;
+    if !meta::text(object, "name").is_empty() {
+        return false;
+    }
+    let prefix = meta::text(object, "generateName");
+    if prefix.is_empty() {
+        return false;
+    }
+    let kept: String = prefix.chars().take(GENERATED_PREFIX_MAX).collect();
+    let name = format!("{kept}{}", call.inner.ids.suffix());
+    call.info.name.clone_from(&name);
+    metadata_mut(object).insert("name".into(), name.into());
+    true
+}
+
+fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
+    let snapshot = call.inner.store.snapshot();
+    let mut errors = meta::validate(&call.resource, object);
+    let mut warnings = Vec::new();
+    if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
+        let verdict = schema::validate(schema, object, None);
+        errors.extend(verdict.errors);
+        warnings.extend(verdict.warnings);
+    }
+    let strategy = kinds::strategy_for(&call.resource);
+    let context = call.kind_context(&snapshot);
+    errors.extend(strategy.validate_create(&context, object));
+    if &*call.resource.table == crd::TABLE {
+        errors.extend(crd::validation::validate(object, None));
+    }
+    warnings.extend(strategy.warnings(&context, object));
+    if !errors.is_empty() {
+        return Err(call.invalid(meta::text(object, "name"), &errors));
+    }
+    call.warnings.extend(warnings);
+    Ok(())
+}
+
+async fn commit(call: &mut Call, object: &Value) -> Result<Arc<Stored>, StatusError> {
+    let stored_form = convert::to_storage(&call.resource, object.clone());
+    let resource = Arc::clone(&call.resource);
+    let name = meta::text(object, "name");
+    let taken = || StatusError::already_exists(&resource.group, &resource.resource, name);
+    if call.options.dry_run {
+        let snapshot = call.inner.store.snapshot();
+        if snapshot.get(&resource.table, call.namespace(), name).is_some() {
+            return Err(taken());
+        }
+        return Ok(Arc::new(Stored::new(stored_form, 0)));
+    }
+    let change = Change {
+        table: Arc::clone(&resource.table),
+        key: ObjectKey::new(call.namespace(), name),
+        expected: 0,
+        value: Some(stored_form),
+    };
+    let stored = call.inner.store.commit(change).map_err(|_| taken())?;
+    call.inner.durable(&stored).await?;
+    call.after_write().await;
+    Ok(stored)
+}

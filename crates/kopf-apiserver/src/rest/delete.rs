@@ -1,0 +1,328 @@
+//! Deleting objects: finalizers, grace, propagation, preconditions, collections.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, admit, generation};
+use crate::admission::Operation;
+use crate::meta::{self, metadata_mut};
+use crate::query::{Query, parse_dry_run};
+use crate::selector::Selector;
+use crate::store::{Change, ObjectKey};
+use crate::{FieldError, StatusError, Stored, crd};
+
+/// The options of a deletion.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeleteRequest {
+    /// `Background`, `Foreground`, `Orphan`, or none.
+    pub(crate) propagation_policy: Option<String>,
+    /// The old way to ask for `Orphan`.
+    pub(crate) orphan_dependents: Option<bool>,
+    /// The grace period.
+    pub(crate) grace_period_seconds: Option<i64>,
+    /// The uid that the object must have.
+    pub(crate) uid: Option<String>,
+    /// The version that the object must have.
+    pub(crate) resource_version: Option<String>,
+    /// Go through everything, delete nothing.
+    pub(crate) dry_run: bool,
+}
+
+/// What a deletion came to.
+pub(crate) enum Deleted {
+    /// The object is gone; this was its last state.
+    Gone(Arc<Stored>),
+    /// The object is still there, terminating.
+    Pending(Arc<Stored>),
+}
+
+impl Deleted {
+    /// The object in either case.
+    pub(crate) fn into_object(self) -> Arc<Stored> {
+        match self {
+            Self::Gone(stored) | Self::Pending(stored) => stored,
+        }
+    }
+}
+
+impl DeleteRequest {
+    /// Reads options from query and body; the body wins.
+    pub(crate) fn parse(query: &Query, body: &Value) -> Result<Self, StatusError> {
+        let text = |key: &str| {
+            body[key].as_str().map(str::to_owned).or_else(|| query.get(key).map(str::to_owned))
+        };
+        let mut errors = Vec::new();
+        let listed: Vec<&str> = match body["dryRun"].as_array() {
+            Some(items) => items.iter().filter_map(Value::as_str).collect(),
+            None => query.all("dryRun"),
+        };
+        let request = Self {
+            propagation_policy: text("propagationPolicy").filter(|policy| !policy.is_empty()),
+            orphan_dependents: body["orphanDependents"]
+                .as_bool()
+                .or_else(|| query.get("orphanDependents").map(|value| value != "false")),
+            grace_period_seconds: body["gracePeriodSeconds"]
+                .as_i64()
+                .or_else(|| query.get("gracePeriodSeconds").and_then(|value| value.parse().ok())),
+            uid: body["preconditions"]["uid"].as_str().map(str::to_owned),
+            resource_version: body["preconditions"]["resourceVersion"].as_str().map(str::to_owned),
+            dry_run: parse_dry_run(&listed, &mut errors),
+        };
+        request.check(&mut errors);
+        if errors.is_empty() {
+            return Ok(request);
+        }
+        Err(StatusError::invalid("meta.k8s.io", "DeleteOptions", "", &errors))
+    }
+
+    fn check(&self, errors: &mut Vec<FieldError>) {
+        let Some(policy) = &self.propagation_policy else { return };
+        let value: Value = policy.as_str().into();
+        if self.orphan_dependents.is_some() {
+            errors.push(FieldError::invalid(
+                "propagationPolicy",
+                &value,
+                "orphanDependents and deletionPropagation cannot be both set",
+            ));
+        } else if !matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                &value,
+                &["Foreground", "Background", "Orphan", "nil"],
+            ));
+        }
+    }
+}
+
+/// How often a deletion that lost a race is tried again.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Deletes the object that the call names.
+pub(crate) async fn delete(
+    call: &mut Call,
+    request: &DeleteRequest,
+) -> Result<Deleted, StatusError> {
+    call.options.dry_run |= request.dry_run;
+    check_protected(call)?;
+    for _ in 0..ATTEMPTS_MAX {
+        let stored = call.read(&call.inner.store.snapshot())?;
+        check_preconditions(call, request, &stored)?;
+        let old = Cow::Borrowed(stored.value());
+        admit::validate(call, Operation::Delete, None, Some(old)).await?;
+        if let Some(deleted) = attempt(call, request, &stored).await? {
+            call.after_write().await;
+            return Ok(deleted);
+        }
+    }
+    Err(call.conflict(
+        "the object has been modified; please apply your changes to the latest version and try \
+         again",
+    ))
+}
+
+/// The namespaces that always exist.
+fn check_protected(call: &Call) -> Result<(), StatusError> {
+    let name = call.info.name.as_str();
+    if &*call.resource.table == "namespaces"
+        && matches!(name, "default" | "kube-system" | "kube-public")
+    {
+        return Err(StatusError::forbidden(
+            "",
+            "namespaces",
+            name,
+            "this namespace may not be deleted",
+        ));
+    }
+    Ok(())
+}
+
+fn check_preconditions(
+    call: &Call,
+    request: &DeleteRequest,
+    stored: &Stored,
+) -> Result<(), StatusError> {
+    let resource = &call.resource;
+    let conflict = |problem: String| {
+        StatusError::conflict(&resource.group, &resource.kind, &call.info.name, &problem)
+    };
+    if let Some(uid) = &request.uid
+        && uid != stored.uid()
+    {
+        return Err(conflict(format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The \
+             object might have been deleted and then recreated",
+            stored.uid()
+        )));
+    }
+    if let Some(version) = &request.resource_version
+        && *version != stored.resource_version().to_string()
+    {
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({version}) does not match the \
+             ResourceVersion in record ({}). The object might have been modified",
+            stored.resource_version()
+        )));
+    }
+    Ok(())
+}
+
+/// One try; none means that the race was lost.
+async fn attempt(
+    call: &Call,
+    request: &DeleteRequest,
+    stored: &Arc<Stored>,
+) -> Result<Option<Deleted>, StatusError> {
+    let old = stored.value();
+    let finalizers = finalizers_after(call, request, old);
+    let grace = grace_period(call, request, old);
+    let held = !finalizers.is_empty() || grace > 0 || is_held_by_spec(call, old);
+    let new = if held { Some(terminating(call, old, &finalizers, grace)) } else { None };
+    if new.as_ref().is_some_and(|new| new == old) {
+        return Ok(Some(Deleted::Pending(Arc::clone(stored))));
+    }
+    if call.options.dry_run {
+        return Ok(Some(match new {
+            Some(new) => Deleted::Pending(Arc::new(Stored::new(new, stored.resource_version()))),
+            None => Deleted::Gone(Arc::clone(stored)),
+        }));
+    }
+    let change = Change {
+        table: Arc::clone(&call.resource.table),
+        key: ObjectKey::new(call.namespace(), &call.info.name),
+        expected: stored.resource_version(),
+        value: new,
+    };
+    let Ok(committed) = call.inner.store.commit(change) else { return Ok(None) };
+    call.inner.durable(&committed).await?;
+    Ok(Some(if held { Deleted::Pending(committed) } else { Deleted::Gone(Arc::clone(stored)) }))
+}
+
+fn is_held_by_spec(call: &Call, object: &Value) -> bool {
+    match &*call.resource.table {
+        "namespaces" => {
+            object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty())
+        }
+        crd::TABLE => true,
+        _ => false,
+    }
+}
+
+/// The finalizers once the propagation policy has had its say.
+fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<String> {
+    let present = meta::finalizers(old);
+    let policy = match (&request.propagation_policy, request.orphan_dependents) {
+        (Some(policy), _) => policy.as_str(),
+        (None, Some(true)) => "Orphan",
+        (None, Some(false)) => "Background",
+        (None, None) if present.contains(&"orphan") => "Orphan",
+        (None, None) if present.contains(&"foregroundDeletion") => "Foreground",
+        // Kinds that are older than the garbage collector keep their old default.
+        (None, None)
+            if matches!(&*call.resource.table, "jobs.batch" | "replicationcontrollers") =>
+        {
+            "Orphan"
+        }
+        (None, None) => "Background",
+    };
+    let mut finalizers: Vec<String> = present
+        .iter()
+        .filter(|name| !matches!(**name, "orphan" | "foregroundDeletion"))
+        .map(|name| (*name).to_owned())
+        .collect();
+    match policy {
+        "Orphan" => finalizers.push("orphan".to_owned()),
+        "Foreground" => finalizers.push("foregroundDeletion".to_owned()),
+        _ => {}
+    }
+    finalizers
+}
+
+/// Only pods die gracefully; a second deletion may only shorten the time.
+fn grace_period(call: &Call, request: &DeleteRequest, old: &Value) -> i64 {
+    const POD_GRACE_DEFAULT: i64 = 30;
+    if &*call.resource.table != "pods" {
+        return 0;
+    }
+    let phase = old["status"]["phase"].as_str().unwrap_or_default();
+    let unscheduled = old["spec"]["nodeName"].as_str().unwrap_or_default().is_empty();
+    if unscheduled || matches!(phase, "Failed" | "Succeeded") {
+        return 0;
+    }
+    let wanted = request
+        .grace_period_seconds
+        .or_else(|| old["spec"]["terminationGracePeriodSeconds"].as_i64())
+        .unwrap_or(POD_GRACE_DEFAULT)
+        .max(0);
+    if !meta::is_deleting(old) {
+        return wanted;
+    }
+    let present = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(wanted);
+    match request.grace_period_seconds {
+        Some(_) => wanted.min(present),
+        None => present,
+    }
+}
+
+/// The object with deletion begun (or, if it had begun, with the shorter grace).
+fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> Value {
+    let mut object = old.clone();
+    let begun = meta::is_deleting(old);
+    if &*call.resource.table == crd::TABLE {
+        if !begun {
+            crd::begin_deletion(&mut object, &meta::format_time(call.inner.clock.now()));
+        }
+        return object;
+    }
+    let present = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    if !begun || present != Some(grace) {
+        let span = jiff::SignedDuration::from_secs(grace);
+        let now = call.inner.clock.now();
+        let time = meta::format_time(now.saturating_add(span).unwrap_or(now));
+        let metadata = metadata_mut(&mut object);
+        metadata.insert("deletionTimestamp".into(), time.into());
+        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+    }
+    if !begun {
+        generation::advance_for_deletion(&mut object);
+        if &*call.resource.table == "namespaces" {
+            object["status"]["phase"] = json!("Terminating");
+        }
+    }
+    let metadata = metadata_mut(&mut object);
+    if finalizers.is_empty() {
+        metadata.shift_remove("finalizers");
+    } else if meta::finalizers(old) != finalizers {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+    object
+}
+
+/// Deletes every selected object; the result is what was selected.
+pub(crate) async fn delete_collection(
+    call: &mut Call,
+    request: &DeleteRequest,
+    selector: &Selector,
+) -> Result<(Vec<Arc<Stored>>, u64), StatusError> {
+    let snapshot = call.inner.store.snapshot();
+    let selected: Vec<Arc<Stored>> = snapshot
+        .list(&call.resource.table, call.namespace())
+        .filter(|(_, stored)| selector.matches(stored.value()))
+        .map(|(_, stored)| Arc::clone(stored))
+        .collect();
+    let collection = call.info.clone();
+    for stored in &selected {
+        call.info.name = stored.name().to_owned();
+        call.info.namespace = stored.namespace().to_owned();
+        match delete(call, request).await {
+            Err(error) if !error.is_not_found() => {
+                call.info = collection;
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    call.info = collection;
+    Ok((selected, snapshot.resource_version()))
+}

@@ -1,0 +1,262 @@
+//! Reading many objects: versions, selectors, pages.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::encode::ListMeta;
+use crate::query::Query;
+use crate::selector::Selector;
+use crate::store::{ObjectKey, Snapshot};
+use crate::{Cause, FieldError, StatusError, Stored};
+
+/// The options of a list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListRequest {
+    /// Which objects.
+    pub(crate) selector: Selector,
+    /// The asked-for version; none if unset.
+    pub(crate) resource_version: Option<u64>,
+    /// `Exact` asks for that very version.
+    pub(crate) exact: bool,
+    /// The page size; 0 means everything.
+    pub(crate) limit: usize,
+    /// Where to go on.
+    pub(crate) continue_token: String,
+}
+
+/// The objects of a list.
+pub(crate) struct Listed {
+    /// The selected objects.
+    pub(crate) items: Vec<Arc<Stored>>,
+    /// Version, next page, remaining.
+    pub(crate) meta: ListMeta,
+}
+
+impl ListRequest {
+    /// Reads the options and checks their combination.
+    pub(crate) fn parse(call: &Call, query: &Query) -> Result<Self, StatusError> {
+        let selector = Selector::parse(
+            query.text("labelSelector"),
+            query.text("fieldSelector"),
+            &call.resource,
+        )?;
+        let version = query.text("resourceVersion");
+        let version_match = query.text("resourceVersionMatch");
+        let continue_token = query.text("continue").to_owned();
+        check_options(query, version, version_match, &continue_token)?;
+        Ok(Self {
+            selector,
+            resource_version: parse_version(version)?,
+            exact: version_match == "Exact",
+            limit: query.text("limit").parse().unwrap_or(0),
+            continue_token,
+        })
+    }
+}
+
+/// A version number; unset is none, garbage is upstream's 500.
+pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        let problem = format!(
+            "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+             invalid syntax"
+        );
+        StatusError::new(500, "", problem)
+    })
+}
+
+fn check_options(
+    query: &Query,
+    version: &str,
+    version_match: &str,
+    continue_token: &str,
+) -> Result<(), StatusError> {
+    let mut errors = Vec::new();
+    if query.get("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
+        errors.push(FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        ));
+    }
+    if !version_match.is_empty() {
+        let field = "resourceVersionMatch";
+        if version.is_empty() {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(field, detail));
+        }
+        if !continue_token.is_empty() {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(field, detail));
+        }
+        if !matches!(version_match, "Exact" | "NotOlderThan") {
+            let supported = &["Exact", "NotOlderThan", ""];
+            errors.push(FieldError::not_supported(field, &version_match.into(), supported));
+        }
+        if version_match == "Exact" && version == "0" {
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(field, detail));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors))
+}
+
+/// The snapshot for a read that asks for "not older than" a version.
+pub(crate) fn read_version(
+    call: &Call,
+    resource_version: Option<u64>,
+) -> Result<Arc<Snapshot>, StatusError> {
+    let snapshot = call.inner.store.snapshot();
+    let current = snapshot.resource_version();
+    match resource_version {
+        Some(wanted) if wanted > current => Err(too_large(wanted, current)),
+        _ => Ok(snapshot),
+    }
+}
+
+fn too_large(wanted: u64, current: u64) -> StatusError {
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
+    let mut error = StatusError::new(504, "Timeout", message).with_cause(Cause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    });
+    if let Some(details) = &mut error.details {
+        details.retry_after_seconds = 1;
+    }
+    error
+}
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a \
+    consistent list result. You can start a new list without the continue parameter, or use the \
+    continue token in this response to retrieve the remainder of the results. Continuing with the \
+    provided token results in an inconsistent list - objects that were created, modified, or \
+    deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// Lists the objects that the call names.
+pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusError> {
+    let namespace = call.namespace();
+    let (snapshot, after) = if request.continue_token.is_empty() {
+        (first_page(call, request)?, None)
+    } else {
+        next_page(call, request, namespace)?
+    };
+    // A read from the cache ignores the page size, as upstream's watch cache does.
+    let limit = if request.resource_version == Some(0) { 0 } else { request.limit };
+    let mut items = Vec::new();
+    let mut meta =
+        ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
+    if request.exact
+        && let Some(version) = request.resource_version
+    {
+        meta.resource_version = version;
+    }
+    let table = &call.resource.table;
+    if let Some(name) = request.selector.name().filter(|_| !namespace.is_empty() && after.is_none())
+    {
+        let found = snapshot.get(table, namespace, name);
+        items.extend(found.filter(|stored| request.selector.matches(stored.value())));
+        return Ok(Listed { items, meta });
+    }
+    let mut rest = snapshot.list_from(table, namespace, after.as_ref());
+    while let Some((key, stored)) = rest.next() {
+        if !request.selector.matches(stored.value()) {
+            continue;
+        }
+        items.push(Arc::clone(stored));
+        if limit == 0 || items.len() < limit {
+            continue;
+        }
+        if request.selector.is_empty() {
+            let remaining = rest.count() as u64;
+            if remaining > 0 {
+                meta.remaining = Some(remaining);
+                meta.continue_token = token(meta.resource_version, key, namespace);
+            }
+        } else if rest.any(|(_, stored)| request.selector.matches(stored.value())) {
+            meta.continue_token = token(meta.resource_version, key, namespace);
+        }
+        break;
+    }
+    Ok(Listed { items, meta })
+}
+
+fn first_page(call: &Call, request: &ListRequest) -> Result<Arc<Snapshot>, StatusError> {
+    let latest = read_version(call, request.resource_version)?;
+    let Some(version) = request.resource_version.filter(|_| request.exact) else {
+        return Ok(latest);
+    };
+    call.inner.store.snapshot_at(version).ok_or_else(|| {
+        StatusError::expired("The resourceVersion for the provided list is too old.")
+    })
+}
+
+fn next_page(
+    call: &Call,
+    request: &ListRequest,
+    namespace: &str,
+) -> Result<(Arc<Snapshot>, Option<ObjectKey>), StatusError> {
+    if request.resource_version.is_some_and(|version| version != 0) {
+        return Err(StatusError::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
+    }
+    let (version, start) = parse_token(&request.continue_token).map_err(|problem| {
+        StatusError::bad_request(format!("invalid continue token: {problem}"))
+    })?;
+    let key = match start.split_once('/') {
+        Some((inner, name)) if namespace.is_empty() => ObjectKey::new(inner, name),
+        _ => ObjectKey::new(namespace, &start),
+    };
+    let snapshot = if version < 0 {
+        Some(call.inner.store.snapshot())
+    } else {
+        call.inner.store.snapshot_at(u64::try_from(version).unwrap_or(0))
+    };
+    let snapshot = snapshot.ok_or_else(|| StatusError::expired(CONTINUE_EXPIRED))?;
+    Ok((snapshot, Some(key)))
+}
+
+/// `{v, rv, start}` in URL-safe base64; the next page starts after `start`.
+fn token(version: u64, last: &ObjectKey, namespace: &str) -> String {
+    let start = if namespace.is_empty() && !last.namespace.is_empty() {
+        format!("{}/{}\0", last.namespace, last.name)
+    } else {
+        format!("{}\0", last.name)
+    };
+    let token = json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start });
+    URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn parse_token(token: &str) -> Result<(i64, String), String> {
+    let bytes = URL_SAFE_NO_PAD
+        .decode(token.trim_end_matches('='))
+        .map_err(|_| "continue key is not valid: illegal base64 data".to_owned())?;
+    let value: Value = crate::schema::decode::json(&bytes)
+        .map_err(|problem| format!("continue key is not valid: {problem}"))?
+        .value;
+    if value["v"] != "meta.k8s.io/v1" {
+        let version = value["v"].as_str().unwrap_or_default();
+        return Err(format!(
+            "continue key is not valid: server does not recognize this encoded version {version:?}"
+        ));
+    }
+    let version = value["rv"].as_i64().unwrap_or(0);
+    let start = value["start"].as_str().unwrap_or_default();
+    if version == 0 || start.is_empty() {
+        return Err("continue key is not valid: incorrect encoded start resourceVersion (version \
+             meta.k8s.io/v1)"
+            .to_owned());
+    }
+    let start = start.trim_start_matches('/').trim_end_matches('\0');
+    Ok((version, start.to_owned()))
+}

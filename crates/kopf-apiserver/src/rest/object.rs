@@ -1,0 +1,171 @@
+//! From a decoded body to an object of the requested resource: type, fields, defaults.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::convert::set_type;
+use crate::decode::Decoded;
+use crate::query::FieldValidation;
+use crate::resource::split_api_version;
+use crate::{StatusError, kinds, meta, schema};
+
+/// What arrives at a write, before its type is checked.
+pub(crate) type Body = Decoded;
+
+/// Checks type and fields, prunes, and fills in defaults.
+pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
+    let mut object = body.value;
+    check_type(call, &mut object)?;
+    let mut problems = Vec::new();
+    if call.options.field_validation != FieldValidation::Ignore {
+        if let Some(schema) = &call.resource.schema {
+            let unknown = schema::unknown_fields(schema, &object);
+            problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+        }
+        problems.extend(body.duplicates);
+    }
+    if let Some(schema) = call.resource.schema.clone() {
+        if !call.resource.is_custom() {
+            schema::check_types(&schema, &object)
+                .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+        }
+    }
+    if call.options.field_validation == FieldValidation::Strict && !problems.is_empty() {
+        let problem = format!("strict decoding error: {}", problems.join(", "));
+        return Err(call.cannot_be_handled(&call.resource.kind, &problem));
+    }
+    call.warnings.extend(problems);
+    finish(call, &mut object);
+    Ok(object)
+}
+
+/// Prunes, tidies and fills in defaults: what follows every decoding and every patch.
+pub(crate) fn finish(call: &Call, object: &mut Value) {
+    if let Some(schema) = &call.resource.schema {
+        schema::prune(schema, object);
+        schema::fill_defaults(schema, object);
+    }
+    meta::tidy(object);
+    if &*call.resource.table == crate::crd::TABLE {
+        crate::crd::fill_defaults(object);
+    }
+    let snapshot = call.inner.store.snapshot();
+    let context = call.kind_context(&snapshot);
+    kinds::strategy_for(&call.resource).default(&context, object);
+}
+
+impl Call {
+    /// 400: the body cannot be an object of this resource.
+    pub(super) fn cannot_be_handled(&self, kind: &str, problem: &str) -> StatusError {
+        if self.resource.is_custom() {
+            return StatusError::bad_request(problem);
+        }
+        StatusError::bad_request(format!(
+            "{kind} in version {:?} cannot be handled as a {}: {problem}",
+            self.resource.version, self.resource.kind
+        ))
+    }
+}
+
+fn check_type(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+    let resource = &call.resource;
+    if !object.is_object() {
+        let problem = format!("json: cannot unmarshal {} into Go value", json_kind(object));
+        return Err(call.cannot_be_handled(&resource.kind, &problem));
+    }
+    let expected = resource.api_version();
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if resource.is_custom() {
+        check_custom_type(call, object, &kind, &api_version)?;
+    } else if !api_version.is_empty() && api_version != expected {
+        let shown = if kind.is_empty() { &resource.kind } else { &kind };
+        let problem = format!(
+            "no kind {shown:?} is registered for version {api_version:?} in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\""
+        );
+        return Err(call.cannot_be_handled(&resource.kind, &problem));
+    } else if !kind.is_empty() && kind != resource.kind {
+        let registry = call.inner.registry();
+        let problem = if registry.of_kind(&resource.group, &resource.version, &kind).is_some() {
+            let package =
+                if resource.group.is_empty() { "core" } else { first_label(&resource.group) };
+            format!(
+                "converting ({}.{kind}) to ({package}.{}): unknown conversion",
+                resource.version, resource.kind
+            )
+        } else {
+            format!(
+                "no kind {kind:?} is registered for version {expected:?} in scheme \
+                 \"pkg/api/legacyscheme/scheme.go:30\""
+            )
+        };
+        return Err(call.cannot_be_handled(&kind, &problem));
+    }
+    set_type(object, &resource.kind, &expected);
+    Ok(())
+}
+
+fn check_custom_type(
+    call: &Call,
+    object: &Value,
+    kind: &str,
+    api_version: &str,
+) -> Result<(), StatusError> {
+    let resource = &call.resource;
+    if kind.is_empty() {
+        let problem = format!("Object 'Kind' is missing in '{object}'");
+        return Err(StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {problem} ({object})",
+            resource.kind
+        ))
+        .or_custom(problem));
+    }
+    if api_version.is_empty() {
+        return Err(StatusError::bad_request(format!(
+            "Object 'apiVersion' is missing in '{object}'"
+        )));
+    }
+    let (group, _) = split_api_version(api_version);
+    if api_version != resource.api_version() || kind != resource.kind || group != resource.group {
+        return Err(StatusError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version \
+             ({})",
+            resource.api_version()
+        ))
+        .or_kind_mismatch(kind, &resource.kind, api_version == resource.api_version()));
+    }
+    Ok(())
+}
+
+impl StatusError {
+    /// Replaces the text by the shorter one that custom resources get.
+    fn or_custom(mut self, problem: String) -> Self {
+        self.message = problem;
+        self
+    }
+
+    fn or_kind_mismatch(mut self, kind: &str, expected: &str, same_version: bool) -> Self {
+        if same_version {
+            self.message = format!(
+                "the kind in the data ({kind}) does not match the expected kind ({expected})"
+            );
+        }
+        self
+    }
+}
+
+fn first_label(group: &str) -> &str {
+    group.split('.').next().unwrap_or(group)
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

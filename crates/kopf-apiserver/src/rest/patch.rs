@@ -1,0 +1,250 @@
+//! Patching objects, four ways.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::object::finish;
+use super::{Call, Change, create, update_with};
+use crate::apply;
+use crate::decode::{Decoded, media_type};
+use crate::query::FieldValidation;
+use crate::schema::decode::{json as json_body, yaml as yaml_body};
+use crate::{FieldError, StatusError, Stored, meta, patch as patches, schema};
+
+/// The type of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchKind {
+    /// JSON patch.
+    Json,
+    /// Merge patch.
+    Merge,
+    /// Strategic merge patch.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+impl PatchKind {
+    /// The type behind a media type; 415 for anything else.
+    pub(crate) fn parse(content_type: &str, custom: bool) -> Result<Self, StatusError> {
+        match media_type(content_type) {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            "application/strategic-merge-patch+json" => Err(unsupported(
+                "the body of the request was in an unknown format - accepted media types \
+                 include: application/json-patch+json, application/merge-patch+json, \
+                 application/apply-patch+yaml",
+                false,
+            )),
+            _ => Err(unsupported("415: Unsupported Media Type", true)),
+        }
+    }
+
+    /// Decodes the body of such a patch.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Result<Decoded, StatusError> {
+        match self {
+            Self::Apply => yaml_body(bytes).map_err(|problem| {
+                StatusError::bad_request(format!("error decoding YAML: {problem}"))
+            }),
+            Self::Json | Self::Merge | Self::Strategic => json_body(bytes).map_err(|problem| {
+                StatusError::bad_request(format!("error decoding patch: {problem}"))
+            }),
+        }
+    }
+}
+
+fn unsupported(message: &str, with_details: bool) -> StatusError {
+    let error = StatusError::new(415, "UnsupportedMediaType", message);
+    if with_details { error.about("", "", "") } else { error }
+}
+
+/// Applies a patch; the flag tells whether the object was created (apply only).
+pub(crate) async fn patch(
+    call: &mut Call,
+    kind: PatchKind,
+    body: Decoded,
+) -> Result<(Arc<Stored>, bool), StatusError> {
+    check_options(call, kind)?;
+    if kind == PatchKind::Apply {
+        return server_side_apply(call, body).await;
+    }
+    if kind == PatchKind::Json && !body.value.is_array() {
+        let found = if body.value.is_object() { "object" } else { "value" };
+        return Err(StatusError::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {found} into Go value of type \
+             []handlers.jsonPatchOp"
+        )));
+    }
+    if kind == PatchKind::Merge && !body.value.is_object() {
+        return Err(StatusError::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            if body.value.is_array() { "array" } else { "value" }
+        )));
+    }
+    let outcome = update_with(call, Change::Patch, |call, old| {
+        let mut object = old.clone();
+        match kind {
+            PatchKind::Json => patches::json::apply(&mut object, &body.value)?,
+            PatchKind::Merge => patches::merge::apply(&mut object, &body.value),
+            PatchKind::Strategic => {
+                let schema = call.resource.schema.clone();
+                patches::strategic::apply(&mut object, &body.value, schema.as_deref())?;
+            }
+            PatchKind::Apply => {}
+        }
+        retype(call, object, &body.duplicates)
+    })
+    .await?;
+    Ok((outcome, false))
+}
+
+fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusError> {
+    let mut errors = Vec::new();
+    if kind == PatchKind::Apply && call.options.field_manager.is_empty() {
+        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+    }
+    if kind != PatchKind::Apply && call.options.force.is_some() {
+        errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(StatusError::invalid("meta.k8s.io", "PatchOptions", "", &errors))
+}
+
+/// Checks the result of a patch as if it had been decoded, with a patch's error texts.
+fn retype(call: &mut Call, mut object: Value, duplicates: &[String]) -> Result<Value, StatusError> {
+    let resource = Arc::clone(&call.resource);
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if !object.is_object() {
+        return Err(bad_result(&object, "json: cannot unmarshal into Go value"));
+    }
+    if api_version != resource.api_version() || kind != resource.kind {
+        let problem = if resource.is_custom() {
+            "must not be changed".to_owned()
+        } else {
+            format!(
+                "no kind {kind:?} is registered for version {api_version:?} in scheme \
+                 \"pkg/api/legacyscheme/scheme.go:30\""
+            )
+        };
+        return Err(bad_result(&object, &problem));
+    }
+    if let Some(schema) = resource.schema.as_deref() {
+        if !resource.is_custom() {
+            schema::check_types(schema, &object)
+                .map_err(|problem| bad_result(&object, &problem))?;
+        }
+        if call.options.field_validation != FieldValidation::Ignore {
+            let unknown = schema::unknown_fields(schema, &object);
+            let mut problems = duplicates.to_vec();
+            problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+            if !problems.is_empty() && call.options.field_validation == FieldValidation::Strict {
+                let problem = format!("strict decoding error: {}", problems.join(", "));
+                return Err(bad_result(&object, &problem));
+            }
+            call.warnings.extend(problems);
+        }
+    }
+    finish(call, &mut object);
+    super::update::check_address(call, &object)?;
+    Ok(object)
+}
+
+/// 422 that quotes the patched object.
+fn bad_result(object: &Value, problem: &str) -> StatusError {
+    let text = json!(object.to_string());
+    let error = FieldError::invalid("patch", &text, problem);
+    StatusError::invalid("", "", "", &[error])
+}
+
+async fn server_side_apply(
+    call: &mut Call,
+    body: Decoded,
+) -> Result<(Arc<Stored>, bool), StatusError> {
+    let applied = check_applied(call, body)?;
+    let snapshot = call.inner.store.snapshot();
+    let exists = snapshot.get(&call.resource.table, call.namespace(), &call.info.name).is_some();
+    if !exists {
+        if !call.info.subresource.is_empty() {
+            return Err(call.not_found());
+        }
+        let mut object = run_apply(call, None, &applied)?;
+        finish(call, &mut object);
+        call.tracked = true;
+        return Ok((create(call, object).await?, true));
+    }
+    let stored = update_with(call, Change::Apply, |call, old| {
+        let mut object = run_apply(call, Some(old), &applied)?;
+        finish(call, &mut object);
+        Ok(object)
+    })
+    .await?;
+    Ok((stored, false))
+}
+
+fn run_apply(call: &Call, live: Option<&Value>, applied: &Value) -> Result<Value, StatusError> {
+    let api_version = call.resource.api_version();
+    let now = meta::format_time(call.inner.clock.now());
+    let manager = call.field_manager(&api_version, &now);
+    let force = call.options.force.unwrap_or(false);
+    apply::apply(&manager, force, call.resource.schema.as_deref(), live, applied)
+}
+
+/// The applied configuration, typed and restricted to what this endpoint may set.
+fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
+    let mut applied = body.value;
+    if !applied["metadata"]["managedFields"].is_null() {
+        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
+    }
+    let resource = &call.resource;
+    let (kind, api_version) = (applied["kind"].as_str(), applied["apiVersion"].as_str());
+    if kind.is_none() || api_version.is_none() {
+        return Err(StatusError::bad_request(format!(
+            "invalid object type: {}, Kind={}",
+            api_version.unwrap_or("/"),
+            kind.unwrap_or_default()
+        )));
+    }
+    if kind != Some(&resource.kind) || api_version != Some(&resource.api_version()) {
+        return Err(StatusError::bad_request(format!(
+            "invalid object type: {}, Kind={}",
+            api_version.unwrap_or_default(),
+            kind.unwrap_or_default()
+        )));
+    }
+    call.warnings.extend(body.duplicates);
+    let (name, namespace) = (call.info.name.clone(), call.namespace().to_owned());
+    let metadata = meta::metadata_mut(&mut applied);
+    metadata.entry("name").or_insert_with(|| name.into());
+    if !namespace.is_empty() {
+        metadata.entry("namespace").or_insert_with(|| namespace.into());
+    }
+    super::update::check_address(call, &applied)?;
+    restrict_applied(call, &mut applied);
+    Ok(applied)
+}
+
+fn restrict_applied(call: &Call, applied: &mut Value) {
+    let Some(fields) = applied.as_object_mut() else { return };
+    match call.info.subresource.as_str() {
+        "" if call.resource.has_status() => {
+            fields.shift_remove("status");
+        }
+        "status" => {
+            fields.retain(|key, _| {
+                matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status")
+            });
+            if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.retain(|key, _| {
+                    matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion")
+                });
+            }
+        }
+        _ => {}
+    }
+}

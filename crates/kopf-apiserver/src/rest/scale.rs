@@ -1,0 +1,148 @@
+//! The scale subresource: a small view of an object's replicas.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Call, Change, update_with};
+use crate::resource::ScalePaths;
+use crate::{FieldError, StatusError, Stored, meta};
+
+/// The `Scale` view of an object.
+pub(crate) fn read(call: &Call, object: &Value) -> Value {
+    let paths = paths(call);
+    let metadata = &object["metadata"];
+    let mut scale = json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {},
+        "spec": {},
+        "status": { "replicas": at(object, &paths.status_replicas).as_i64().unwrap_or(0) },
+    });
+    for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = metadata.get(key) {
+            scale["metadata"][key] = value.clone();
+        }
+    }
+    let wanted = at(object, &paths.spec_replicas).as_i64().unwrap_or(0);
+    if wanted != 0 {
+        scale["spec"]["replicas"] = json!(wanted);
+    }
+    let selector = match &paths.label_selector {
+        Some(path) if call.resource.is_custom() => {
+            at(object, path).as_str().unwrap_or_default().to_owned()
+        }
+        Some(path) => selector_text(at(object, path)),
+        None => String::new(),
+    };
+    if !selector.is_empty() {
+        scale["status"]["selector"] = json!(selector);
+    }
+    scale
+}
+
+/// Sets the replicas of an object from a `Scale`; `change` yields the new scale from the old one.
+pub(crate) async fn write(
+    call: &mut Call,
+    change: Change,
+    mut make: impl FnMut(&Value) -> Result<Value, StatusError>,
+) -> Result<Arc<Stored>, StatusError> {
+    update_with(call, change, |call, old| {
+        let scale = make(&read(call, old))?;
+        let name = meta::text(&scale, "name");
+        if !name.is_empty() && name != call.info.name {
+            return Err(StatusError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                call.info.name
+            )));
+        }
+        let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+        if replicas < 0 {
+            let error = FieldError::invalid(
+                "spec.replicas",
+                &scale["spec"]["replicas"],
+                "must be greater than or equal to 0",
+            );
+            let name = &call.info.name;
+            return Err(StatusError::invalid("autoscaling", "Scale", name, &[error]));
+        }
+        let mut object = old.clone();
+        let path = paths(call).spec_replicas;
+        let before = at(&object, &path).as_i64();
+        set(&mut object, &path, replicas.into());
+        if before != Some(replicas) {
+            let keys: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
+            let api_version = call.resource.api_version();
+            let manager = call.field_manager(&api_version, "");
+            crate::apply::track_scale(&manager, &keys, &mut object);
+        }
+        match meta::text(&scale, "resourceVersion") {
+            "" => {}
+            version => {
+                let version = version.to_owned();
+                meta::metadata_mut(&mut object).insert("resourceVersion".into(), version.into());
+            }
+        }
+        Ok(object)
+    })
+    .await
+}
+
+fn paths(call: &Call) -> ScalePaths {
+    call.resource.custom.as_ref().and_then(|custom| custom.scale.clone()).unwrap_or_else(|| {
+        ScalePaths {
+            spec_replicas: ".spec.replicas".to_owned(),
+            status_replicas: ".status.replicas".to_owned(),
+            label_selector: Some(".spec.selector".to_owned()),
+        }
+    })
+}
+
+/// The value at a dotted JSON path.
+fn at<'a>(object: &'a Value, path: &str) -> &'a Value {
+    path.split('.').filter(|key| !key.is_empty()).fold(object, |value, key| &value[key])
+}
+
+fn set(object: &mut Value, path: &str, new: Value) {
+    let mut value = object;
+    for key in path.split('.').filter(|key| !key.is_empty()) {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        value = &mut value[key];
+    }
+    *value = new;
+}
+
+/// A label selector object (or the plain map of a ReplicationController) as text.
+fn selector_text(selector: &Value) -> String {
+    let labels = if selector["matchLabels"].is_null() && selector["matchExpressions"].is_null() {
+        selector
+    } else {
+        &selector["matchLabels"]
+    };
+    let mut terms: Vec<String> = labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| value.as_str().map(|text| format!("{key}={text}")))
+        .collect();
+    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        let key = expression["key"].as_str().unwrap_or_default();
+        let mut values: Vec<&str> = expression["values"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        terms.push(match expression["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        });
+    }
+    terms.sort();
+    terms.join(",")
+}

@@ -1,0 +1,352 @@
+//! Replacing objects: the loop behind PUT, every patch and the status endpoints.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Call, admit, create, generation};
+use crate::admission::Operation;
+use crate::apply;
+use crate::meta::{self, metadata_mut};
+use crate::store::{ObjectKey, Snapshot};
+use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
+
+/// How an update came about, which decides over details of its checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A PUT: the client sent the whole object.
+    Put,
+    /// A JSON, merge or strategic patch.
+    Patch,
+    /// Server-side apply, which has tracked its fields already.
+    Apply,
+}
+
+/// How often an update that lost a race is tried again.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Replaces an object (or its status) by `object`, already typed and defaulted.
+pub(crate) async fn update(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusError> {
+    let mut object = object;
+    check_address(call, &object)?;
+    place(call, &mut object)?;
+    let missing =
+        call.inner.store.snapshot().get(&call.resource.table, call.namespace(), &call.info.name);
+    if missing.is_none() && creates_on_update(&call.resource.table) {
+        if call.info.subresource.is_empty() {
+            return create(call, object).await;
+        }
+    }
+    update_with(call, Change::Put, |_, _| Ok(object.clone())).await
+}
+
+/// Kinds that a PUT creates.
+fn creates_on_update(table: &str) -> bool {
+    const CREATING: &[&str] = &[
+        "endpoints",
+        "events",
+        "limitranges",
+        "podtemplates",
+        "services",
+        "leases.coordination.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+    ];
+    CREATING.contains(&table)
+}
+
+/// Built-in kinds that, like custom ones, insist on a resourceVersion in a PUT.
+fn needs_version(call: &Call) -> bool {
+    const STRICT: &[&str] = &[
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "apiservices.apiregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+        "runtimeclasses.node.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    ];
+    call.resource.is_custom() || STRICT.contains(&&*call.resource.table)
+}
+
+/// Refuses bodies whose name differs from the path.
+pub(super) fn check_address(call: &Call, object: &Value) -> Result<(), StatusError> {
+    let name = meta::text(object, "name");
+    if name.is_empty() {
+        return Err(StatusError::bad_request("name must be provided".to_owned()));
+    }
+    if name != call.info.name {
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.info.name
+        )));
+    }
+    Ok(())
+}
+
+fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+    let wanted = call.namespace();
+    match meta::text(object, "namespace") {
+        given if given == wanted => Ok(()),
+        "" => {
+            metadata_mut(object).insert("namespace".into(), wanted.into());
+            Ok(())
+        }
+        given => Err(StatusError::bad_request(format!(
+            "the namespace of the object ({given}) does not match the namespace on the URL \
+             ({wanted})"
+        ))),
+    }
+}
+
+/// Computes the new object from the present one and stores it, again if somebody else was faster.
+///
+/// `make` gets the present object in the requested version and returns the typed new one.
+pub(crate) async fn update_with(
+    call: &mut Call,
+    change: Change,
+    mut make: impl FnMut(&mut Call, &Value) -> Result<Value, StatusError>,
+) -> Result<Arc<Stored>, StatusError> {
+    for _ in 0..ATTEMPTS_MAX {
+        let snapshot = call.inner.store.snapshot();
+        let stored = call.read(&snapshot)?;
+        let old = in_requested_version(call, &stored);
+        let warnings = call.warnings.len();
+        let object = make(call, &old)?;
+        if let Some(outcome) = attempt(call, change, &snapshot, &stored, &old, object).await? {
+            call.after_write().await;
+            return Ok(outcome);
+        }
+        call.warnings.truncate(warnings);
+    }
+    Err(call.conflict(
+        "the object has been modified; please apply your changes to the latest version and try \
+         again",
+    ))
+}
+
+fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
+    let resource = &call.resource;
+    if resource.version == resource.storage_version && !convert::is_alias(resource) {
+        Cow::Borrowed(stored.value())
+    } else {
+        Cow::Owned(convert::from_storage(resource, stored.value().clone()))
+    }
+}
+
+/// One try; none means that the race was lost.
+async fn attempt(
+    call: &mut Call,
+    change: Change,
+    snapshot: &Snapshot,
+    stored: &Arc<Stored>,
+    old: &Value,
+    mut object: Value,
+) -> Result<Option<Arc<Stored>>, StatusError> {
+    check_identity(call, change, &object, stored)?;
+    restrict(call, &mut object, old);
+    meta::carry_over(&mut object, old);
+    let strategy = kinds::strategy_for(&call.resource);
+    strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
+    if change != Change::Apply && call.info.subresource != "scale" {
+        track(call, &mut object, old);
+    }
+    admit::mutate(call, Operation::Update, &mut object, Some(old)).await?;
+    meta::carry_over(&mut object, old);
+    generation::advance(&call.resource, &mut object, old);
+    check(call, snapshot, &object, old)?;
+    admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
+    metadata_mut(&mut object)
+        .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
+    keep_times_of_equal_managers(&mut object, old);
+    if object == *old && !goes_away(call, &object) {
+        return Ok(Some(Arc::clone(stored)));
+    }
+    let final_form = convert::to_storage(&call.resource, object);
+    let version = stored.resource_version();
+    if call.options.dry_run {
+        return Ok(Some(Arc::new(Stored::new(final_form, version))));
+    }
+    let vanishes = goes_away(call, &final_form);
+    let commit = crate::store::Change {
+        table: Arc::clone(&call.resource.table),
+        key: ObjectKey::new(call.namespace(), &call.info.name),
+        expected: version,
+        value: if vanishes { None } else { Some(final_form.clone()) },
+    };
+    let Ok(committed) = call.inner.store.commit(commit) else { return Ok(None) };
+    call.inner.durable(&committed).await?;
+    if vanishes {
+        // Clients get the state without finalizers, still at its old version.
+        return Ok(Some(Arc::new(Stored::new(final_form, version))));
+    }
+    Ok(Some(committed))
+}
+
+/// Whether the object is being deleted and nothing holds it any more.
+fn goes_away(call: &Call, object: &Value) -> bool {
+    let held_by_spec = &*call.resource.table == "namespaces"
+        && object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty());
+    meta::is_deleting(object)
+        && meta::finalizers(object).is_empty()
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0
+        && !held_by_spec
+}
+
+fn check_identity(
+    call: &Call,
+    change: Change,
+    object: &Value,
+    stored: &Stored,
+) -> Result<(), StatusError> {
+    let uid = meta::text(object, "uid");
+    if !uid.is_empty() && uid != stored.uid() && change == Change::Put {
+        let namespace = if call.resource.namespaced {
+            format!("{}/", call.info.namespace)
+        } else {
+            String::new()
+        };
+        return Err(call.conflict(&format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{}, \
+             ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
+             {uid}, UID in object meta: {}",
+            call.resource.resource,
+            call.info.name,
+            stored.uid()
+        )));
+    }
+    match meta::text(object, "resourceVersion") {
+        "" if needs_version(call) && change == Change::Put => {
+            let error = FieldError::new(
+                crate::FieldErrorReason::Invalid,
+                "metadata.resourceVersion",
+                "Invalid value: 0x0: must be specified for an update",
+            );
+            let resource = &call.resource;
+            Err(StatusError::invalid(
+                &resource.group,
+                &resource.resource,
+                &call.info.name,
+                &[error],
+            ))
+        }
+        "" => Ok(()),
+        version if version == stored.resource_version().to_string() => Ok(()),
+        _ => Err(call.conflict(
+            "the object has been modified; please apply your changes to the latest version and \
+             try again",
+        )),
+    }
+}
+
+/// Undoes changes that this endpoint may not make.
+fn restrict(call: &Call, object: &mut Value, old: &Value) {
+    match call.info.subresource.as_str() {
+        "" if call.resource.has_status() => copy_field(object, old, "status"),
+        "status" => {
+            let status = object.get("status").cloned();
+            let given = object["metadata"].clone();
+            let mut restricted = old.clone();
+            if let Some(fields) = restricted.as_object_mut() {
+                match status {
+                    Some(status) => fields.insert("status".into(), status),
+                    None => fields.shift_remove("status"),
+                };
+            }
+            if !call.resource.is_custom() {
+                // Built-in status endpoints let annotations and finalizers through.
+                for key in ["annotations", "finalizers"] {
+                    let metadata = metadata_mut(&mut restricted);
+                    match given.get(key) {
+                        Some(value) => metadata.insert(key.into(), value.clone()),
+                        None => metadata.shift_remove(key),
+                    };
+                }
+            }
+            if let Some(managed) = given.get("managedFields") {
+                metadata_mut(&mut restricted).insert("managedFields".into(), managed.clone());
+            }
+            *object = restricted;
+        }
+        _ => {}
+    }
+}
+
+fn copy_field(object: &mut Value, from: &Value, key: &str) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match from.get(key) {
+        Some(value) => fields.insert(key.into(), value.clone()),
+        None => fields.shift_remove(key),
+    };
+}
+
+fn track(call: &Call, object: &mut Value, old: &Value) {
+    let api_version = call.resource.api_version();
+    let now = meta::format_time(call.inner.clock.now());
+    let manager = call.field_manager(&api_version, &now);
+    apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object);
+}
+
+fn check(
+    call: &mut Call,
+    snapshot: &Snapshot,
+    object: &Value,
+    old: &Value,
+) -> Result<(), StatusError> {
+    // Upstream validates metadata in the generic code and again in the strategy: causes double.
+    let mut errors = meta::validate_update(&call.resource, object, old);
+    errors.extend(errors.clone());
+    let mut warnings = Vec::new();
+    if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
+        let verdict = match call.info.subresource.as_str() {
+            "status" => schema::validate_status(schema, object, Some(old)),
+            _ => schema::validate(schema, object, Some(old)),
+        };
+        errors.extend(verdict.errors);
+        warnings.extend(verdict.warnings);
+    }
+    let strategy = kinds::strategy_for(&call.resource);
+    let context = call.kind_context(snapshot);
+    errors.extend(strategy.validate_update(&context, object, old));
+    if &*call.resource.table == crd::TABLE && call.info.subresource.is_empty() && !call.nested {
+        errors.extend(crd::validation::validate(object, Some(old)));
+    }
+    warnings.extend(strategy.warnings(&context, object));
+    if !errors.is_empty() {
+        return Err(call.invalid(&call.info.name, &errors));
+    }
+    call.warnings.extend(warnings);
+    Ok(())
+}
+
+/// If managed fields differ in their times only, the old ones are kept: time alone is no change.
+fn keep_times_of_equal_managers(object: &mut Value, old: &Value) {
+    let without_times = |object: &Value| {
+        let mut managed = object["metadata"]["managedFields"].clone();
+        for entry in managed.as_array_mut().into_iter().flatten() {
+            if let Some(fields) = entry.as_object_mut() {
+                fields.shift_remove("time");
+            }
+        }
+        managed
+    };
+    if object["metadata"]["managedFields"] != old["metadata"]["managedFields"]
+        && without_times(object) == without_times(old)
+        && let Some(stored) = old["metadata"].get("managedFields")
+    {
+        let mut candidate = object.clone();
+        metadata_mut(&mut candidate).insert("managedFields".into(), stored.clone());
+        if candidate == *old {
+            *object = candidate;
+        }
+    }
+}

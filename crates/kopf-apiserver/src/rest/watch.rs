@@ -1,0 +1,307 @@
+//! Following changes: initial state, events, selectors, bookmarks, deadlines.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::Stream;
+use futures::future::BoxFuture;
+
+use super::Call;
+use super::list::parse_version;
+use crate::encode::Encoder;
+use crate::query::Query;
+use crate::selector::Selector;
+use crate::server::Inner;
+use crate::store::{Cursor, Event, EventKind, Fallen};
+use crate::{FieldError, StatusError, Stored};
+
+/// The options of a watch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct WatchRequest {
+    selector: Selector,
+    resource_version: Option<u64>,
+    bookmarks: bool,
+    send_initial_events: Option<bool>,
+    timeout: Option<Duration>,
+}
+
+impl WatchRequest {
+    /// Reads the options and checks their combination.
+    pub(crate) fn parse(call: &Call, query: &Query) -> Result<Self, StatusError> {
+        let mut selector = Selector::parse(
+            query.text("labelSelector"),
+            query.text("fieldSelector"),
+            &call.resource,
+        )?;
+        if !call.info.name.is_empty() {
+            // The legacy path `/watch/.../NAME` watches a single object.
+            let field = format!("metadata.name={}", call.info.name);
+            selector = Selector::parse(query.text("labelSelector"), &field, &call.resource)?;
+        }
+        let send_initial_events = match query.text("sendInitialEvents") {
+            "" => None,
+            value => Some(value != "false" && value != "0"),
+        };
+        check_options(query, send_initial_events)?;
+        Ok(Self {
+            selector,
+            resource_version: parse_version(query.text("resourceVersion"))?,
+            bookmarks: query.flag("allowWatchBookmarks"),
+            send_initial_events,
+            timeout: query.text("timeoutSeconds").parse().ok().map(Duration::from_secs),
+        })
+    }
+}
+
+fn check_options(query: &Query, send_initial_events: Option<bool>) -> Result<(), StatusError> {
+    let version_match = query.text("resourceVersionMatch");
+    let field = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    if send_initial_events.is_some() {
+        if version_match != "NotOlderThan" {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden(field, detail));
+            if !version_match.is_empty() {
+                let supported = &["NotOlderThan"];
+                errors.push(FieldError::not_supported(field, &version_match.into(), supported));
+            }
+        }
+    } else if !version_match.is_empty() {
+        let detail =
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        errors.push(FieldError::forbidden(field, detail));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors))
+}
+
+/// How long a watch without `timeoutSeconds` lives at least; up to twice that.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// How often bookmarks are sent.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How long before the end the last bookmark is sent.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How many events one pull takes.
+const PULL_EVENTS_MAX: usize = 256;
+/// How many bytes are joined into one frame.
+const FRAME_BYTES_MAX: usize = 64 << 10;
+
+/// Starts a watch; the stream ends at its deadline or when the watcher fell behind.
+pub(crate) fn watch(
+    call: &Call,
+    request: WatchRequest,
+    encoder: Encoder,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let watcher = Watcher::start(call, request, encoder);
+    futures::stream::unfold(watcher, |mut watcher| async move {
+        watcher.next_frame().await.map(|frame| (frame, watcher))
+    })
+}
+
+struct Watcher {
+    inner: Arc<Inner>,
+    selector: Selector,
+    namespace: String,
+    encoder: Encoder,
+    cursor: Option<Cursor>,
+    // Lines that are ready to go; the initial objects stay compact until they are due.
+    lines: VecDeque<Bytes>,
+    initial: VecDeque<Arc<Stored>>,
+    // Bookmark that marks the end of the initial objects.
+    initial_end: Option<u64>,
+    batch: Vec<Arc<Event>>,
+    bookmarks: bool,
+    next_bookmark: BoxFuture<'static, ()>,
+    last_bookmark: BoxFuture<'static, ()>,
+    last_bookmark_sent: bool,
+    deadline: BoxFuture<'static, ()>,
+    ended: bool,
+}
+
+impl Watcher {
+    fn start(call: &Call, request: WatchRequest, encoder: Encoder) -> Self {
+        let inner = Arc::clone(&call.inner);
+        let clock = Arc::clone(&inner.clock);
+        let timeout = request.timeout.unwrap_or_else(|| {
+            DEFAULT_TIMEOUT + Duration::from_secs(fastrand::u64(0..DEFAULT_TIMEOUT.as_secs()))
+        });
+        let mut watcher = Self {
+            selector: request.selector,
+            namespace: call.namespace().to_owned(),
+            encoder,
+            cursor: None,
+            lines: VecDeque::new(),
+            initial: VecDeque::new(),
+            initial_end: None,
+            batch: Vec::new(),
+            bookmarks: request.bookmarks,
+            next_bookmark: clock.sleep(BOOKMARK_INTERVAL),
+            last_bookmark: clock.sleep(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
+            // A watch that is too short gets no closing bookmark.
+            last_bookmark_sent: timeout <= BOOKMARK_BEFORE_END,
+            deadline: clock.sleep(timeout),
+            ended: false,
+            inner,
+        };
+        let from_start = request.resource_version.unwrap_or(0) == 0;
+        let initial = request.send_initial_events.unwrap_or(from_start);
+        let snapshot = watcher.inner.store.snapshot();
+        let version = if initial || from_start {
+            snapshot.resource_version()
+        } else {
+            request.resource_version.unwrap_or(0)
+        };
+        let table = Arc::clone(&call.resource.table);
+        if initial {
+            watcher.initial = snapshot
+                .list(&table, &watcher.namespace)
+                .filter(|(_, stored)| watcher.selector.matches(stored.value()))
+                .map(|(_, stored)| Arc::clone(stored))
+                .collect();
+            if request.send_initial_events == Some(true) && request.bookmarks {
+                watcher.initial_end = Some(snapshot.resource_version());
+            }
+        }
+        match watcher.inner.store.ring(&table).cursor(version) {
+            Ok(cursor) => watcher.cursor = Some(cursor),
+            Err(Fallen { oldest }) => watcher.expire(version, oldest),
+        }
+        watcher
+    }
+
+    /// One ERROR event with a 410, then the end.
+    fn expire(&mut self, version: u64, oldest: u64) {
+        let message = format!("too old resource version: {version} ({oldest})");
+        let status = StatusError::expired(message).to_value();
+        self.lines.push_back(crate::store::event_line("ERROR", status.to_string().as_bytes()));
+        self.cursor = None;
+    }
+
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.ready_frame() {
+                return Some(frame);
+            }
+            if self.ended {
+                return None;
+            }
+            self.pull();
+            if self.lines.is_empty() {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Joins ready lines, and initial objects that are due, into one frame.
+    fn ready_frame(&mut self) -> Option<Bytes> {
+        while self.lines.is_empty()
+            || self.lines.iter().map(Bytes::len).sum::<usize>() < FRAME_BYTES_MAX
+        {
+            if let Some(stored) = self.initial.pop_front() {
+                self.lines.push_back(self.encoder.event_line("ADDED", &stored));
+            } else if let Some(version) = self.initial_end.take() {
+                self.lines.push_back(self.encoder.bookmark_line(version, true));
+            } else {
+                break;
+            }
+            if self.lines.len() > PULL_EVENTS_MAX {
+                break;
+            }
+        }
+        if self.lines.len() == 1 {
+            return self.lines.pop_front();
+        }
+        let mut frame = BytesMut::new();
+        while let Some(line) = self.lines.front() {
+            if !frame.is_empty() && frame.len() + line.len() > FRAME_BYTES_MAX {
+                break;
+            }
+            frame.extend_from_slice(line);
+            self.lines.pop_front();
+        }
+        (!frame.is_empty()).then(|| frame.freeze())
+    }
+
+    /// Turns waiting events into lines.
+    fn pull(&mut self) {
+        let Some(cursor) = &mut self.cursor else {
+            self.ended = true;
+            return;
+        };
+        let mut batch = std::mem::take(&mut self.batch);
+        if let Err(Fallen { oldest }) = cursor.take(PULL_EVENTS_MAX, &mut batch) {
+            let seen = self.inner.store.settled_version().min(oldest.saturating_sub(1));
+            self.expire(seen, oldest);
+        }
+        for event in batch.drain(..) {
+            if let Some(line) = self.line(&event) {
+                self.lines.push_back(line);
+            }
+        }
+        self.batch = batch;
+    }
+
+    /// The line for an event, seen through namespace and selector.
+    fn line(&self, event: &Event) -> Option<Bytes> {
+        if !self.namespace.is_empty() && event.object.namespace() != self.namespace {
+            return None;
+        }
+        let kind = if self.selector.is_empty() {
+            event.kind
+        } else {
+            let before =
+                event.previous.as_ref().is_some_and(|old| self.selector.matches(old.value()));
+            let after =
+                event.kind != EventKind::Deleted && self.selector.matches(event.object.value());
+            match (before, after) {
+                (false, false) => return None,
+                (false, true) => EventKind::Added,
+                (true, false) => EventKind::Deleted,
+                (true, true) => EventKind::Modified,
+            }
+        };
+        if kind == event.kind && self.encoder.sends_stored_bytes() {
+            return Some(event.line().clone());
+        }
+        Some(match (&event.previous, kind == EventKind::Deleted && kind != event.kind) {
+            // Leaving a selector shows the last selected state at the version of the change.
+            (Some(previous), true) => {
+                let version = event.resource_version();
+                let mut value = previous.value().clone();
+                crate::meta::metadata_mut(&mut value)
+                    .insert("resourceVersion".into(), version.to_string().into());
+                self.encoder.event_line(kind.as_str(), &Stored::new(value, version))
+            }
+            _ => self.encoder.event_line(kind.as_str(), &event.object),
+        })
+    }
+
+    /// Waits for an event, a bookmark or the end.
+    async fn wait(&mut self) {
+        let Some(cursor) = &mut self.cursor else { return };
+        tokio::select! {
+            biased;
+            () = cursor.changed() => {}
+            () = &mut self.deadline => self.ended = true,
+            () = &mut self.last_bookmark, if self.bookmarks && !self.last_bookmark_sent => {
+                self.last_bookmark_sent = true;
+                self.bookmark();
+            }
+            () = &mut self.next_bookmark, if self.bookmarks => {
+                self.next_bookmark = self.inner.clock.sleep(BOOKMARK_INTERVAL);
+                self.bookmark();
+            }
+        }
+    }
+
+    /// Queues a bookmark, unless events came in that must go first.
+    fn bookmark(&mut self) {
+        let version = self.inner.store.settled_version();
+        self.pull();
+        self.lines.push_back(self.encoder.bookmark_line(version, false));
+    }
+}

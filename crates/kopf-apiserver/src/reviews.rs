@@ -1,0 +1,101 @@
+//! Requests that look like creations but only ask: access and token reviews.
+
+use serde_json::{Value, json};
+
+use crate::rbac::{Attributes, Decision};
+use crate::rest::Call;
+use crate::{StatusError, User};
+
+/// The answer to a review, or none if the call is an ordinary creation.
+pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, StatusError> {
+    let mut review = object.clone();
+    let status = match call.resource.kind.as_str() {
+        "SelfSubjectReview" => json!({ "userInfo": user_info(&call.user) }),
+        "SelfSubjectAccessReview" => access(call, &call.user, &object["spec"]),
+        "SubjectAccessReview" | "LocalSubjectAccessReview" => {
+            access(call, &subject(&object["spec"]), &object["spec"])
+        }
+        "SelfSubjectRulesReview" => rules(call, &object["spec"]),
+        "TokenReview" => token(call, &object["spec"]),
+        _ => return Ok(None),
+    };
+    review["metadata"]["creationTimestamp"] = Value::Null;
+    review["status"] = status;
+    Ok(Some(review))
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({ "username": user.name });
+    if !user.uid.is_empty() {
+        info["uid"] = json!(user.uid);
+    }
+    if !user.groups.is_empty() {
+        info["groups"] = json!(user.groups);
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+fn subject(spec: &Value) -> User {
+    let groups = spec["groups"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    User::new(spec["user"].as_str().unwrap_or_default(), groups)
+}
+
+fn access(call: &Call, user: &User, spec: &Value) -> Value {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let attributes = if let Some(wanted) = spec.get("resourceAttributes") {
+        Attributes {
+            verb: text(&wanted["verb"]),
+            group: text(&wanted["group"]),
+            version: text(&wanted["version"]),
+            resource: text(&wanted["resource"]),
+            subresource: text(&wanted["subresource"]),
+            namespace: text(&wanted["namespace"]),
+            name: text(&wanted["name"]),
+            path: String::new(),
+        }
+    } else {
+        Attributes {
+            verb: text(&spec["nonResourceAttributes"]["verb"]),
+            path: text(&spec["nonResourceAttributes"]["path"]),
+            ..Attributes::default()
+        }
+    };
+    let snapshot = call.inner.store.snapshot();
+    let (allowed, reason) = match call.inner.authorizer.authorize(&snapshot, user, &attributes) {
+        Decision::Allow(reason) => (true, reason),
+        Decision::Deny(reason) => (false, reason),
+    };
+    let mut status = json!({ "allowed": allowed });
+    if !reason.is_empty() {
+        status["reason"] = json!(reason);
+    }
+    status
+}
+
+fn rules(call: &Call, _spec: &Value) -> Value {
+    let everything = call.inner.allows_all || call.user.is_master();
+    let (resources, paths) = if everything {
+        (
+            json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]),
+            json!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]),
+        )
+    } else {
+        (json!([]), json!([]))
+    };
+    json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": !everything })
+}
+
+fn token(call: &Call, spec: &Value) -> Value {
+    let token = spec["token"].as_str().unwrap_or_default();
+    match call.inner.authenticator.user_of_token(token) {
+        Some(user) => json!({
+            "authenticated": true,
+            "user": user_info(&user),
+            "audiences": ["https://kubernetes.default.svc.cluster.local"],
+        }),
+        None => json!({ "user": {}, "error": "[invalid bearer token, unknown token]" }),
+    }
+}

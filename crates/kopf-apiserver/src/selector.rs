@@ -1,0 +1,85 @@
+//! Which objects a list, watch or collection deletion concerns.
+//!
+//! Pure. Parses both selector languages with upstream's error texts and matches trees.
+
+mod field;
+mod label;
+
+pub(crate) use field::FieldSelector;
+pub(crate) use label::LabelSelector;
+
+use serde_json::Value;
+
+use crate::StatusError;
+use crate::resource::ResourceInfo;
+
+/// A label selector and a field selector together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selector {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Selector {
+    /// Parses both languages; fields are checked against what the resource can select on.
+    pub(crate) fn parse(
+        labels: &str,
+        fields: &str,
+        resource: &ResourceInfo,
+    ) -> Result<Self, StatusError> {
+        let labels = LabelSelector::parse(labels).map_err(|problem| {
+            StatusError::bad_request(format!("unable to parse requirement: {problem}"))
+        })?;
+        let fields = FieldSelector::parse(fields).map_err(StatusError::bad_request)?;
+        fields.check(resource).map_err(StatusError::bad_request)?;
+        Ok(Self { labels, fields })
+    }
+
+    /// Whether everything matches.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether the object is selected.
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(object)
+    }
+
+    /// The name that `metadata.name=NAME` asks for, which turns a scan into a look-up.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.fields.name()
+    }
+}
+
+/// Whether labels fulfil a selector in its object form (`matchLabels`, `matchExpressions`).
+///
+/// An empty selector matches everything, an absent one nothing.
+pub(crate) fn matches_object(selector: &Value, labels: &Value) -> bool {
+    if selector.is_null() {
+        return false;
+    }
+    let equal = selector["matchLabels"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.get(key) == Some(value));
+    let expressions = selector["matchExpressions"].as_array().map(Vec::as_slice);
+    equal
+        && expressions.unwrap_or_default().iter().all(|expression| {
+            let key = expression["key"].as_str().unwrap_or_default();
+            let present = labels.get(key);
+            let listed = present.is_some_and(|value| {
+                expression["values"].as_array().is_some_and(|values| values.contains(value))
+            });
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => present.is_some(),
+                "DoesNotExist" => present.is_none(),
+                _ => false,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Settings of a server to be built.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::{CustomResources, Inner, Server, world};
+use crate::User;
+use crate::activity::Activity;
+use crate::admission::Chain;
+use crate::authn::Authenticator;
+use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
+use crate::rbac::AllowAll;
+use crate::registry::Registry;
+use crate::store::{Store, StoreLimits};
+use crate::tokens::TokenIssuer;
+
+/// Settings of a server to be built.
+pub struct ServerBuilder {
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    limits: StoreLimits,
+    controllers: bool,
+    rbac: bool,
+    admin_token: Option<String>,
+    tokens: Vec<(String, User)>,
+}
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            limits: StoreLimits::default(),
+            controllers: true,
+            rbac: false,
+            admin_token: None,
+            tokens: Vec::new(),
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// Where time comes from.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where uids and name suffixes come from.
+    #[must_use]
+    pub fn ids(mut self, ids: impl IdSource) -> Self {
+        self.ids = Arc::new(ids);
+        self
+    }
+
+    /// How much history is kept.
+    #[must_use]
+    pub fn limits(mut self, limits: StoreLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Whether the built-in controllers run; they do by default.
+    #[must_use]
+    pub fn controllers(mut self, on: bool) -> Self {
+        self.controllers = on;
+        self
+    }
+
+    /// Whether RBAC is enforced; by default everything is allowed.
+    #[must_use]
+    pub fn rbac(mut self, on: bool) -> Self {
+        self.rbac = on;
+        self
+    }
+
+    /// The token with all rights; random by default.
+    #[must_use]
+    pub fn admin_token(mut self, token: impl Into<String>) -> Self {
+        self.admin_token = Some(token.into());
+        self
+    }
+
+    /// A bearer token that stands for a user.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
+        self.tokens.push((token.into(), user));
+        self
+    }
+
+    /// Builds the server. Nothing listens and no task runs yet.
+    pub fn build(self) -> Server {
+        let store = Store::new(self.limits, 0);
+        world::seed(&store, &*self.clock, &*self.ids);
+        let admin_token = self.admin_token.unwrap_or_else(|| self.ids.uid());
+        let authenticator = Authenticator::new(TokenIssuer::random());
+        authenticator.add(&admin_token, User::admin());
+        for (token, user) in self.tokens {
+            authenticator.add(&token, user);
+        }
+        let inner = Inner {
+            store,
+            registry: ArcSwap::new(Registry::builtin()),
+            custom_resources: Mutex::new(CustomResources::new()),
+            clock: self.clock,
+            ids: self.ids,
+            activity: Activity::default(),
+            admission: Arc::new(Chain::default()),
+            authorizer: Arc::new(AllowAll),
+            authenticator: Arc::new(authenticator),
+            allows_all: !self.rbac,
+            stages: Arc::default(),
+            admin_token,
+            authority: Arc::default(),
+        };
+        Server::from_inner(inner, self.controllers)
+    }
+}

@@ -1,0 +1,169 @@
+//! Subresources with a meaning of their own: tokens, bindings, evictions, logs.
+
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::StatusError;
+use crate::body::Body;
+use crate::decode;
+use crate::encode::Encoder;
+use crate::meta;
+use crate::pipeline::{Request, bytes_response, json_response};
+use crate::rest::{self, Call, Change, DeleteRequest};
+
+/// Handles the subresources of this module; none means that the generic code takes over.
+pub(crate) async fn handle(
+    call: &mut Call,
+    request: &Request,
+    _encoder: &Encoder,
+) -> Result<Option<Response<Body>>, StatusError> {
+    let table = call.resource.table.to_string();
+    let subresource = call.info.subresource.clone();
+    let body = || -> Result<Value, StatusError> {
+        let kind = "Status";
+        Ok(decode::body(request.header("content-type"), &request.body, kind)?.value)
+    };
+    match (table.as_str(), subresource.as_str()) {
+        ("serviceaccounts", "token") => token(call, body()?).map(Some),
+        ("pods", "binding") => binding(call, &body()?).await.map(Some),
+        ("pods", "eviction") => eviction(call, &body()?).await.map(Some),
+        ("pods", "log") => log(call).map(Some),
+        ("pods" | "services" | "nodes", "exec" | "attach" | "portforward" | "proxy") => {
+            Err(StatusError::new(
+                501,
+                "NotImplemented",
+                format!("{subresource} is not emulated by this server"),
+            ))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Signs a token for a service account.
+fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
+    const EXPIRATION_DEFAULT: i64 = 3600;
+    const EXPIRATION_MIN: i64 = 600;
+    let account = call.read(&call.inner.store.snapshot())?;
+    let seconds = review["spec"]["expirationSeconds"].as_i64().unwrap_or(EXPIRATION_DEFAULT);
+    if seconds < EXPIRATION_MIN {
+        let error = crate::FieldError::invalid(
+            "spec.expirationSeconds",
+            &review["spec"]["expirationSeconds"],
+            "may not specify a duration less than 10 minutes",
+        );
+        let name = &call.info.name;
+        return Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[error]));
+    }
+    let now = call.inner.clock.now();
+    let expires = now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
+    let audience = "https://kubernetes.default.svc.cluster.local";
+    let audiences = match review["spec"]["audiences"].as_array() {
+        Some(items) if !items.is_empty() => json!(items),
+        _ => json!([audience]),
+    };
+    let claims = json!({
+        "iss": audience,
+        "aud": audiences,
+        "iat": now.as_second(),
+        "nbf": now.as_second(),
+        "exp": expires.as_second(),
+        "jti": call.inner.ids.uid(),
+        "sub": format!("system:serviceaccount:{}:{}", call.info.namespace, call.info.name),
+        "kubernetes.io": {
+            "namespace": call.info.namespace,
+            "serviceaccount": { "name": call.info.name, "uid": account.uid() },
+        },
+    });
+    review["kind"] = json!("TokenRequest");
+    review["apiVersion"] = json!("authentication.k8s.io/v1");
+    review["metadata"] = json!({
+        "name": call.info.name,
+        "namespace": call.info.namespace,
+        "creationTimestamp": meta::format_time(now),
+    });
+    review["spec"]["audiences"] = audiences;
+    review["spec"]["expirationSeconds"] = json!(seconds);
+    if review["spec"]["boundObjectRef"].is_null() {
+        review["spec"]["boundObjectRef"] = Value::Null;
+    }
+    review["status"] = json!({
+        "token": call.inner.authenticator.issuer.sign(&claims),
+        "expirationTimestamp": meta::format_time(expires),
+    });
+    Ok(json_response(StatusCode::CREATED, &review))
+}
+
+fn success() -> Response<Body> {
+    json_response(
+        StatusCode::CREATED,
+        &json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+        }),
+    )
+}
+
+/// Assigns a pod to a node.
+async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
+    let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
+    if node.is_empty() {
+        let error = crate::FieldError::required("target.name", "");
+        return Err(StatusError::invalid("", "Binding", &call.info.name, &[error]));
+    }
+    let now = meta::format_time(call.inner.clock.now());
+    rest::update_with(call, Change::Patch, |call, old| {
+        if let Some(present) = old["spec"]["nodeName"].as_str().filter(|name| !name.is_empty()) {
+            let name = &call.info.name;
+            let problem = format!("pod {name} is already assigned to node {present:?}");
+            return Err(StatusError::conflict("", "pods/binding", name, &problem));
+        }
+        let mut pod = old.clone();
+        pod["spec"]["nodeName"] = json!(node);
+        let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.retain(|condition| condition["type"] != "PodScheduled");
+        conditions.push(json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": now,
+        }));
+        pod["status"]["conditions"] = Value::Array(conditions);
+        Ok(pod)
+    })
+    .await?;
+    Ok(success())
+}
+
+/// Deletes a pod unless a disruption budget forbids it.
+async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
+    let snapshot = call.inner.store.snapshot();
+    let pod = call.read(&snapshot)?;
+    for (_, budget) in snapshot.list("poddisruptionbudgets.policy", &call.info.namespace) {
+        let selector = &budget.value()["spec"]["selector"];
+        let selects = crate::selector::matches_object(selector, &pod.value()["metadata"]["labels"]);
+        let allowed = budget.value()["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+        if selects && allowed <= 0 {
+            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+            return Err(StatusError::new(429, "TooManyRequests", message).with_cause(
+                crate::Cause {
+                    reason: "DisruptionBudget".to_owned(),
+                    message: format!(
+                        "The disruption budget {} does not allow evicting pods currently",
+                        budget.name()
+                    ),
+                    field: String::new(),
+                },
+            ));
+        }
+    }
+    let options = DeleteRequest::parse(&crate::query::Query::default(), &body["deleteOptions"])?;
+    call.info.subresource.clear();
+    rest::delete(call, &options).await?;
+    Ok(success())
+}
+
+/// The log of a pod: nothing yet when no node runs it.
+fn log(call: &Call) -> Result<Response<Body>, StatusError> {
+    let pod = call.read(&call.inner.store.snapshot())?;
+    let scheduled = pod.value()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+    let status = if scheduled { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    let text = call.inner.stages.logs_of(pod.value());
+    Ok(bytes_response(status, "text/plain", text))
+}

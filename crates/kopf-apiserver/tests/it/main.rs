@@ -1,0 +1,4 @@
+//! The server through its public doors, with the real `kube` client.
+
+mod client;
+mod watch_checker;
