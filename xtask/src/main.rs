@@ -12,10 +12,10 @@ mod kube;
 mod kubeconfig;
 mod layers;
 mod normalise;
+mod pack;
 mod pairing;
 mod record;
 mod replay;
-mod pack;
 mod steps;
 mod tidy;
 

@@ -38,6 +38,7 @@ pub(super) fn definition(source: &str) -> Schema {
 pub(super) fn custom(json: &Value) -> Schema {
     let mut schema = node(json, Dialect::Custom);
     add_object_fields(&mut schema);
+    schema.source = Some(std::sync::Arc::new(json.clone()));
     schema
 }
 

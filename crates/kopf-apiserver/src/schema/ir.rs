@@ -156,6 +156,8 @@ pub(crate) struct Schema {
     pub(crate) programs: OnceLock<Arc<super::cel::Programs>>,
     /// What a CRD demands of `metadata`, whose shape is fixed.
     pub(crate) metadata_limits: Option<Link>,
+    /// The JSON that a CRD declared, kept at the root for publication.
+    pub(crate) source: Option<Arc<Value>>,
     /// Kinds that this schema is the root of.
     pub(crate) gvks: Vec<GroupVersionKind>,
     /// Whether this node or one below it has a default; never computed across definitions.

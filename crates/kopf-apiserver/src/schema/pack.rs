@@ -31,10 +31,16 @@ impl Pack {
         Self { chunks: serde_json::from_slice(index).expect("a pack has an index"), frames }
     }
 
+    /// The compressed bytes of a chunk.
+    pub(crate) fn frame(&self, name: &str) -> Option<&'static [u8]> {
+        let (offset, compressed, _) = *self.chunks.get(name)?;
+        Some(&self.frames[offset..offset + compressed])
+    }
+
     /// The text of a chunk, or none when there is no such chunk.
     pub(crate) fn chunk(&self, name: &str) -> Option<String> {
-        let (offset, compressed, length) = *self.chunks.get(name)?;
-        let frame = &self.frames[offset..offset + compressed];
+        let (_, _, length) = *self.chunks.get(name)?;
+        let frame = self.frame(name)?;
         let text = zstd::bulk::decompress(frame, length).expect("a chunk is a zstd frame");
         Some(String::from_utf8(text).expect("a chunk is JSON"))
     }
