@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{explain, new};
+use crate::{cluster, explain, new};
 
 /// Kubernetes operators in a few lines, with a cluster in your pocket.
 #[derive(Parser)]
@@ -17,6 +17,8 @@ pub struct Arguments {
 /// The commands.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+    Cluster(cluster::Arguments),
     /// Create an operator project that compiles, runs and tests at once
     New(new::Arguments),
     /// Tell what an operator did to one object, and what it waits for

@@ -3,8 +3,10 @@
 //! Owns the terminal: arguments, screens, error texts with hints, exit codes.
 
 pub mod arguments;
+mod cluster;
 pub mod explain;
 pub mod failure;
+pub mod load;
 pub mod manifests;
 mod new;
 
@@ -18,6 +20,7 @@ use failure::Failure;
 /// Runs the `kopf` command with the process's arguments.
 pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Cluster(arguments) => block_on(cluster::run(&arguments)),
         Command::New(arguments) => new::run(&arguments),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
         Command::Completions { shell } => {

@@ -1,0 +1,90 @@
+//! `kopf cluster`: the embedded API server as a process of its own, for any client.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use kopf_apiserver::{ListenError, Listening, Server};
+
+use crate::failure::Failure;
+use crate::load;
+
+/// What can be typed after `kopf cluster`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The port on loopback; 0 takes a free one
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    port: u16,
+    /// Where to write the kubeconfig
+    #[arg(long, default_value = "kopf.kubeconfig", value_name = "FILE")]
+    kubeconfig: PathBuf,
+    /// Manifests to load before serving: files or folders
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    load: Vec<PathBuf>,
+    /// Enforce roles and bindings; without it everything is allowed
+    #[arg(long)]
+    rbac: bool,
+}
+
+/// Serves until it is asked to stop.
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let documents = load::read(&arguments.load).map_err(|error| {
+        Failure::usage(error).hint("nothing was started; mend the manifest and try again")
+    })?;
+    let server = Server::builder().rbac(arguments.rbac).build();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
+    let listening = server.listen(address).await.map_err(|error| taken(error, address))?;
+    let client = kube::Client::new(server.service(), "default");
+    load::apply(&client, &documents).await.map_err(Failure::usage)?;
+    write(&arguments.kubeconfig, &listening)?;
+    announce(arguments, &listening, documents.len());
+    stop_requested().await?;
+    listening.shutdown().await;
+    println!("Stopped.");
+    Ok(())
+}
+
+fn taken(error: ListenError, address: SocketAddr) -> Failure {
+    let is_taken = matches!(&error,
+        ListenError::Bind { source, .. } if source.kind() == ErrorKind::AddrInUse);
+    let failure = Failure::new(error);
+    if is_taken {
+        return failure.hint(format!(
+            "port {} is in use: stop the other program, or leave `--port` out",
+            address.port()
+        ));
+    }
+    failure
+}
+
+/// Writes the kubeconfig at once: a file that exists is a file that works.
+fn write(path: &Path, listening: &Listening) -> Result<(), Failure> {
+    let staging = path.with_extension("kopf-new");
+    std::fs::write(&staging, listening.kubeconfig())
+        .and_then(|()| std::fs::rename(&staging, path))
+        .with_context(|| format!("could not write the kubeconfig `{}`", path.display()))
+        .map_err(|error| Failure::usage(error).hint("give a writable path with `--kubeconfig`"))
+}
+
+fn announce(arguments: &Arguments, listening: &Listening, loaded: usize) {
+    let path = arguments.kubeconfig.canonicalize();
+    let path = path.as_ref().unwrap_or(&arguments.kubeconfig);
+    println!("A Kubernetes API server is ready at {}", listening.url());
+    if loaded > 0 {
+        println!("Loaded {loaded} objects.");
+    }
+    println!("\n    export KUBECONFIG={}\n", path.display());
+    println!("Press Ctrl-C to stop.");
+}
+
+/// Resolves when Ctrl-C is pressed or the process is asked to terminate.
+async fn stop_requested() -> Result<(), Failure> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Every document is read before any is sent, and what is wrong is named with its place.
+
+use expect_test::{Expect, expect};
+
+use super::parse;
+
+fn check_error(text: &str, expected: Expect) {
+    let error = parse("a.yaml", text).unwrap_err();
+    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
+    expected.assert_eq(&chain.join(": "));
+}
+
+#[test]
+fn several_documents_and_lists_are_read() {
+    let text = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+---
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+";
+    let documents = parse("a.yaml", text).unwrap();
+    let names: Vec<&str> =
+        documents.iter().filter_map(|it| it.manifest["metadata"]["name"].as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}
+
+#[test]
+fn broken_yaml_is_named_with_line_and_column() {
+    check_error(
+        "apiVersion: v1\nkind: [",
+        expect!["`a.yaml` is not valid YAML: did not find expected node content at line 3 column 1, while parsing a flow node"],
+    );
+}
+
+#[test]
+fn a_manifest_without_a_kind_is_named() {
+    check_error("apiVersion: v1\nmetadata: {name: a}", expect!["document 1 of `a.yaml` has no `kind`"]);
+}
+
+#[test]
+fn a_manifest_without_a_name_is_named() {
+    check_error("apiVersion: v1\nkind: Pod", expect!["document 1 of `a.yaml` has no `metadata.name`"]);
+}
