@@ -58,8 +58,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 fn parse(file: &str, text: &str) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for (index, document) in serde_norway::Deserializer::from_str(text).enumerate() {
-        let manifest = Value::deserialize(document)
-            .with_context(|| format!("`{file}` is not valid YAML"))?;
+        let manifest =
+            Value::deserialize(document).with_context(|| format!("`{file}` is not valid YAML"))?;
         if manifest.is_null() {
             continue;
         }

@@ -34,16 +34,24 @@ items:
 fn broken_yaml_is_named_with_line_and_column() {
     check_error(
         "apiVersion: v1\nkind: [",
-        expect!["`a.yaml` is not valid YAML: did not find expected node content at line 3 column 1, while parsing a flow node"],
+        expect![
+            "`a.yaml` is not valid YAML: did not find expected node content at line 3 column 1, while parsing a flow node"
+        ],
     );
 }
 
 #[test]
 fn a_manifest_without_a_kind_is_named() {
-    check_error("apiVersion: v1\nmetadata: {name: a}", expect!["document 1 of `a.yaml` has no `kind`"]);
+    check_error(
+        "apiVersion: v1\nmetadata: {name: a}",
+        expect!["document 1 of `a.yaml` has no `kind`"],
+    );
 }
 
 #[test]
 fn a_manifest_without_a_name_is_named() {
-    check_error("apiVersion: v1\nkind: Pod", expect!["document 1 of `a.yaml` has no `metadata.name`"]);
+    check_error(
+        "apiVersion: v1\nkind: Pod",
+        expect!["document 1 of `a.yaml` has no `metadata.name`"],
+    );
 }
