@@ -4,19 +4,26 @@
 //! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
 
 pub mod cause;
+pub mod consistency;
+pub mod daemon;
 pub mod filter;
 pub mod finalizer;
+#[cfg(test)]
+mod fixture;
 pub mod handler;
+pub mod index;
 pub mod invoke;
 pub mod lifecycle;
 pub mod logtext;
 pub mod occasion;
 pub mod plan;
 pub mod progress;
+pub mod queue;
 pub mod registry;
 pub mod retry;
 pub mod select;
 pub mod settings;
+pub mod throttle;
 pub mod write;
 
 pub use cause::{Familiarity, Snapshot};
@@ -28,6 +35,7 @@ pub use logtext::Line;
 pub use occasion::{Occasion, Reason, Subject};
 pub use plan::{Agenda, Plan};
 pub use progress::State;
+pub use queue::{Moment, Queue, Ticket, Urgency};
 pub use registry::{Registry, ResourceHandlers};
 pub use retry::{Outcome, Verdict};
 pub use settings::{Settings, Storages};

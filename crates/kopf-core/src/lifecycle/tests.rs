@@ -1,1 +1,39 @@
+use std::sync::Arc;
 
+use super::Lifecycle;
+use crate::fixture::{at, handler};
+use crate::handler::HandlerKind;
+use crate::occasion::Reason;
+use crate::progress::State;
+use crate::retry::Outcome;
+
+#[track_caller]
+fn check(lifecycle: &Lifecycle, expected: &[&str]) {
+    let due: Vec<_> = ["a", "b", "c"].map(|id| Arc::new(handler(id, HandlerKind::Create))).to_vec();
+    let mut state = State::new(Some(Reason::Create)).with_handlers(&due, at(0.0));
+    for (id, retries) in [("a", 2), ("b", 0), ("c", 1)] {
+        for _ in 0..retries {
+            state.take_in(id, &Outcome::default(), at(0.0));
+        }
+    }
+    let chosen = lifecycle.choose(due, &state);
+    let mut ids: Vec<_> = chosen.iter().map(|handler| &*handler.id).collect();
+    if matches!(lifecycle, Lifecycle::Shuffled) {
+        ids.sort_unstable();
+    }
+    assert_eq!(ids, expected, "{lifecycle:?}");
+}
+
+#[test]
+fn lifecycles_choose_as_named() {
+    check(&Lifecycle::default(), &["b", "c", "a"]);
+    check(&Lifecycle::Asap, &["b"]);
+    check(&Lifecycle::OneByOne, &["a"]);
+    check(&Lifecycle::AllAtOnce, &["a", "b", "c"]);
+    check(&Lifecycle::Shuffled, &["a", "b", "c"]);
+    check(&Lifecycle::Custom(Arc::new(|due, _| due.into_iter().skip(2).collect())), &["c"]);
+    let one = Lifecycle::Randomized
+        .choose(vec![Arc::new(handler("a", HandlerKind::Create)); 3], &State::default());
+    assert_eq!(one.len(), 1);
+    assert!(Lifecycle::Randomized.choose(vec![], &State::default()).is_empty());
+}

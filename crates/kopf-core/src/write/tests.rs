@@ -1,1 +1,178 @@
+use kopf_model::json_patch::{self, Operation};
+use kopf_model::{Object, Patch, Resource, finalizer, merge};
+use serde_json::{Value, json};
 
+use super::{Content, Write, Writer};
+use crate::fixture::{FINALIZER, resource};
+
+fn with_status() -> Resource {
+    let mut resource = resource();
+    resource.subresources.insert("status".into());
+    resource
+}
+
+fn body() -> Value {
+    json!({"metadata": {"name": "x", "resourceVersion": "5"}, "spec": {"a": 1}})
+}
+
+/// Answers as a server does: every write makes a new version.
+fn answer(body: &Value, write: &Write) -> Value {
+    let mut next = body.clone();
+    match &write.content {
+        Content::Merge(patch) => merge::apply(&mut next, patch),
+        Content::Json(operations) => json_patch::apply(&mut next, operations).unwrap(),
+    }
+    let version: u64 = next["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    next["metadata"]["resourceVersion"] = json!((version + 1).to_string());
+    next
+}
+
+/// All requests for a patch, and the body at the end.
+fn send_all(patch: Patch, resource: &Resource, body: Value) -> (Vec<Write>, Value) {
+    let mut writer = Writer::new(patch, resource);
+    let (mut writes, mut body) = (Vec::new(), body);
+    while let Some(write) = writer.next(&Object::from_value(body.clone())) {
+        body = answer(&body, &write);
+        writer.accepted(&write);
+        writes.push(write);
+    }
+    assert!(writer.next(&Object::from_value(body.clone())).is_none());
+    (writes, body)
+}
+
+fn shown(writes: &[Write]) -> Vec<String> {
+    let show = |write: &Write| {
+        let place = if write.to_status { "status" } else { "main" };
+        match &write.content {
+            Content::Merge(patch) => format!("{place} {}", Value::Object(patch.clone())),
+            Content::Json(operations) => {
+                format!("{place} {}", serde_json::to_string(operations).unwrap())
+            }
+        }
+    };
+    writes.iter().map(show).collect()
+}
+
+#[test]
+fn nothing_is_sent_for_nothing() {
+    let (writes, _) = send_all(Patch::default(), &resource(), body());
+    assert_eq!(writes, []);
+    let mut same = Patch::default();
+    same.set(&"spec.a".into(), json!(1));
+    same.set_annotation("absent", None);
+    finalizer::remove_in(&mut same, FINALIZER);
+    assert_eq!(send_all(same, &with_status(), body()).0, []);
+}
+
+#[test]
+fn everything_fits_into_one_merge_without_a_status_subresource() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    patch.set(&"status.s".into(), json!(3));
+    let (writes, _) = send_all(patch, &resource(), body());
+    assert_eq!(shown(&writes), [r#"main {"spec":{"a":2},"status":{"s":3}}"#]);
+}
+
+#[test]
+fn the_status_subresource_gets_its_own_request() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    patch.set(&"status.s".into(), json!(3));
+    let (writes, end) = send_all(patch, &with_status(), body());
+    assert_eq!(shown(&writes), [r#"main {"spec":{"a":2}}"#, r#"status {"status":{"s":3}}"#]);
+    assert_eq!(end["status"], json!({"s": 3}));
+}
+
+#[test]
+fn transformations_go_with_the_merge_in_one_json_patch() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    finalizer::add_in(&mut patch, FINALIZER);
+    let (writes, end) = send_all(patch, &with_status(), body());
+    assert_eq!(
+        shown(&writes),
+        [concat!(
+            r#"main [{"op":"test","path":"/metadata/resourceVersion","value":"5"},"#,
+            r#"{"op":"add","path":"/metadata/finalizers","#,
+            r#""value":["kopf.zalando.org/KopfFinalizerMarker"]},"#,
+            r#"{"op":"replace","path":"/spec/a","value":2}]"#
+        )]
+    );
+    assert_eq!(end["metadata"]["finalizers"], json!([FINALIZER]));
+}
+
+#[test]
+fn both_parts_may_be_transformed() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    patch.set(&"status.s".into(), json!(3));
+    patch.transform(|body| body["spec"]["list"] = json!([1]));
+    patch.transform(|body| body["status"]["list"] = json!([2]));
+    let (writes, end) = send_all(patch, &with_status(), body());
+    assert_eq!(writes.iter().map(|write| write.to_status).collect::<Vec<_>>(), [false, true]);
+    assert!(writes.iter().all(|write| matches!(write.content, Content::Json(_))));
+    let Content::Json(operations) = &writes[1].content else { unreachable!() };
+    assert_eq!(operations[0], Operation::test_version("6"), "the version of the first answer");
+    assert_eq!(end["spec"], json!({"a": 2, "list": [1]}));
+    assert_eq!(end["status"], json!({"s": 3, "list": [2]}));
+}
+
+#[test]
+fn parts_without_transformations_stay_merges() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    patch.set(&"status.s".into(), json!(3));
+    patch.transform(|body| body["status"]["list"] = json!([2]));
+    let (writes, _) = send_all(patch, &with_status(), body());
+    assert!(matches!(writes[0].content, Content::Merge(_)));
+    assert!(matches!(writes[1].content, Content::Json(_)));
+}
+
+#[test]
+fn an_object_is_let_go_only_after_its_status_is_written() {
+    let mut deleting = body();
+    deleting["metadata"]["deletionTimestamp"] = json!("t");
+    deleting["metadata"]["finalizers"] = json!([FINALIZER]);
+    let mut patch = Patch::default();
+    patch.set(&"status.s".into(), json!(3));
+    finalizer::remove_in(&mut patch, FINALIZER);
+    let (writes, _) = send_all(patch, &with_status(), deleting);
+    assert_eq!(
+        shown(&writes),
+        [
+            r#"status {"status":{"s":3}}"#,
+            concat!(
+                r#"main [{"op":"test","path":"/metadata/resourceVersion","value":"6"},"#,
+                r#"{"op":"remove","path":"/metadata/finalizers"}]"#
+            ),
+        ]
+    );
+}
+
+#[test]
+fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    finalizer::add_in(&mut patch, FINALIZER);
+    let writer = Writer::new(patch, &resource());
+    let mut newer = body();
+    newer["metadata"]["resourceVersion"] = json!("9");
+    newer["metadata"]["finalizers"] = json!(["other"]);
+    let write = writer.next(&Object::from_value(newer)).unwrap();
+    let Content::Json(operations) = &write.content else { panic!("{write:?}") };
+    assert_eq!(operations[0], Operation::test_version("9"));
+    assert_eq!(operations[1].path(), "/metadata/finalizers/1");
+    let remaining = writer.remaining();
+    assert_eq!((remaining.merge.len(), remaining.transformations.len()), (1, 1));
+}
+
+#[test]
+fn what_was_accepted_does_not_remain() {
+    let mut patch = Patch::default();
+    patch.set(&"spec.a".into(), json!(2));
+    patch.set(&"status.s".into(), json!(3));
+    let mut writer = Writer::new(patch, &with_status());
+    let write = writer.next(&Object::from_value(body())).unwrap();
+    writer.accepted(&write);
+    assert_eq!(Value::Object(writer.remaining().merge), json!({"status": {"s": 3}}));
+}

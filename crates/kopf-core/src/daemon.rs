@@ -1,0 +1,126 @@
+//! How daemons are stopped and when timers run next.
+//!
+//! Pure. The engine owns the tasks; here are only the stages and the arithmetic of their times.
+
+use std::time::Duration;
+
+use crate::handler::{DaemonOptions, HandlerKind, TimerOptions};
+use crate::queue::Moment;
+
+/// How patient the stopping of one daemon is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The grace between the stop flag and the cancellation.
+    pub backoff: Option<Duration>,
+    /// How long to wait after the cancellation; none means to wait without cancelling.
+    pub timeout: Option<Duration>,
+    /// How often to look while waiting without a timeout.
+    pub polling: Duration,
+}
+
+/// What to do about a daemon that should stop and has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The flag is set; give it time.
+    Signalled {
+        /// Until the next stage.
+        wait: Duration,
+    },
+    /// Cancel it, if it is not cancelled yet; give it time.
+    Cancelled {
+        /// Until the next stage.
+        wait: Duration,
+    },
+    /// Leave it alone and go on without it.
+    Abandoned,
+    /// Look again later, without end.
+    Polled {
+        /// Until the next look.
+        wait: Duration,
+    },
+}
+
+impl Patience {
+    /// Of a daemon; none for other kinds of handlers. Timers are never cancelled.
+    #[must_use]
+    pub fn of(kind: &HandlerKind, default_polling: Duration) -> Option<Self> {
+        match kind {
+            HandlerKind::Daemon(DaemonOptions {
+                cancellation_backoff,
+                cancellation_timeout,
+                cancellation_polling,
+                ..
+            }) => Some(Self {
+                backoff: *cancellation_backoff,
+                timeout: *cancellation_timeout,
+                polling: cancellation_polling.unwrap_or(default_polling),
+            }),
+            HandlerKind::Timer(_) => {
+                Some(Self { backoff: None, timeout: None, polling: default_polling })
+            }
+            _ => None,
+        }
+    }
+
+    /// The stage of a daemon whose stop flag was set so long ago.
+    #[must_use]
+    pub fn stage(&self, age: Duration) -> Stage {
+        let backoff = self.backoff.unwrap_or_default();
+        if age < backoff {
+            return Stage::Signalled { wait: backoff - age };
+        }
+        match self.timeout {
+            Some(timeout) if age < backoff + timeout => {
+                Stage::Cancelled { wait: backoff + timeout - age }
+            }
+            Some(_) => Stage::Abandoned,
+            None => Stage::Polled { wait: self.polling },
+        }
+    }
+
+    /// The stage when the operator exits or pauses: the same, but without endless polling.
+    #[must_use]
+    pub fn stage_at_exit(&self, age: Duration) -> Stage {
+        match self.stage(age) {
+            Stage::Polled { .. } => Stage::Abandoned,
+            stage => stage,
+        }
+    }
+}
+
+/// How long a timer has to wait before a run until the object was unchanged for long enough.
+#[must_use]
+pub fn idle_wait(idle: Option<Duration>, changed_at: Moment, now: Moment) -> Option<Duration> {
+    let rest = (changed_at + idle?).saturating_sub(now);
+    (!rest.is_zero()).then_some(rest)
+}
+
+/// What follows a run of a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterRun {
+    /// The next run comes after this time.
+    Sleep(Duration),
+    /// The next run comes after the object has changed since the start of this run.
+    AwaitChange,
+    /// There is no next run.
+    End,
+}
+
+/// What follows a finished run; unfinished ones follow the delay of their retries instead.
+#[must_use]
+pub fn after_run(options: &TimerOptions, started: Moment, now: Moment) -> AfterRun {
+    match (options.interval, options.idle) {
+        (Some(interval), _) if options.sharp && !interval.is_zero() => {
+            let elapsed = now.saturating_sub(started).as_nanos();
+            let passed = elapsed % interval.as_nanos();
+            let passed = Duration::from_nanos(u64::try_from(passed).unwrap_or(0));
+            AfterRun::Sleep(interval.saturating_sub(passed))
+        }
+        (Some(interval), _) => AfterRun::Sleep(interval),
+        (None, Some(_)) => AfterRun::AwaitChange,
+        (None, None) => AfterRun::End,
+    }
+}
+
+#[cfg(test)]
+mod tests;

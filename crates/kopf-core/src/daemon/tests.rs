@@ -1,0 +1,63 @@
+use std::time::Duration;
+
+use super::{AfterRun, Patience, Stage, after_run, idle_wait};
+use crate::handler::{DaemonOptions, HandlerKind, TimerOptions};
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[track_caller]
+fn check(backoff: Option<u64>, timeout: Option<u64>, age: u64, expected: Stage, at_exit: Stage) {
+    let options = DaemonOptions {
+        cancellation_backoff: backoff.map(s),
+        cancellation_timeout: timeout.map(s),
+        ..DaemonOptions::default()
+    };
+    let patience = Patience::of(&HandlerKind::Daemon(options), s(60)).unwrap();
+    assert_eq!(patience.stage(s(age)), expected);
+    assert_eq!(patience.stage_at_exit(s(age)), at_exit);
+}
+
+#[test]
+fn stages_follow_the_age_of_the_stop_flag() {
+    let signalled = |wait| Stage::Signalled { wait: s(wait) };
+    let cancelled = |wait| Stage::Cancelled { wait: s(wait) };
+    let polled = Stage::Polled { wait: s(60) };
+    check(Some(10), Some(5), 0, signalled(10), signalled(10));
+    check(Some(10), Some(5), 9, signalled(1), signalled(1));
+    check(Some(10), Some(5), 10, cancelled(5), cancelled(5));
+    check(Some(10), Some(5), 14, cancelled(1), cancelled(1));
+    check(Some(10), Some(5), 15, Stage::Abandoned, Stage::Abandoned);
+    check(None, Some(5), 0, cancelled(5), cancelled(5));
+    check(Some(10), None, 5, signalled(5), signalled(5));
+    check(Some(10), None, 10, polled, Stage::Abandoned);
+    check(None, None, 0, polled, Stage::Abandoned);
+    let timer = Patience::of(&HandlerKind::Timer(TimerOptions::default()), s(7)).unwrap();
+    assert_eq!(timer.stage(s(1000)), Stage::Polled { wait: s(7) });
+    assert_eq!(Patience::of(&HandlerKind::Create, s(7)), None);
+}
+
+#[test]
+fn idle_timers_wait_for_the_rest_of_the_idle_time() {
+    assert_eq!(idle_wait(Some(s(10)), s(100), s(103)), Some(s(7)));
+    assert_eq!(idle_wait(Some(s(10)), s(100), s(110)), None);
+    assert_eq!(idle_wait(None, s(100), s(100)), None);
+}
+
+#[test]
+fn runs_follow_the_interval_the_grid_or_a_change() {
+    let options = |interval: Option<u64>, sharp, idle: Option<u64>| TimerOptions {
+        interval: interval.map(s),
+        sharp,
+        idle: idle.map(s),
+        ..TimerOptions::default()
+    };
+    let after = |options: TimerOptions| after_run(&options, s(100), s(107));
+    assert_eq!(after(options(Some(10), false, None)), AfterRun::Sleep(s(10)));
+    assert_eq!(after(options(Some(10), true, None)), AfterRun::Sleep(s(3)));
+    assert_eq!(after(options(Some(5), true, Some(1))), AfterRun::Sleep(s(3)));
+    assert_eq!(after(options(None, false, Some(1))), AfterRun::AwaitChange);
+    assert_eq!(after(options(None, false, None)), AfterRun::End);
+    assert_eq!(after(options(Some(0), true, None)), AfterRun::Sleep(s(0)));
+}

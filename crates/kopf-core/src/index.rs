@@ -1,0 +1,119 @@
+//! The entries of one in-memory index, by keys and by the objects that they come from.
+//!
+//! Written by the engine as objects come and go, read by handlers at any time.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kopf_model::ObjectKey;
+use parking_lot::RwLock;
+use serde_json::Value;
+
+use crate::invoke::{IndexView, Output};
+
+/// One entry of an object: its key in the index, and the value.
+pub type Entry = (Value, Arc<dyn Any + Send + Sync>);
+
+/// One index.
+#[derive(Default)]
+pub struct Index(RwLock<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    /// By the text of the key; the order of values is the order of their coming.
+    stores: HashMap<String, Store>,
+    /// The texts of the keys of every object, so that replacing is cheap.
+    keys: HashMap<ObjectKey, Vec<String>>,
+}
+
+struct Store {
+    key: Value,
+    values: Vec<(ObjectKey, Arc<dyn Any + Send + Sync>)>,
+}
+
+impl Index {
+    /// Puts the entries of an object in place of its former ones.
+    pub fn replace(&self, object: &ObjectKey, entries: Vec<Entry>) {
+        let mut inner = self.0.write();
+        inner.discard(object);
+        let mut keys = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let text = key.to_string();
+            let store = inner
+                .stores
+                .entry(text.clone())
+                .or_insert_with(|| Store { key, values: Vec::new() });
+            store.values.push((object.clone(), value));
+            keys.push(text);
+        }
+        if !keys.is_empty() {
+            inner.keys.insert(object.clone(), keys);
+        }
+    }
+
+    /// Drops all entries of an object.
+    pub fn discard(&self, object: &ObjectKey) {
+        self.0.write().discard(object);
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.read().stores.len()
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Inner {
+    fn discard(&mut self, object: &ObjectKey) {
+        for text in self.keys.remove(object).unwrap_or_default() {
+            if let Some(store) = self.stores.get_mut(&text) {
+                store.values.retain(|(owner, _)| owner != object);
+                if store.values.is_empty() {
+                    self.stores.remove(&text);
+                }
+            }
+        }
+    }
+}
+
+impl IndexView for Index {
+    fn get(&self, key: &Value) -> Vec<Arc<dyn Any + Send + Sync>> {
+        let inner = self.0.read();
+        let store = inner.stores.get(&key.to_string());
+        store.map_or_else(Vec::new, |store| {
+            store.values.iter().map(|(_, value)| Arc::clone(value)).collect()
+        })
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        self.0.read().stores.values().map(|store| store.key.clone()).collect()
+    }
+}
+
+/// The entries that a handler's result means: every member of a map under its key, anything else
+/// under the key null; none when there is no result and the former entries stay.
+///
+/// Values of JSON results are of the type [`Value`].
+#[must_use]
+pub fn entries(output: Output) -> Option<Vec<Entry>> {
+    match output {
+        Output::Nothing | Output::Json(Value::Null) => None,
+        Output::Json(Value::Object(members)) => {
+            let entry = |(key, value)| (Value::String(key), Arc::new(value) as Arc<_>);
+            Some(members.into_iter().map(entry).collect())
+        }
+        Output::Json(other) => Some(vec![(Value::Null, Arc::new(other))]),
+        Output::Entries(entries) => Some(entries),
+        Output::Opaque(value) => Some(vec![(Value::Null, value)]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

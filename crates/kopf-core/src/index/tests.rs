@@ -1,0 +1,51 @@
+use std::any::Any;
+use std::sync::Arc;
+
+use kopf_model::{Object, ObjectKey};
+use serde_json::{Value, json};
+
+use super::{Index, entries};
+use crate::invoke::{IndexView, Output};
+
+fn object(name: &str) -> ObjectKey {
+    Object::from_value(json!({"metadata": {"name": name, "uid": name}})).key()
+}
+
+fn values(index: &Index, key: &Value) -> Vec<Value> {
+    let json = |value: Arc<dyn Any + Send + Sync>| value.downcast_ref::<Value>().unwrap().clone();
+    index.get(key).into_iter().map(json).collect()
+}
+
+fn put(index: &Index, name: &str, result: Value) {
+    index.replace(&object(name), entries(Output::Json(result)).unwrap());
+}
+
+#[test]
+fn maps_spread_over_keys_and_other_values_go_under_null() {
+    let index = Index::default();
+    put(&index, "a", json!({"k": 1, "l": null}));
+    put(&index, "b", json!({"k": 2}));
+    put(&index, "c", json!("scalar"));
+    assert_eq!(values(&index, &json!("k")), [json!(1), json!(2)]);
+    assert_eq!(values(&index, &json!("l")), [json!(null)]);
+    assert_eq!(values(&index, &json!(null)), [json!("scalar")]);
+    assert_eq!(index.len(), 3);
+}
+
+#[test]
+fn replacing_and_discarding_leave_nothing_behind() {
+    let index = Index::default();
+    put(&index, "a", json!({"k": 1}));
+    put(&index, "a", json!({"l": 2}));
+    assert_eq!(values(&index, &json!("k")), Vec::<Value>::new());
+    assert_eq!(index.keys(), [json!("l")]);
+    index.discard(&object("a"));
+    assert!(index.is_empty());
+    index.discard(&object("a"));
+}
+
+#[test]
+fn no_result_keeps_the_former_entries() {
+    assert!(entries(Output::Nothing).is_none());
+    assert!(entries(Output::Json(json!(null))).is_none());
+}

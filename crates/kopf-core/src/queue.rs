@@ -1,0 +1,346 @@
+//! Which object is handled next: keys, not events.
+//!
+//! A plain data structure that takes `now` and never waits. It guarantees that no offered key is
+//! lost, that at most one run of a key is under way, that fresh changes go before the backlog of a
+//! start without starving it, and that no namespace waits for another one's burst. Keys at rest
+//! take no memory.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_model::ObjectKey;
+
+use crate::throttle::Throttle;
+
+mod lane;
+
+use lane::Lane;
+
+/// A moment on the engine's monotonic clock, counted from any fixed origin.
+pub type Moment = Duration;
+
+/// After this many fresh keys in a row one of the backlog is taken.
+const FRESH_IN_A_ROW_MAX: u32 = 8;
+
+/// What the queue knows of a key.
+pub trait QueueKey: Clone + Eq + Hash + Ord {
+    /// Keys of one group, such as a namespace, share their turns.
+    type Group: Clone + Eq + Hash;
+
+    /// The group of the key.
+    fn group(&self) -> Self::Group;
+}
+
+/// How urgent a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// Found by listing at the start; may wait.
+    Backlog,
+    /// Changed just now, or woken up.
+    Fresh,
+}
+
+/// The limits of a queue.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many keys may be under way at the same time.
+    pub running_max: usize,
+    /// The pauses after errors; the last one repeats.
+    pub error_delays: Vec<Duration>,
+}
+
+/// The right to handle one key; to be given back with [`Queue::done`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a key whose ticket is lost is never handled again"]
+pub struct Ticket<K> {
+    /// The key.
+    pub key: K,
+    /// How many offers are answered by this run.
+    pub offers: u32,
+    /// The run is an early attempt within the pause after an error.
+    pub is_early: bool,
+}
+
+/// What is next for a key after its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, until it is offered again.
+    Rest,
+    /// Another run at this moment, if it is not offered before.
+    WakeAt(Moment),
+    /// The run failed unexpectedly: another one after a growing pause.
+    Failed,
+}
+
+/// The queue.
+pub struct Queue<K: QueueKey> {
+    limits: Limits,
+    entries: HashMap<K, Entry>,
+    fresh: Lane<K>,
+    backlog: Lane<K>,
+    wakes: BinaryHeap<Reverse<(Moment, K)>>,
+    running: usize,
+    fresh_in_a_row: u32,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    place: Place,
+    offers: u32,
+    offered_while_running: Option<Urgency>,
+    wake_at: Option<Moment>,
+    paused_until: Option<Moment>,
+    is_early_used: bool,
+    throttle: Throttle,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Resting,
+    Ready(Urgency),
+    Running {
+        is_early: bool,
+    },
+}
+
+impl QueueKey for ObjectKey {
+    type Group = Option<Arc<str>>;
+
+    fn group(&self) -> Self::Group {
+        self.namespace.clone()
+    }
+}
+
+impl<K: QueueKey> Queue<K> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            entries: HashMap::new(),
+            fresh: Lane::default(),
+            backlog: Lane::default(),
+            wakes: BinaryHeap::new(),
+            running: 0,
+            fresh_in_a_row: 0,
+        }
+    }
+
+    /// Asks for a run of the key: now if nothing speaks against it, else after the current run.
+    ///
+    /// Within the pause after an error one early run is granted to a fresh offer; more of them wait
+    /// for the end of the pause.
+    pub fn offer(&mut self, key: K, urgency: Urgency, now: Moment) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.offers = entry.offers.saturating_add(1);
+        match entry.place {
+            Place::Running { .. } => {
+                entry.offered_while_running = entry.offered_while_running.max(Some(urgency));
+            }
+            Place::Ready(known) if known >= urgency => {}
+            Place::Ready(_) => self.make_ready(key, urgency),
+            Place::Resting => {
+                let is_paused = entry.paused_until.is_some_and(|until| until > now);
+                if !is_paused {
+                    self.make_ready(key, urgency);
+                } else if urgency == Urgency::Fresh && !entry.is_early_used {
+                    entry.is_early_used = true;
+                    self.make_ready(key, urgency);
+                }
+            }
+        }
+    }
+
+    /// Asks for a run of the key at a moment; the earliest one counts, and any run before answers
+    /// it: the run then says with [`Next::WakeAt`] when the next one is due.
+    pub fn wake_at(&mut self, key: K, at: Moment) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.wake_at.is_none_or(|known| at < known) {
+            entry.wake_at = Some(at);
+            self.wakes.push(Reverse((at, key)));
+        }
+    }
+
+    /// The next key to handle, if there is one and the limit allows it.
+    pub fn take(&mut self, now: Moment) -> Option<Ticket<K>> {
+        self.wake_due(now);
+        if self.running >= self.limits.running_max {
+            return None;
+        }
+        let key = self.choose()?;
+        let entry = self.entries.get_mut(&key).expect("ready keys have entries");
+        let is_early = entry.paused_until.is_some_and(|until| until > now);
+        entry.place = Place::Running { is_early };
+        if !is_early {
+            // The run looks at everything and says itself when the next one is due.
+            entry.wake_at = None;
+        }
+        let offers = std::mem::take(&mut entry.offers);
+        self.running += 1;
+        Some(Ticket { key, offers, is_early })
+    }
+
+    /// Gives a ticket back; returns the pause if the run failed.
+    ///
+    /// A failure counts only if the run had waited for the end of the former pause: a burst of
+    /// changes does not make the pause longer.
+    ///
+    /// # Panics
+    /// When the key is not under way, which means that the ticket is not from this queue.
+    pub fn done(&mut self, ticket: Ticket<K>, next: Next, now: Moment) -> Option<Duration> {
+        let key = ticket.key;
+        let entry = self.entries.get_mut(&key).expect("a key under way has an entry");
+        let Place::Running { is_early } = entry.place else {
+            panic!("a ticket is given back at most once");
+        };
+        self.running -= 1;
+        entry.place = Place::Resting;
+        let offered = entry.offered_while_running.take();
+        let mut pause = None;
+        match next {
+            Next::Failed if is_early => {
+                pause = entry.paused_until.map(|until| until.saturating_sub(now))
+            }
+            Next::Failed => {
+                pause = entry.throttle.note_error(&self.limits.error_delays);
+                entry.paused_until = pause.map(|pause| now + pause);
+                entry.is_early_used = false;
+            }
+            Next::Rest | Next::WakeAt(_) => {
+                entry.throttle.note_success();
+                entry.paused_until = None;
+                entry.is_early_used = false;
+            }
+        }
+        let paused_until = entry.paused_until;
+        let wake = match next {
+            Next::WakeAt(at) => Some(at),
+            Next::Failed => paused_until,
+            Next::Rest => None,
+        };
+        if let Some(at) = wake {
+            self.wake_at(key.clone(), at);
+        }
+        match offered {
+            Some(urgency) if paused_until.is_none() => self.make_ready(key, urgency),
+            _ => self.forget_resting(&key),
+        }
+        pause
+    }
+
+    /// Drops everything that is asked for the key, except for a run that is under way.
+    pub fn forget(&mut self, key: &K) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            match entry.place {
+                Place::Running { .. } => {
+                    *entry = Entry { place: entry.place, ..Entry::default() };
+                }
+                Place::Resting | Place::Ready(_) => {
+                    self.entries.remove(key);
+                }
+            }
+        }
+    }
+
+    /// When something becomes due that is not due yet; the engine sleeps until then.
+    pub fn next_wake(&mut self) -> Option<Moment> {
+        while let Some(Reverse((at, key))) = self.wakes.peek() {
+            if self.entries.get(key).is_some_and(|entry| entry.wake_at == Some(*at)) {
+                return Some(*at);
+            }
+            self.wakes.pop();
+        }
+        None
+    }
+
+    /// How many keys are under way.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many keys the queue remembers: ready, under way, paused, or to be woken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn make_ready(&mut self, key: K, urgency: Urgency) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.place = Place::Ready(urgency);
+        match urgency {
+            Urgency::Fresh => self.fresh.push(key),
+            Urgency::Backlog => self.backlog.push(key),
+        }
+    }
+
+    fn wake_due(&mut self, now: Moment) {
+        while self.next_wake().is_some_and(|at| at <= now) {
+            let Some(Reverse((_, key))) = self.wakes.pop() else { return };
+            let entry = self.entries.get_mut(&key).expect("a valid wake has an entry");
+            entry.wake_at = None;
+            if entry.paused_until.is_some_and(|until| until <= now) {
+                entry.paused_until = None;
+            }
+            match entry.place {
+                Place::Running { .. } => entry.offered_while_running = Some(Urgency::Fresh),
+                Place::Ready(Urgency::Fresh) => {}
+                Place::Ready(Urgency::Backlog) | Place::Resting => {
+                    self.make_ready(key, Urgency::Fresh);
+                }
+            }
+        }
+    }
+
+    fn choose(&mut self) -> Option<K> {
+        let is_turn_of_backlog = self.fresh_in_a_row >= FRESH_IN_A_ROW_MAX;
+        let order = if is_turn_of_backlog {
+            [Urgency::Backlog, Urgency::Fresh]
+        } else {
+            [Urgency::Fresh, Urgency::Backlog]
+        };
+        for urgency in order {
+            let entries = &self.entries;
+            let is_valid = |key: &K| {
+                entries.get(key).is_some_and(|entry| entry.place == Place::Ready(urgency))
+            };
+            let lane = match urgency {
+                Urgency::Fresh => &mut self.fresh,
+                Urgency::Backlog => &mut self.backlog,
+            };
+            if let Some(key) = lane.pop(is_valid) {
+                self.fresh_in_a_row = match urgency {
+                    Urgency::Fresh => self.fresh_in_a_row.saturating_add(1),
+                    Urgency::Backlog => 0,
+                };
+                return Some(key);
+            }
+        }
+        None
+    }
+
+    fn forget_resting(&mut self, key: &K) {
+        let is_forgettable = self.entries.get(key).is_some_and(|entry| {
+            entry.place == Place::Resting
+                && entry.wake_at.is_none()
+                && entry.paused_until.is_none()
+                && !entry.throttle.is_active()
+        });
+        if is_forgettable {
+            self.entries.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

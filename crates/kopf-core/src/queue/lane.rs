@@ -1,0 +1,55 @@
+//! Keys that wait for their turn, in the order of their coming within a group, and groups in turns.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::QueueKey;
+
+/// One line of waiting keys per group.
+pub(super) struct Lane<K: QueueKey> {
+    turns: VecDeque<K::Group>,
+    groups: HashMap<K::Group, VecDeque<K>>,
+}
+
+impl<K: QueueKey> Default for Lane<K> {
+    fn default() -> Self {
+        Self { turns: VecDeque::new(), groups: HashMap::new() }
+    }
+}
+
+impl<K: QueueKey> Lane<K> {
+    /// Puts a key at the end of its group's line.
+    pub(super) fn push(&mut self, key: K) {
+        let group = key.group();
+        match self.groups.get_mut(&group) {
+            Some(line) => line.push_back(key),
+            None => {
+                self.groups.insert(group.clone(), VecDeque::from([key]));
+                self.turns.push_back(group);
+            }
+        }
+    }
+
+    /// Takes the first key of the group whose turn it is; keys that are not valid any more, because
+    /// they were taken from another lane or forgotten, are dropped on the way.
+    pub(super) fn pop(&mut self, is_valid: impl Fn(&K) -> bool) -> Option<K> {
+        while let Some(group) = self.turns.pop_front() {
+            let line = self.groups.get_mut(&group).expect("a group with turns has a line");
+            let mut found = None;
+            while let Some(key) = line.pop_front() {
+                if is_valid(&key) {
+                    found = Some(key);
+                    break;
+                }
+            }
+            if line.is_empty() {
+                self.groups.remove(&group);
+            } else {
+                self.turns.push_back(group);
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}

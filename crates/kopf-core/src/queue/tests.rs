@@ -1,0 +1,286 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{Limits, Moment, Next, Queue, QueueKey, Ticket, Urgency};
+
+/// A key of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key(u8, u8);
+
+impl QueueKey for Key {
+    type Group = u8;
+
+    fn group(&self) -> u8 {
+        self.0
+    }
+}
+
+fn queue(running_max: usize) -> Queue<Key> {
+    let error_delays = [1, 2, 5].map(Duration::from_secs).to_vec();
+    Queue::new(Limits { running_max, error_delays })
+}
+
+fn s(seconds: u64) -> Moment {
+    Duration::from_secs(seconds)
+}
+
+fn take(queue: &mut Queue<Key>, now: u64) -> Ticket<Key> {
+    queue.take(s(now)).expect("a key is ready")
+}
+
+const A: Key = Key(0, 1);
+const B: Key = Key(0, 2);
+
+#[test]
+fn offers_coalesce_and_a_key_runs_once_at_a_time() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    assert_eq!((ticket.key, ticket.offers), (A, 2));
+    queue.offer(A, Urgency::Fresh, s(0));
+    assert_eq!(queue.take(s(0)), None, "its run is under way");
+    queue.done(ticket, Next::Rest, s(1));
+    let again = take(&mut queue, 1);
+    assert_eq!(again.offers, 1);
+    queue.done(again, Next::Rest, s(1));
+    assert!(queue.is_empty(), "keys at rest take no memory");
+}
+
+#[test]
+fn the_number_of_runs_is_bounded() {
+    let mut queue = queue(1);
+    queue.offer(A, Urgency::Fresh, s(0));
+    queue.offer(B, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    assert_eq!(queue.take(s(0)), None);
+    assert_eq!(queue.running(), 1);
+    queue.done(ticket, Next::Rest, s(0));
+    assert_eq!(take(&mut queue, 0).key, B);
+}
+
+#[test]
+fn wakes_come_in_time_and_once() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    queue.done(ticket, Next::WakeAt(s(10)), s(0));
+    queue.wake_at(A, s(20));
+    assert_eq!(queue.next_wake(), Some(s(10)));
+    assert_eq!(queue.take(s(9)), None);
+    let ticket = take(&mut queue, 10);
+    queue.done(ticket, Next::Rest, s(10));
+    assert_eq!(queue.take(s(100)), None);
+    assert_eq!(queue.next_wake(), None);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_run_before_the_wake_answers_it() {
+    let mut queue = queue(10);
+    queue.wake_at(A, s(10));
+    queue.offer(A, Urgency::Fresh, s(5));
+    let ticket = take(&mut queue, 5);
+    queue.done(ticket, Next::Rest, s(5));
+    assert_eq!(queue.next_wake(), None);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn an_earlier_wake_replaces_a_later_one() {
+    let mut queue = queue(10);
+    queue.wake_at(A, s(20));
+    queue.wake_at(A, s(10));
+    assert_eq!(queue.next_wake(), Some(s(10)));
+    let ticket = take(&mut queue, 10);
+    queue.done(ticket, Next::Rest, s(10));
+    assert_eq!(queue.take(s(20)), None);
+}
+
+#[test]
+fn a_wake_during_a_run_is_not_lost() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    queue.wake_at(A, s(1));
+    assert_eq!(queue.take(s(2)), None);
+    queue.done(ticket, Next::Rest, s(3));
+    assert_eq!(take(&mut queue, 3).key, A);
+}
+
+#[test]
+fn failures_pause_longer_and_longer_until_a_success() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let mut now = 0;
+    for pause in [1, 2, 5, 5] {
+        let ticket = take(&mut queue, now);
+        assert_eq!(queue.done(ticket, Next::Failed, s(now)), Some(s(pause)));
+        assert_eq!(queue.next_wake(), Some(s(now + pause)));
+        now += pause;
+    }
+    let ticket = take(&mut queue, now);
+    assert_eq!(queue.done(ticket, Next::Rest, s(now)), None);
+    queue.offer(A, Urgency::Fresh, s(now));
+    let ticket = take(&mut queue, now);
+    assert_eq!(queue.done(ticket, Next::Failed, s(now)), Some(s(1)));
+}
+
+#[test]
+fn a_fresh_change_gets_one_early_try_that_does_not_count() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    for (now, pause) in [(0, 1), (1, 2), (3, 5)] {
+        let ticket = take(&mut queue, now);
+        assert_eq!(queue.done(ticket, Next::Failed, s(now)), Some(s(pause)));
+    }
+    // Paused until 8.
+    queue.offer(A, Urgency::Backlog, s(4));
+    assert_eq!(queue.take(s(4)), None, "the backlog waits for the end of the pause");
+    queue.offer(A, Urgency::Fresh, s(4));
+    let early = take(&mut queue, 4);
+    assert!(early.is_early);
+    assert_eq!(queue.done(early, Next::Failed, s(5)), Some(s(3)), "the pause goes on");
+    queue.offer(A, Urgency::Fresh, s(5));
+    assert_eq!(queue.take(s(5)), None, "only one early try");
+    let late = take(&mut queue, 8);
+    assert!(!late.is_early);
+    assert_eq!(late.offers, 1);
+    queue.done(late, Next::Rest, s(8));
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn fresh_changes_go_first_but_the_backlog_moves_on() {
+    let mut queue = queue(1000);
+    for number in 0..30 {
+        queue.offer(Key(0, number), Urgency::Backlog, s(0));
+        queue.offer(Key(1, number), Urgency::Fresh, s(0));
+    }
+    let order: Vec<_> =
+        std::iter::from_fn(|| queue.take(s(0)).map(|ticket| ticket.key.0)).collect();
+    assert_eq!(order.len(), 60);
+    assert_eq!(order[..8], [1; 8]);
+    assert_eq!(order[8], 0);
+    assert_eq!(order[9..17], [1; 8]);
+}
+
+#[test]
+fn a_backlog_key_with_a_fresh_change_is_promoted() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Backlog, s(0));
+    queue.offer(B, Urgency::Backlog, s(0));
+    queue.offer(B, Urgency::Fresh, s(0));
+    assert_eq!(take(&mut queue, 0).key, B);
+    assert_eq!(take(&mut queue, 0).key, A);
+    assert_eq!(queue.take(s(0)), None);
+}
+
+#[test]
+fn a_burst_of_one_group_does_not_hold_back_others() {
+    let mut queue = queue(1000);
+    for number in 0..100 {
+        queue.offer(Key(0, number), Urgency::Fresh, s(0));
+    }
+    queue.offer(Key(1, 0), Urgency::Fresh, s(0));
+    let first: Vec<_> = (0..3).map(|_| take(&mut queue, 0).key.0).collect();
+    assert!(first.contains(&1), "{first:?}");
+}
+
+#[test]
+fn forgotten_keys_do_not_come_back() {
+    let mut queue = queue(10);
+    queue.offer(A, Urgency::Fresh, s(0));
+    queue.wake_at(A, s(5));
+    queue.forget(&A);
+    assert_eq!(queue.take(s(10)), None);
+    queue.offer(B, Urgency::Fresh, s(10));
+    let ticket = take(&mut queue, 10);
+    queue.offer(B, Urgency::Fresh, s(10));
+    queue.forget(&B);
+    queue.done(ticket, Next::Rest, s(10));
+    assert!(queue.is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Offer(Key, Urgency),
+    Wake(Key, u64),
+    Take,
+    Done(usize, u8),
+    Pass(u64),
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let key = || (0..2_u8, 0..3_u8).prop_map(|(group, number)| Key(group, number));
+    let urgency = prop_oneof![Just(Urgency::Fresh), Just(Urgency::Backlog)];
+    let action = prop_oneof![
+        3 => (key(), urgency).prop_map(|(key, urgency)| Action::Offer(key, urgency)),
+        1 => (key(), 0..20_u64).prop_map(|(key, after)| Action::Wake(key, after)),
+        4 => Just(Action::Take),
+        4 => (0..4_usize, 0..3_u8).prop_map(|(which, how)| Action::Done(which, how)),
+        2 => (0..4_u64).prop_map(Action::Pass),
+    ];
+    prop::collection::vec(action, 0..120)
+}
+
+proptest! {
+    #[test]
+    fn no_key_is_lost_and_none_runs_twice_at_a_time(actions in actions(), running_max in 1..4_usize) {
+        let mut queue = queue(running_max);
+        let mut now = 0;
+        let mut running: Vec<Ticket<Key>> = Vec::new();
+        // Keys that still have to run, with the moment by which they may.
+        let mut wanted: BTreeMap<Key, u64> = BTreeMap::new();
+        let take_one = |queue: &mut Queue<Key>, now: u64, running: &mut Vec<_>, wanted: &mut BTreeMap<_, _>| {
+            let Some(ticket) = queue.take(s(now)) else { return false };
+            let under_way: BTreeSet<Key> = running.iter().map(|t: &Ticket<Key>| t.key).collect();
+            assert!(!under_way.contains(&ticket.key), "two runs of one key");
+            assert!(running.len() < running_max);
+            wanted.remove(&ticket.key);
+            running.push(ticket);
+            true
+        };
+        for action in actions {
+            match action {
+                Action::Offer(key, urgency) => {
+                    queue.offer(key, urgency, s(now));
+                    wanted.entry(key).or_insert(now);
+                }
+                Action::Wake(key, after) => {
+                    queue.wake_at(key, s(now + after));
+                    wanted.entry(key).or_insert(now + after);
+                }
+                Action::Take => {
+                    take_one(&mut queue, now, &mut running, &mut wanted);
+                }
+                Action::Done(which, how) if !running.is_empty() => {
+                    let ticket = running.swap_remove(which % running.len());
+                    let key = ticket.key;
+                    let next = [Next::Rest, Next::WakeAt(s(now + 3)), Next::Failed][usize::from(how)];
+                    let pause = queue.done(ticket, next, s(now));
+                    if next != Next::Rest {
+                        wanted.entry(key).or_insert(now + pause.map_or(3, |pause| pause.as_secs()));
+                    }
+                }
+                Action::Done(..) => {}
+                Action::Pass(seconds) => now += seconds,
+            }
+        }
+        // In the end everything runs, after at most the longest pause or wake, round by round.
+        for _ in 0..wanted.len() + running.len() + 8 {
+            for ticket in running.drain(..) {
+                queue.done(ticket, Next::Rest, s(now));
+            }
+            now += 20;
+            while take_one(&mut queue, now, &mut running, &mut wanted) {}
+        }
+        prop_assert!(wanted.is_empty(), "lost: {wanted:?}");
+        for ticket in running {
+            queue.done(ticket, Next::Rest, s(now));
+        }
+        prop_assert!(queue.is_empty(), "{} entries are left", queue.len());
+    }
+}
