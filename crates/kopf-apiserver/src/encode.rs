@@ -2,6 +2,8 @@
 //!
 //! Uses cached encodings wherever the client wants plain JSON in the stored version.
 
+mod yaml;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -267,23 +269,6 @@ fn metadata_only(object: &Value, version: &str) -> Value {
 pub(crate) fn encode_value(value: &Value, syntax: Syntax) -> Bytes {
     match syntax {
         Syntax::Json => Bytes::from(serde_json::to_vec(value).expect("a JSON tree always encodes")),
-        Syntax::Yaml => {
-            let sorted = sorted(value);
-            let text = serde_norway::to_string(&sorted).unwrap_or_default();
-            Bytes::from(text)
-        }
-    }
-}
-
-/// The same tree with sorted keys, as upstream's YAML has them.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let mut entries: Vec<(&String, &Value)> = fields.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            entries.into_iter().map(|(key, item)| (key.clone(), sorted(item))).collect()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
+        Syntax::Yaml => Bytes::from(yaml::write(value)),
     }
 }

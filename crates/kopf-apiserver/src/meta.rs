@@ -60,7 +60,9 @@ pub(crate) fn tidy(object: &mut Value) {
             metadata.insert(key.into(), Value::String(canonical));
         }
     }
-    metadata.retain(|_, value| match value {
+    metadata.retain(|key, value| match value {
+        // An empty list of managed fields is a wish: forget them.
+        Value::Array(_) if key == "managedFields" => true,
         Value::Null => false,
         Value::Object(map) => !map.is_empty(),
         Value::Array(items) => !items.is_empty(),

@@ -41,6 +41,9 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
 
 /// Prunes, tidies and fills in defaults: what follows every decoding and every patch.
 pub(crate) fn finish(call: &Call, object: &mut Value) {
+    if !call.resource.is_custom() {
+        kinds::shape::normalise(object);
+    }
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
         schema::fill_defaults(schema, object);

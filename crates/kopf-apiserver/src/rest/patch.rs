@@ -157,7 +157,12 @@ fn retype(call: &mut Call, mut object: Value, duplicates: &[String]) -> Result<V
 
 /// 422 that quotes the patched object.
 fn bad_result(object: &Value, problem: &str) -> StatusError {
-    let text = json!(object.to_string());
+    // Upstream prints the patched map with sorted keys, and what the patch left alone as it was.
+    let mut fields: Vec<(&String, &Value)> = object.as_object().into_iter().flatten().collect();
+    fields.sort_by_key(|(key, _)| *key);
+    let sorted: Value =
+        fields.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let text = json!(sorted.to_string());
     let error = FieldError::invalid("patch", &text, problem);
     StatusError::invalid("", "", "", &[error])
 }

@@ -1,4 +1,5 @@
 //! The server through its public doors, with the real `kube` client.
 
 mod client;
+mod goldens;
 mod watch_checker;

@@ -1,0 +1,237 @@
+//! Replays exchanges that were recorded from a real server and measures how equal the answers are.
+//!
+//! The numbers in `data/goldens-parity.txt` may only go up. `GOLDENS_REPORT=FILE` writes every
+//! difference to a file.
+
+#[path = "../../../../xtask/src/normalise.rs"]
+#[expect(dead_code, reason = "the replay needs only a part of the shared normaliser")]
+mod normalise;
+#[path = "../../../../xtask/src/pairing.rs"]
+mod pairing;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use kopf_apiserver::{Clock, Server, User};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use normalise::{Normaliser, Translation};
+use pairing::{Difference, Pairing};
+
+const RECORDED: &[u8] = include_bytes!("../data/goldens-1.33.13.jsonl.zst");
+const RATCHET: &str = include_str!("../data/goldens-parity.txt");
+
+/// Real time, but sleeps are short: recorded watches last for seconds.
+struct Hasty;
+
+impl Clock for Hasty {
+    fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration / 10))
+    }
+}
+
+fn recorded() -> Vec<Value> {
+    let text = zstd::decode_all(RECORDED).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The recorder polled until something had happened: of equal reads, the last one counts.
+    let is_poll = |index: usize| {
+        let same =
+            |key: &str| lines.get(index + 1).is_some_and(|next| next[key] == lines[index][key]);
+        lines[index]["method"] == "GET" && same("method") && same("path") && same("headers")
+    };
+    (0..lines.len()).filter(|index| !is_poll(*index)).map(|index| lines[index].clone()).collect()
+}
+
+/// Tokens are scrubbed; who asked shows in the answer.
+fn credentials(golden: &Value) -> Option<String> {
+    let impersonates =
+        golden["headers"].as_object().unwrap().keys().any(|name| name.starts_with("Impersonate"));
+    let message = golden["response"]["message"].as_str().unwrap_or_default();
+    if golden["status"] == 401 {
+        return Some("Bearer wrong".to_owned());
+    }
+    (message.contains("User \"alice\"") && !impersonates).then(|| "Bearer alice".to_owned())
+}
+
+fn request(golden: &Value, translation: &Translation) -> Request<Full<bytes::Bytes>> {
+    let method = golden["method"].as_str().unwrap();
+    let mut path = translation.apply(golden["path"].as_str().unwrap());
+    if method == "WATCH" && !path.contains("/watch/") {
+        path.push_str("&watch=true");
+    }
+    let method = if method == "WATCH" { "GET" } else { method };
+    let mut request = Request::builder().method(method).uri(path);
+    request = request.header("User-Agent", "python-requests/2.32");
+    for (name, value) in golden["headers"].as_object().unwrap() {
+        request = request.header(name, value.as_str().unwrap());
+    }
+    if let Some(credentials) = credentials(golden) {
+        request = request.header("Authorization", credentials);
+    }
+    let body = match &golden["body"] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        body => body.to_string(),
+    };
+    request.body(Full::new(translation.apply(&body).into())).unwrap()
+}
+
+async fn exchange(server: &Server, golden: &Value, translation: &Translation) -> Value {
+    let request = request(golden, translation);
+    let response = server.service().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let header = |name: &str| {
+        let texts: Vec<&str> =
+            response.headers().get_all(name).iter().map(|value| value.to_str().unwrap()).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    let (content_type, warning) = (header("content-type"), header("warning"));
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    if golden["method"] == "WATCH" {
+        let events: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        return json!({"status": status, "events": events});
+    }
+    let parsed = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    json!({
+        "status": status, "contentType": content_type, "warning": warning, "response": parsed,
+    })
+}
+
+fn essence(line: &Value, normaliser: &mut Normaliser) -> Value {
+    let mut essence = json!({"status": line["status"]});
+    if let Some(events) = line["events"].as_array() {
+        essence["events"] = normaliser.events(events);
+        return essence;
+    }
+    essence["contentType"] = line["contentType"].clone();
+    essence["response"] = normaliser.value(&line["response"]);
+    if let Some(warning) = line["warning"].as_str() {
+        essence["warning"] = normaliser.text(warning).into();
+    }
+    essence
+}
+
+/// What programs branch on: status, reason, the fields and reasons of causes, event types.
+fn decisive(line: &Value) -> Value {
+    let response = &line["response"];
+    let mut decisive = json!({"status": line["status"]});
+    if response["kind"] == "Status" {
+        decisive["reason"] = response["reason"].clone();
+        let causes = response["details"]["causes"].as_array().cloned().unwrap_or_default();
+        decisive["causes"] =
+            causes.iter().map(|cause| json!([cause["reason"], cause["field"]])).collect();
+    }
+    if let Some(events) = line["events"].as_array() {
+        decisive["events"] = events
+            .iter()
+            .map(|event| event["type"].clone())
+            .filter(|kind| *kind != "BOOKMARK")
+            .collect();
+    }
+    decisive
+}
+
+fn is_wording(difference: &Difference) -> bool {
+    let last = difference.pointer.rsplit('/').next().unwrap_or_default();
+    difference.judge.is_some()
+        && difference.subject.is_some()
+        && matches!(last, "message" | "warning")
+}
+
+#[derive(Default)]
+struct Parity {
+    exchanges: usize,
+    decisive: usize,
+    bodies: usize,
+    bodies_but_wording: usize,
+    report: String,
+}
+
+impl Parity {
+    fn count(&mut self, index: usize, golden: &Value, live: &Value, differences: &[Difference]) {
+        self.exchanges += 1;
+        let same = decisive(golden) == decisive(live);
+        self.decisive += usize::from(same);
+        self.bodies += usize::from(differences.is_empty());
+        self.bodies_but_wording += usize::from(differences.iter().all(is_wording));
+        if differences.is_empty() {
+            return;
+        }
+        let mark = if same { "body" } else { "STATUS" };
+        let (method, path) = (&golden["method"], &golden["path"]);
+        let section = &golden["section"];
+        let _ = writeln!(self.report, "#{index} {mark} {section} {method} {path}");
+        for difference in differences.iter().take(12) {
+            let (judge, subject) = (&difference.judge, &difference.subject);
+            let shown = |value: &Option<Value>| {
+                value.as_ref().map_or("-".to_owned(), |value| value.to_string())
+            };
+            let _ = writeln!(
+                self.report,
+                "    {}\n      want {}\n      got  {}",
+                difference.pointer,
+                shown(judge),
+                shown(subject)
+            );
+        }
+    }
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    part as f64 * 100.0 / whole as f64
+}
+
+#[tokio::test]
+async fn recorded_answers_are_given_again() {
+    let server = Server::builder()
+        .clock(Hasty)
+        .rbac(true)
+        .token("alice", User::new("alice", ["system:authenticated"]))
+        .build();
+    let mut translation = Translation::default();
+    let (mut judge, mut subject) = (Normaliser::default(), Normaliser::default());
+    let mut pairing = Pairing::default();
+    let mut parity = Parity::default();
+    for (index, golden) in recorded().iter().enumerate() {
+        // The recorder was faster than the controllers, except where it read.
+        if matches!(golden["method"].as_str(), Some("GET" | "WATCH")) {
+            server.settle().await;
+        }
+        let live = exchange(&server, golden, &translation).await;
+        translation.learn(golden, &live);
+        if golden["path"] == "/api/v1/namespaces" {
+            server.settle().await;
+        }
+        let differences =
+            pairing.differences(&essence(golden, &mut judge), &essence(&live, &mut subject));
+        parity.count(index, golden, &live, &differences);
+    }
+    if let Ok(file) = std::env::var("GOLDENS_REPORT") {
+        std::fs::write(file, &parity.report).unwrap();
+    }
+    let numbers = [parity.decisive, parity.bodies_but_wording, parity.bodies];
+    println!(
+        "{} exchanges: {:.1} % of statuses, reasons and causes; {:.1} % of bodies ({:.1} % but \
+         for wording)",
+        parity.exchanges,
+        percent(numbers[0], parity.exchanges),
+        percent(numbers[2], parity.exchanges),
+        percent(numbers[1], parity.exchanges),
+    );
+    for (number, line) in numbers.iter().zip(RATCHET.lines()) {
+        let (name, least) = line.split_once(' ').unwrap();
+        let least: usize = least.parse().unwrap();
+        assert!(*number >= least, "{name} fell from {least} to {number}");
+    }
+}
