@@ -5,14 +5,18 @@
 
 pub mod diff;
 pub mod essence;
+pub mod event;
 pub mod field;
 pub mod finalizer;
+pub mod hierarchy;
 pub mod json_patch;
 mod json_text;
 pub mod keys;
 pub mod merge;
+pub mod namespace;
 pub mod object;
 pub mod patch;
+pub mod peering;
 pub mod record;
 pub mod resource;
 pub mod selector;

@@ -32,8 +32,8 @@ fn lifecycles_choose_as_named() {
     check(&Lifecycle::AllAtOnce, &["a", "b", "c"]);
     check(&Lifecycle::Shuffled, &["a", "b", "c"]);
     check(&Lifecycle::Custom(Arc::new(|due, _| due.into_iter().skip(2).collect())), &["c"]);
-    let one = Lifecycle::Randomized
-        .choose(vec![Arc::new(handler("a", HandlerKind::Create)); 3], &State::default());
+    let due = ["a", "b"].map(|id| Arc::new(handler(id, HandlerKind::Create))).to_vec();
+    let one = Lifecycle::Randomized.choose(due, &State::default());
     assert_eq!(one.len(), 1);
     assert!(Lifecycle::Randomized.choose(vec![], &State::default()).is_empty());
 }
