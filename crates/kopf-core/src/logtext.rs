@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::handler::Handler;
 use crate::occasion::Reason;
+use crate::retry::{FailureKind, Outcome};
 
 /// How important a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,6 +129,22 @@ pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
 #[must_use]
 pub fn invoked(handler: &Handler) -> Line {
     Line::debug(format!("{handler} is invoked."))
+}
+
+/// The Kubernetes event about an outcome: type, reason and message; none while it goes on.
+#[must_use]
+pub fn event(handler: &Handler, outcome: &Outcome) -> Option<(&'static str, &'static str, String)> {
+    match &outcome.error {
+        None if outcome.is_final => Some(("Normal", "Success", format!("{handler} succeeded."))),
+        Some(failure) if failure.kind == FailureKind::Children => None,
+        Some(failure) if outcome.is_final => {
+            Some(("Warning", "Failure", format!("{handler} failed: {}", failure.message)))
+        }
+        Some(failure) => {
+            Some(("Warning", "Retry", format!("{handler} failed temporarily: {}", failure.message)))
+        }
+        None => None,
+    }
 }
 
 /// A daemon has ended.

@@ -186,11 +186,7 @@ impl Agenda {
     /// None when there is no change to tell of.
     #[must_use]
     pub fn occasion(&self, handler: &Handler) -> Option<Occasion> {
-        let change = self.change.as_ref()?;
-        Some(Occasion::Change(match &handler.filters.field {
-            Some(field) => change.reduce(field),
-            None => change.clone(),
-        }))
+        self.change.as_ref().map(|change| occasion_of(change, handler))
     }
 
     /// Takes in the outcome of a handler, and its result into the patch of the cycle.
@@ -286,6 +282,15 @@ impl Agenda {
         plan.remember = Some(self.state.clone());
         wake_at
     }
+}
+
+/// What a handler is told of a change: with a field of interest, the change of that field.
+#[must_use]
+pub fn occasion_of(change: &Change, handler: &Handler) -> Occasion {
+    Occasion::Change(match &handler.filters.field {
+        Some(field) => change.reduce(field),
+        None => change.clone(),
+    })
 }
 
 /// Puts the result of a handler into the status.

@@ -32,6 +32,7 @@ pub struct HandlerState {
     /// How far it has come.
     pub record: ProgressRecord,
     is_active: bool,
+    is_child: bool,
     origin: Option<ProgressRecord>,
 }
 
@@ -78,7 +79,8 @@ impl State {
             if let Some(mut record) = found {
                 record.started.get_or_insert(now);
                 let id = Arc::clone(&handler.id);
-                state.handlers.push(HandlerState { id, record, is_active: false, origin });
+                let (is_active, is_child) = (false, false);
+                state.handlers.push(HandlerState { id, record, is_active, is_child, origin });
             }
         }
         Ok(state)
@@ -103,7 +105,8 @@ impl State {
                     let record =
                         ProgressRecord { started: Some(now), purpose, ..ProgressRecord::default() };
                     let id = Arc::clone(&handler.id);
-                    self.handlers.push(HandlerState { id, record, is_active: true, origin: None });
+                    let (is_active, is_child, origin) = (true, false, None);
+                    self.handlers.push(HandlerState { id, record, is_active, is_child, origin });
                 }
             }
         }
@@ -116,24 +119,41 @@ impl State {
         self.unsaved_since = remembered.unsaved_since;
         for newer in &remembered.handlers {
             match self.get_mut(&newer.id) {
-                Some(known) => {
-                    let is_same_run = known.record.purpose == newer.record.purpose
-                        && known.record.started == newer.record.started;
-                    let is_fresh = known.origin.is_none() && known.record.retries == 0;
-                    if (is_same_run && newer.record.retries > known.record.retries)
-                        || (is_fresh && known.record.purpose == newer.record.purpose)
-                    {
-                        known.record = newer.record.clone();
-                    }
-                }
-                None => self.handlers.push(HandlerState {
-                    is_active: false,
-                    origin: None,
-                    ..newer.clone()
-                }),
+                Some(known) => known.catch_up(newer),
+                None => self.handlers.push(HandlerState { is_active: false, ..newer.clone() }),
             }
         }
         self
+    }
+
+    /// The same for sub-handlers, whose progress is kept along with that of their parents.
+    #[must_use]
+    pub fn catch_up_with_parent(mut self, parent: &Self) -> Self {
+        for known in &mut self.handlers {
+            if let Some(newer) = parent.get(&known.id) {
+                known.catch_up(newer);
+            }
+        }
+        self
+    }
+
+    /// Keeps the progress of sub-handlers along: it is stored and purged with that of the parents,
+    /// but does not decide whether the cause is done.
+    pub fn adopt(&mut self, children: Self) {
+        self.unsaved_since =
+            [self.unsaved_since, children.unsaved_since].into_iter().flatten().min();
+        for child in children.handlers {
+            let child = HandlerState { is_active: false, is_child: true, ..child };
+            match self.get_mut(&child.id) {
+                Some(known) => *known = child,
+                None => self.handlers.push(child),
+            }
+        }
+    }
+
+    /// Drops the states of handlers that have succeeded, for handlers that run on every event.
+    pub fn forget_successes(&mut self) {
+        self.handlers.retain(|handler| !handler.record.success);
     }
 
     /// Gives the states of the selected handlers to the current cause.
@@ -151,7 +171,7 @@ impl State {
     pub fn extras(&self) -> Vec<(String, Counts)> {
         let mut extras: Vec<(String, Counts)> = Vec::new();
         let current = self.purpose.map(Reason::as_str);
-        for handler in &self.handlers {
+        for handler in self.own() {
             let Some(purpose) = handler.record.purpose.as_deref() else { continue };
             if Some(purpose) == current {
                 continue;
@@ -171,7 +191,7 @@ impl State {
     pub fn counts(&self) -> Counts {
         let current = self.purpose.map(Reason::as_str);
         let mut counts = Counts::default();
-        for handler in &self.handlers {
+        for handler in self.own() {
             let purpose = handler.record.purpose.as_deref();
             if current.is_none() || purpose.is_none() || purpose == current {
                 counts.add(&handler.record);
@@ -293,6 +313,10 @@ impl State {
         }
     }
 
+    fn own(&self) -> impl Iterator<Item = &HandlerState> {
+        self.handlers.iter().filter(|handler| !handler.is_child)
+    }
+
     fn active(&self) -> impl Iterator<Item = &HandlerState> {
         self.handlers.iter().filter(|handler| handler.is_active)
     }
@@ -307,6 +331,17 @@ impl HandlerState {
     #[must_use]
     pub fn is_awakened(&self, now: Timestamp) -> bool {
         !self.record.is_finished() && self.record.delayed.is_none_or(|delayed| delayed <= now)
+    }
+
+    fn catch_up(&mut self, newer: &Self) {
+        let is_same_purpose = self.record.purpose == newer.record.purpose;
+        let is_same_run = is_same_purpose && self.record.started == newer.record.started;
+        let is_untouched = self.origin.is_none() && self.record.retries == 0;
+        if (is_same_run && newer.record.retries > self.record.retries)
+            || (is_same_purpose && is_untouched)
+        {
+            self.record = newer.record.clone();
+        }
     }
 
     /// Whether the handler belongs to the current cause.
