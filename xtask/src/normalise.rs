@@ -324,8 +324,9 @@ fn is_uid_letter(letter: char) -> bool {
     letter.is_ascii_hexdigit() || letter == '-'
 }
 
+/// With `%`, since the digits of an escape such as `%281` are no version.
 fn is_name_letter(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_')
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_' | '%')
 }
 
 fn is_time_letter(letter: char) -> bool {
@@ -515,8 +516,8 @@ mod tests {
         translation
             .learn(&answer(UID, "305"), &answer("11111111-c6bc-4ce6-b6c3-fb8b3eb1274e", "12"));
         assert_eq!(
-            translation.apply("/x?resourceVersion=305&limit=3050"),
-            "/x?resourceVersion=12&limit=3050"
+            translation.apply("/x?resourceVersion=305&limit=3050&y=%305"),
+            "/x?resourceVersion=12&limit=3050&y=%305"
         );
         assert_eq!(translation.apply(UID), "11111111-c6bc-4ce6-b6c3-fb8b3eb1274e");
     }

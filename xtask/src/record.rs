@@ -1,7 +1,8 @@
 //! `cargo xtask record`: new goldens from a real API server.
 //!
 //! Owns the file format, which is that of the first goldens: one exchange per
-//! line, secrets scrubbed, namespaces given readable names. Compares nothing.
+//! line, secrets scrubbed. The server must be fresh, since namespaces are named
+//! after their scripts. Compares nothing.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::differential::random;
 use crate::differential::runner::{Exchange, Runner};
-use crate::differential::script::{self, Script};
+use crate::differential::script::{self, Script, Step};
 use crate::kubeconfig::Endpoint;
 
 const RANDOM_STEPS: usize = 40;
@@ -53,8 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .with_context(|| format!("could not create `{}`", arguments.output.display()))?;
     let mut output = BufWriter::new(file);
     let mut count = 0;
-    for (index, script) in scripts.iter().enumerate() {
-        let lines = runtime.block_on(record(&endpoint, script, index))?;
+    for script in &scripts {
+        let lines = runtime.block_on(record(&endpoint, script))?;
         for line in &lines {
             writeln!(output, "{line}")?;
         }
@@ -65,8 +66,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-async fn record(endpoint: &Endpoint, script: &Script, index: usize) -> Result<Vec<Value>> {
-    let namespace = crate::differential::fresh_namespace(index, "r");
+async fn record(endpoint: &Endpoint, script: &Script) -> Result<Vec<Value>> {
+    let namespace = format!("rec-{}", script.name);
     let mut runner = Runner::start(endpoint.clone(), &namespace)
         .await
         .with_context(|| format!("script {}", script.name))?;
@@ -78,19 +79,30 @@ async fn record(endpoint: &Endpoint, script: &Script, index: usize) -> Result<Ve
         "body": {"metadata": {"name": namespace}}, "status": 201,
         "contentType": "application/json", "warning": null, "response": null,
     });
-    let lines = std::iter::once(setup).chain(exchanges.iter().map(line));
-    let readable = format!("rec-{}", script.name);
-    lines
-        .map(|line| {
-            let text = scrub(&line).to_string().replace(&namespace, &readable);
-            Ok(serde_json::from_str(&text)?)
-        })
-        .collect()
+    let steps = script.steps.iter().zip(&exchanges);
+    let lines = steps.filter(|(step, _)| !is_opening(step)).map(|(step, exchange)| {
+        let mut line = line(exchange);
+        if let Some(wait) = &step.wait {
+            line["wait"] = json!(wait);
+        }
+        scrub(&line)
+    });
+    Ok(std::iter::once(setup).chain(lines).collect())
+}
+
+/// The start of a background watch says nothing; its end has the events.
+fn is_opening(step: &Step) -> bool {
+    step.method == "WATCH" && step.open.is_some()
 }
 
 /// A watch has events and no response; anything else the other way round.
 fn line(exchange: &Exchange) -> Value {
     let mut line = json!(exchange);
+    if exchange.method == "COLLECT" {
+        // Read back from history, the same events need no waiting.
+        line["method"] = json!("WATCH");
+        line["path"] = json!(exchange.path.replace("timeoutSeconds=10", "timeoutSeconds=1"));
+    }
     if let Some(fields) = line.as_object_mut().filter(|_| exchange.events.is_some()) {
         for field in ["body", "response", "contentType", "warning"] {
             fields.remove(field);

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::differential::compare::{self, ScriptResult, StepResult};
 use crate::differential::report::{self, Heading, Totals};
 use crate::differential::runner;
+use crate::differential::script::Wait;
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
 use crate::normalise::{Normaliser, Translation};
@@ -22,7 +23,7 @@ use crate::pairing::{Difference, Pairing};
 
 /// Recordings were made at a person's pace; controllers need a moment.
 const PAUSE_AFTER_NAMESPACE: Duration = Duration::from_millis(600);
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
@@ -113,7 +114,13 @@ async fn settled(client: &mut Client, golden: &Value, request: &Request) -> Valu
         let live = send(client, golden, request).await.unwrap_or_else(
             |error| json!({"status": 0, "response": format!("no answer: {error:#}")}),
         );
-        let is_settled = live["status"] == golden["status"] || golden["method"] != "GET";
+        let is_settled = match serde_json::from_value::<Wait>(golden["wait"].clone()) {
+            Ok(wait) => {
+                let status = live["status"].as_u64().and_then(|status| status.try_into().ok());
+                wait.is_met(status.unwrap_or_default(), &live["response"].to_string())
+            }
+            Err(_) => live["status"] == golden["status"] || golden["method"] != "GET",
+        };
         if is_settled || Instant::now() > deadline {
             return live;
         }
