@@ -6,7 +6,7 @@ mod names;
 mod update;
 mod validate;
 
-pub(crate) use names::{check_label_value, check_qualified_name};
+pub(crate) use names::{check_label_value, check_qualified_name, name_problem};
 pub(crate) use update::{carry_over, validate_update};
 pub(crate) use validate::validate;
 

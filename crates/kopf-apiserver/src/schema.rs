@@ -89,6 +89,11 @@ pub(crate) fn validate_status(schema: &Schema, object: &Value, old: Option<&Valu
     complete(schema, object, old, errors)
 }
 
+/// What is wrong with the shape of a value, with field paths that start at `at`; for defaults.
+pub(crate) fn validate_at(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
+    validate::check(schema, value, None, at)
+}
+
 /// The checks that follow the check of the shape.
 fn complete(
     schema: &Schema,

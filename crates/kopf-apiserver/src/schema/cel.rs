@@ -6,6 +6,7 @@
 mod check;
 mod condition;
 mod convert;
+mod cost;
 mod program;
 
 use std::sync::Arc;
@@ -16,8 +17,9 @@ use serde_json::Value;
 use super::ir::{ListType, Rule, Schema};
 use crate::{FieldError, FieldErrorReason};
 
-pub(crate) use check::compile_problem;
+pub(crate) use check::{Wanted, compile_problem};
 pub(crate) use condition::{Condition, Variables};
+pub(crate) use cost::{count_max, iterations};
 pub(crate) use program::Programs;
 
 /// Longer messages from `messageExpression` are ignored, as upstream does.
@@ -219,6 +221,11 @@ fn label(rule: &Rule) -> &str {
 
 fn not_evaluated(rule: &Rule, place: &Place<'_>, reason: &str) -> String {
     format!("{}: rule not evaluated by this server ({reason}): {}", place.field(), rule.rule.trim())
+}
+
+/// Whether a rule compares with the former state; false when it cannot be parsed.
+pub(crate) fn uses_old_self(rule: &str) -> bool {
+    program::parse(rule).is_ok_and(|expression| expression.references().has_variable("oldSelf"))
 }
 
 /// What ends validation of CEL rules before it starts: upstream's list.

@@ -1,0 +1,158 @@
+//! Rules for `x-kubernetes-validations`.
+
+use serde_json::Value;
+
+use super::super::{list, text};
+use super::{Context, Found, Place, follow};
+use crate::FieldError;
+use crate::schema::Schema;
+use crate::schema::cel::{self, Wanted};
+use crate::schema::go_print::quoted;
+
+/// The largest cost of one rule, and of all rules of a schema, in upstream's units.
+const RULE_COST_MAX: f64 = 1e7;
+const SCHEMA_COST_MAX: f64 = 1e8;
+
+/// Costs are estimated roughly, so only rules far beyond the limit are refused.
+const CERTAINTY: f64 = 100.0;
+
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// Checks what can be said without looking at the expressions.
+pub(super) fn check_shape(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    for (index, rule) in list(json, "x-kubernetes-validations").iter().enumerate() {
+        let at = format!("{at}.x-kubernetes-validations[{index}]");
+        let (expression, message) = (text(rule, "rule").trim(), text(rule, "message"));
+        let message_field = format!("{at}.message");
+        if expression.is_empty() {
+            errors.push(FieldError::required(format!("{at}.rule"), "rule is not specified"));
+        } else if !message.is_empty() && message.trim().is_empty() {
+            let detail = "message must be non-empty if specified";
+            errors.push(FieldError::invalid(message_field, &message.into(), detail));
+        } else if message.trim().contains(['\n', '\r']) {
+            let detail = "message must not contain line breaks";
+            errors.push(FieldError::invalid(message_field, &message.into(), detail));
+        } else if expression.contains(['\n', '\r']) && message.is_empty() {
+            let detail = "message must be specified if rule contains line breaks";
+            errors.push(FieldError::required(message_field, detail));
+        }
+        let reason = text(rule, "reason");
+        if !reason.is_empty() && !REASONS.contains(&reason) {
+            let field = format!("{at}.reason");
+            errors.push(FieldError::not_supported(field, &reason.into(), &REASONS));
+        }
+        let path = text(rule, "fieldPath");
+        // Paths with brackets are left to the real server.
+        if !path.is_empty() && !path.contains('[') && follow(json, path).is_err() {
+            let detail = "fieldPath must be a valid path";
+            errors.push(FieldError::invalid(format!("{at}.fieldPath"), &path.into(), detail));
+        }
+    }
+}
+
+/// Compiles the rules of one node.
+pub(super) fn check(
+    json: &Value,
+    compiled: &Schema,
+    cardinality: f64,
+    place: &Place,
+    found: &mut Found,
+) {
+    for (index, rule) in list(json, "x-kubernetes-validations").iter().enumerate() {
+        let at = format!("{}.x-kubernetes-validations[{index}]", place.at);
+        let expression = text(rule, "rule");
+        let cost = cel::iterations(compiled, expression) * cardinality;
+        found.costs.push((format!("{at}.rule"), cost));
+        if cost > RULE_COST_MAX * CERTAINTY {
+            let detail = too_expensive("estimated rule cost");
+            found.rules.push(FieldError::forbidden(format!("{at}.rule"), &detail));
+        }
+        if let Some(problem) = cel::compile_problem(compiled, expression, Wanted::Boolean) {
+            let detail = match problem.starts_with("ERROR") {
+                true => format!("compilation failed: {problem}"),
+                false => format!("cel expression {problem}"),
+            };
+            found.rules.push(invalid_rule(format!("{at}.rule"), rule, &detail));
+        }
+        let message = text(rule, "messageExpression");
+        if !message.trim().is_empty()
+            && let Some(problem) = cel::compile_problem(compiled, message, Wanted::Text)
+        {
+            let detail = match problem.starts_with("ERROR") {
+                true => format!("messageExpression compilation failed: {problem}"),
+                false => format!("messageExpression {problem}"),
+            };
+            found.rules.push(invalid_rule(format!("{at}.messageExpression"), rule, &detail));
+        }
+        if cel::uses_old_self(expression) {
+            if let Some(ancestor) = &place.uncorrelatable {
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within \
+                     {ancestor}"
+                );
+                let field = format!("{at}.rule");
+                found.rules.push(FieldError::invalid(field, &expression.into(), &detail));
+            }
+        } else if let Some(optional) = rule.get("optionalOldSelf") {
+            let detail = "may not be set if oldSelf is not used in rule";
+            let field = format!("{at}.optionalOldSelf");
+            found.rules.push(FieldError::invalid(field, optional, detail));
+        }
+    }
+}
+
+/// Checks the sum of all rules of a schema.
+pub(super) fn check_total(costs: &[(String, f64)], at: &str, errors: &mut Vec<FieldError>) {
+    let total: f64 = costs.iter().map(|(_, cost)| cost).sum();
+    if total <= SCHEMA_COST_MAX * CERTAINTY {
+        return;
+    }
+    for (field, cost) in costs {
+        if *cost > RULE_COST_MAX * CERTAINTY {
+            let detail = "contributed to estimated rule cost total exceeding cost limit for \
+                          entire OpenAPIv3 schema";
+            errors.push(FieldError::forbidden(field.clone(), detail));
+        }
+    }
+    let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+    errors.push(FieldError::forbidden(at, &too_expensive(what)));
+}
+
+fn too_expensive(what: &str) -> String {
+    format!(
+        "{what} exceeds budget by factor of more than 100x (try simplifying the rule, or adding \
+         maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// What is known below a list or a map: there may be many of them.
+pub(super) fn below<'a>(
+    context: Context<'a>,
+    json: &Value,
+    compiled: Option<&'a Schema>,
+) -> Context<'a> {
+    let limit = json.get("maxItems").or_else(|| json.get("maxProperties")).and_then(Value::as_f64);
+    let most = limit.unwrap_or_else(|| compiled.map_or(1.0, cel::count_max));
+    Context { compiled, cardinality: context.cardinality * most }
+}
+
+/// Upstream prints the whole rule as Go prints a struct.
+fn invalid_rule(field: String, rule: &Value, detail: &str) -> FieldError {
+    let pointer = |key: &str, kind: &str| match rule.get(key) {
+        None => format!("(*{kind})(nil)"),
+        Some(_) => format!("(*{kind})(0xc000000000)"),
+    };
+    let shown = format!(
+        "apiextensions.ValidationRule{{Rule:{}, Message:{}, MessageExpression:{}, Reason:{}, \
+         FieldPath:{}, OptionalOldSelf:{}}}",
+        quoted(text(rule, "rule")),
+        quoted(text(rule, "message")),
+        quoted(text(rule, "messageExpression")),
+        pointer("reason", "apiextensions.FieldValueErrorReason"),
+        quoted(text(rule, "fieldPath")),
+        pointer("optionalOldSelf", "bool"),
+    );
+    let message = format!("Invalid value: {shown}: {detail}");
+    FieldError::new(crate::FieldErrorReason::Invalid, field, message)
+}
