@@ -85,10 +85,12 @@ pub(crate) fn kubeconfig_of(name: &str) -> Result<PathBuf> {
 fn start(arguments: &UpArguments) -> Result<()> {
     let state = State::of(&arguments.instance.name)?;
     let binaries = build::ensure()?;
-    if state.parts().iter().any(|part| process::is_alive(&state.pid_file(part), part)) {
+    if process::is_alive(&state.pid_file("kube-apiserver"), "kube-apiserver") {
         println!("# already running");
         return print_env(&state);
     }
+    // Parts may have outlived a killed API server.
+    stop(&state)?;
     let began = Instant::now();
     state.reset()?;
     let plan = flags::Plan::new(state.clone(), arguments.port)?;
