@@ -279,6 +279,14 @@ impl Extensions {
         value
     }
 
+    /// Whether both have the very same values, so that one can stand for the other.
+    #[must_use]
+    pub fn holds_same(&self, other: &Self) -> bool {
+        let (these, those) = (self.0.read(), other.0.read());
+        these.len() == those.len()
+            && these.iter().zip(those.iter()).all(|(this, that)| Arc::ptr_eq(this, that))
+    }
+
     /// A copy that shares the values: the memo of a new object starts as the operator's.
     #[must_use]
     pub fn fork(&self) -> Self {

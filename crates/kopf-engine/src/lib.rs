@@ -1,1 +1,31 @@
 //! Runs the decisions: stores, workers, timers, daemons, indexes, probes and shutdown.
+//!
+//! Handlers come in as [`kopf_core::Registry`], the cluster through `kopf-client`; the rules are
+//! `kopf-core`'s. One reactor task owns all records; a cycle per busy object runs the handlers and
+//! makes at most one write per (sub)resource.
+
+mod activities;
+mod apply;
+mod background;
+mod clock;
+mod cycle;
+mod engine;
+mod execute;
+mod insights;
+mod memory;
+mod message;
+mod namespaces;
+mod pass;
+mod poster;
+mod reactor;
+mod report;
+mod shared;
+mod status;
+mod stopper;
+mod store;
+
+pub use activities::ActivityError;
+pub use clock::Clock;
+pub use engine::{Engine, EngineBuilder, EngineError, Running};
+pub use namespaces::NamespacePattern;
+pub use status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};

@@ -1,0 +1,179 @@
+//! Sends the changes of one cycle: one request per object and per status, none without changes.
+//!
+//! A patch without transformations goes as a merge patch. With transformations everything goes as
+//! a JSON patch with a test of the version, so that a concurrent edit of a list cannot be lost; if
+//! the test fails, the whole patch is handed back for the next attempt on the newer body.
+
+use bytes::Bytes;
+use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
+use kopf_core::write::{self, Content};
+use kopf_model::{Diff, DiffScope, Object, Patch, Resource, merge};
+use serde_json::{Map, Value};
+
+/// What became of a patch.
+pub(crate) enum Applied {
+    /// There was nothing to change.
+    Unchanged,
+    /// The object as it is now.
+    Changed(Object),
+    /// The object changed meanwhile: the patch is to be applied to its newer state.
+    Outdated(Patch),
+    /// The object does not exist any more.
+    NotFound,
+}
+
+/// Applies a patch to an object, given its newest known state.
+pub(crate) async fn apply(
+    cluster: &Cluster,
+    resource: &Resource,
+    object: &Object,
+    patch: Patch,
+    urgency: Urgency,
+) -> Result<Applied, RequestError> {
+    let writer = Writer { cluster, resource, object, urgency };
+    let result = if patch.transformations.is_empty() {
+        writer.merge(patch.merge).await
+    } else {
+        let mut requests = write::Writer::new(patch, resource);
+        match writer.transform(&mut requests).await {
+            Err(error) if matches!(error.failure, Failure::Invalid | Failure::Conflict) => {
+                tracing::debug!(%error, "the object has changed meanwhile; will patch it again");
+                return Ok(Applied::Outdated(requests.remaining()));
+            }
+            other => other,
+        }
+    };
+    match result {
+        Err(error) if error.failure == Failure::NotFound => {
+            tracing::debug!("Patching was skipped: the object does not exist anymore.");
+            Ok(Applied::NotFound)
+        }
+        other => other,
+    }
+}
+
+/// The later of two states of the same object.
+pub(crate) fn newest(one: Object, other: Object) -> Object {
+    let version = |object: &Object| object.resource_version().parse::<u64>().ok();
+    if version(&other) >= version(&one) { other } else { one }
+}
+
+struct Writer<'a> {
+    cluster: &'a Cluster,
+    resource: &'a Resource,
+    object: &'a Object,
+    urgency: Urgency,
+}
+
+impl Writer<'_> {
+    async fn merge(&self, mut main: Map<String, Value>) -> Result<Applied, RequestError> {
+        let mut status = Map::new();
+        if self.has_status()
+            && let Some(part) = main.shift_remove("status")
+        {
+            status.insert("status".to_owned(), part);
+        }
+        let body = self.object.value();
+        let main = Some(main).filter(|part| merge::changes(body, part));
+        let status = Some(status).filter(|part| merge::changes(body, part));
+        let answered = match (&main, &status) {
+            (None, None) => return Ok(Applied::Unchanged),
+            (Some(main), None) => self.merge_part(main, None).await?,
+            (None, Some(status)) => self.merge_part(status, Some("status")).await?,
+            (Some(main), Some(status)) => {
+                let (one, other) = futures::join!(
+                    self.merge_part(main, None),
+                    self.merge_part(status, Some("status"))
+                );
+                newest(one?, other?)
+            }
+        };
+        self.check(main.iter().chain(&status), &answered);
+        Ok(Applied::Changed(answered))
+    }
+
+    async fn merge_part(
+        &self,
+        part: &Map<String, Value>,
+        subresource: Option<&str>,
+    ) -> Result<Object, RequestError> {
+        let what = subresource.unwrap_or("resource");
+        let bytes = to_bytes(part);
+        tracing::debug!("Merge-patching the {what} with: {}", String::from_utf8_lossy(&bytes));
+        self.cluster
+            .patch(self.target(subresource), PatchContent::Merge(bytes), self.urgency)
+            .await
+    }
+
+    async fn transform(&self, requests: &mut write::Writer) -> Result<Applied, RequestError> {
+        let mut newest: Option<Object> = None;
+        while let Some(write) = requests.next(newest.as_ref().unwrap_or(self.object)) {
+            let subresource = write.to_status.then_some("status");
+            let what = subresource.unwrap_or("resource");
+            let (kind, content) = match &write.content {
+                Content::Merge(merge) => ("Merge", PatchContent::Merge(to_bytes(merge))),
+                Content::Json(steps) => ("JSON", PatchContent::Json(to_bytes(steps))),
+            };
+            let (PatchContent::Merge(bytes) | PatchContent::Json(bytes)) = &content;
+            tracing::debug!("{kind}-patching the {what} with: {}", String::from_utf8_lossy(bytes));
+            let target = self.target(subresource);
+            newest = Some(self.cluster.patch(target, content, self.urgency).await?);
+            requests.accepted(&write);
+        }
+        Ok(newest.map_or(Applied::Unchanged, Applied::Changed))
+    }
+
+    fn has_status(&self) -> bool {
+        self.resource.subresources.contains("status")
+    }
+
+    fn target<'b>(&'b self, subresource: Option<&'b str>) -> Target<'b> {
+        Target {
+            resource: self.resource,
+            namespace: self.object.namespace(),
+            name: self.object.name(),
+            subresource,
+        }
+    }
+
+    /// Warns about what the server did not take, such as status fields unknown to the schema.
+    fn check<'b>(&self, parts: impl Iterator<Item = &'b Map<String, Value>>, answered: &Object) {
+        // Our own notes are annotations, which are never dropped: no need to read the answer.
+        for part in parts.filter(|part| part.keys().any(|key| key != "metadata")) {
+            let asked = Value::Object(part.clone());
+            let diff = Diff::scoped(Some(&asked), Some(answered.value()), DiffScope::Left);
+            let odd: Vec<String> = diff
+                .iter()
+                .filter(|item| !is_harmless(item))
+                .map(|item| item.field.to_string())
+                .collect();
+            if !odd.is_empty() {
+                tracing::warn!(
+                    namespace = self.object.namespace(),
+                    name = self.object.name(),
+                    kind = self.object.kind(),
+                    "Merge-patching finished with inconsistencies: {}",
+                    odd.join(", ")
+                );
+            }
+        }
+    }
+}
+
+fn to_bytes(content: &impl serde::Serialize) -> Bytes {
+    Bytes::from(serde_json::to_vec(content).expect("JSON values are always written"))
+}
+
+/// An empty map that the server does not store is no loss.
+fn is_harmless(item: &kopf_model::DiffItem) -> bool {
+    item.new.is_none() && item.old.as_ref().is_some_and(|old| old.as_object().is_some_and(is_hollow))
+}
+
+/// Whether a part of a patch asks only for removals.
+fn is_hollow(part: &Map<String, Value>) -> bool {
+    part.values().all(|value| match value {
+        Value::Null => true,
+        Value::Object(nested) => is_hollow(nested),
+        _ => false,
+    })
+}

@@ -1,0 +1,414 @@
+//! Daemons and timers beside an object: spawned while it matches, stopped in stages, never leaked.
+//!
+//! The stages and the arithmetic of times are `kopf-core`'s. Every task ends by telling the reactor,
+//! even when it is cancelled, so that the object is looked at again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::Urgency;
+use kopf_core::daemon::{AfterRun, Patience, Stage, after_run, idle_wait};
+use kopf_core::handler::{Delay, Handler, HandlerKind, TimerOptions};
+use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason};
+use kopf_core::logtext;
+use kopf_core::occasion::{Live, Occasion, Subject};
+use kopf_core::plan::deliver_result;
+use kopf_core::progress::State;
+use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_model::{Patch, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::apply::{Applied, apply};
+use crate::message::{Key, Message};
+use crate::report;
+use crate::shared::{Served, Shared, emit, object_span};
+use crate::stopper::Stopper;
+
+/// What the background of an object means for its cycle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tending {
+    /// A daemon or timer runs or should run, so the object must be held.
+    pub(crate) is_needed: bool,
+    /// When stopping daemons have to be looked at again.
+    pub(crate) wake_at: Option<Timestamp>,
+}
+
+/// One running daemon or timer.
+pub(crate) struct Daemon {
+    handler: Arc<Handler>,
+    stopper: Stopper,
+    task: tokio::task::JoinHandle<()>,
+    /// Alive as long as any of the handler's code runs, also on a thread that cannot be cancelled.
+    alive: std::sync::Weak<()>,
+    stopping_since: Option<Instant>,
+    is_cancelled: bool,
+    changed: watch::Sender<Instant>,
+}
+
+/// What a new daemon needs.
+pub(crate) struct Spawning {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) key: Key,
+    pub(crate) handler: Arc<Handler>,
+    pub(crate) live: Live,
+    pub(crate) memo: Arc<Extensions>,
+    /// When the object last changed essentially.
+    pub(crate) changed: Instant,
+}
+
+struct Runner {
+    shared: Arc<Shared>,
+    served: Arc<Served>,
+    handler: Arc<Handler>,
+    live: Live,
+    memo: Arc<Extensions>,
+    stopper: Stopper,
+    changed: watch::Receiver<Instant>,
+    /// What could not be written because the object had changed.
+    unsent: Patch,
+    alive: Arc<()>,
+}
+
+/// Tells the reactor about the end, however it comes.
+struct Farewell {
+    shared: Arc<Shared>,
+    key: Key,
+    handler: Arc<Handler>,
+    stopper: Stopper,
+}
+
+impl Daemon {
+    /// Starts a daemon or timer.
+    pub(crate) fn spawn(spawning: Spawning) -> Self {
+        let Spawning { shared, served, key, handler, live, memo, changed } = spawning;
+        let stopper = Stopper::default();
+        let alive = Arc::new(());
+        let (sender, receiver) = watch::channel(changed);
+        let farewell = Farewell {
+            shared: Arc::clone(&shared),
+            key,
+            handler: Arc::clone(&handler),
+            stopper: stopper.clone(),
+        };
+        let subject = Subject { resource: Arc::clone(&served.resource), object: live.get() };
+        let weak = Arc::downgrade(&alive);
+        let mut runner = Runner {
+            shared,
+            served,
+            handler: Arc::clone(&handler),
+            live,
+            memo,
+            stopper: stopper.clone(),
+            changed: receiver,
+            unsent: Patch::default(),
+            alive,
+        };
+        let running = async move {
+            let _farewell = farewell;
+            runner.run().await;
+        };
+        let task = tokio::spawn(running.instrument(object_span(&subject)));
+        Self {
+            handler,
+            stopper,
+            task,
+            alive: weak,
+            stopping_since: None,
+            is_cancelled: false,
+            changed: sender,
+        }
+    }
+
+    /// Whether nothing of it runs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.task.is_finished() && self.alive.strong_count() == 0
+    }
+
+    /// Whether it ended without being asked to.
+    pub(crate) fn ended_on_its_own(&self) -> bool {
+        self.stopper.reason().is_none_or(|reason| reason.without(StopReason::DONE).is_empty())
+    }
+
+    /// Tells a timer that the object has changed essentially.
+    pub(crate) fn note_change(&self, at: Instant) {
+        self.changed.send_replace(at);
+    }
+
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.stopper.reason().is_some_and(|reason| reason.contains(StopReason::DAEMON_ABANDONED))
+    }
+
+    /// Asks it to stop; returns whether it was not asked before.
+    pub(crate) fn signal(&mut self, reason: StopReason) -> bool {
+        self.stopper.set(reason);
+        let is_first = self.stopping_since.is_none();
+        self.stopping_since.get_or_insert_with(Instant::now);
+        is_first
+    }
+
+    /// Goes to the stage that its age in stopping demands; returns when to look again, or none if
+    /// nobody has to wait for it any more.
+    pub(crate) fn advance(&mut self, polling: Duration, at_exit: bool) -> Option<Duration> {
+        if self.is_over() {
+            return None;
+        }
+        let patience = Patience::of(&self.handler.kind, polling)?;
+        let age = self.stopping_since.map_or(Duration::ZERO, |since| since.elapsed());
+        let stage = if at_exit { patience.stage_at_exit(age) } else { patience.stage(age) };
+        let handler = &self.handler;
+        match stage {
+            Stage::Signalled { wait } => {
+                self.stopper.set(StopReason::DAEMON_SIGNALLED);
+                tracing::debug!("{handler} is signalled to exit gracefully.");
+                Some(wait)
+            }
+            Stage::Cancelled { wait } => {
+                if !self.is_cancelled {
+                    self.is_cancelled = true;
+                    self.stopper.set(StopReason::DAEMON_CANCELLED);
+                    tracing::debug!("{handler} is signalled to exit by force.");
+                    self.task.abort();
+                }
+                Some(wait)
+            }
+            Stage::Abandoned => {
+                self.stopper.set(StopReason::DAEMON_ABANDONED);
+                tracing::warn!("{handler} did not exit in time. Leaving it orphaned.");
+                // What can be ended is ended; only a thread that ignores its flag stays.
+                self.task.abort();
+                None
+            }
+            Stage::Polled { wait } => {
+                let seconds = logtext::seconds(wait);
+                tracing::debug!("{handler} is still exiting. The next check is in {seconds} seconds.");
+                Some(wait)
+            }
+        }
+    }
+
+    /// Stops it without anybody waiting: at the exit, in a pause, or when the object is gone.
+    pub(crate) async fn stop(mut self, reason: StopReason, polling: Duration) {
+        self.signal(reason);
+        yield_for_exit(|| self.is_over()).await;
+        while let Some(wait) = self.advance(polling, true) {
+            let _ = tokio::time::timeout(wait, &mut self.task).await;
+            if self.task.is_finished() && self.alive.strong_count() > 0 {
+                // A thread still runs: the rest of the time is for it.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Whatever happens to the memory of an object, its daemons end with it.
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if !self.task.is_finished() {
+            self.stopper.set(StopReason::OPERATOR_EXITING);
+            self.task.abort();
+        }
+    }
+}
+
+/// Gives tasks that react at once the chance to do so.
+pub(crate) async fn yield_for_exit(is_over: impl Fn() -> bool) {
+    const TURNS_MAX: usize = 10;
+    for _ in 0..TURNS_MAX {
+        if is_over() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let on_request = self.stopper.is_set();
+        emit(&logtext::daemon_exited(&self.handler, on_request));
+        self.stopper.set(StopReason::DONE);
+        let (key, handler) = (self.key, Arc::clone(&self.handler.id));
+        // The reactor may be gone at the very end; then nobody has to know.
+        let _ = self.shared.messages.send(Message::BackgroundEnded { key, handler });
+    }
+}
+
+impl Runner {
+    async fn run(&mut self) {
+        let subject = self.subject();
+        let delay = match &self.handler.kind {
+            HandlerKind::Daemon(options) => options.initial_delay.clone(),
+            HandlerKind::Timer(options) => options.initial_delay.clone(),
+            _ => return,
+        };
+        let delay = match delay {
+            Delay::None => None,
+            Delay::Fixed(delay) => Some(delay),
+            Delay::Computed(compute) => Some(compute(&subject)),
+        };
+        if let Some(delay) = delay
+            && self.stopper.sleep(delay).await
+        {
+            return;
+        }
+        match self.handler.kind.clone() {
+            HandlerKind::Timer(options) => self.run_timer(&options).await,
+            _ => self.run_daemon().await,
+        }
+    }
+
+    async fn run_daemon(&mut self) {
+        let mut state = self.fresh_state();
+        while !self.stopper.is_set() {
+            let Some(outcome) = self.attempt(&mut state).await else { return };
+            if outcome.is_final || self.stopper.sleep(outcome.delay.unwrap_or_default()).await {
+                return;
+            }
+        }
+    }
+
+    async fn run_timer(&mut self, options: &TimerOptions) {
+        let origin = Instant::now();
+        let mut state = self.fresh_state();
+        while !self.stopper.is_set() {
+            if !self.wait_until_idle(options).await {
+                return;
+            }
+            let started = Instant::now();
+            let Some(outcome) = self.attempt(&mut state).await else { return };
+            if !outcome.is_final {
+                if self.stopper.sleep(outcome.delay.unwrap_or_default()).await {
+                    return;
+                }
+                continue;
+            }
+            state = self.fresh_state();
+            match after_run(options, started - origin, origin.elapsed()) {
+                AfterRun::End => return,
+                AfterRun::Sleep(pause) => {
+                    self.stopper.sleep(pause).await;
+                }
+                AfterRun::AwaitChange => {
+                    let stopper = self.stopper.clone();
+                    tokio::select! {
+                        () = stopper.wait(None) => return,
+                        changed = self.changed.wait_for(|at| *at > started) => {
+                            if changed.is_err() {
+                                return;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until the object was unchanged for long enough; tells whether to go on.
+    async fn wait_until_idle(&mut self, options: &TimerOptions) -> bool {
+        loop {
+            let changed = *self.changed.borrow_and_update();
+            let since = changed.elapsed();
+            match idle_wait(options.idle, Duration::ZERO, since) {
+                None => return true,
+                Some(wait) => {
+                    if self.stopper.sleep(wait).await {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One attempt; none when it was cancelled.
+    async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
+        let handler = Arc::clone(&self.handler);
+        let now = self.shared.clock.now();
+        let attempt = state.attempt(&handler.id, now);
+        let subject = self.subject();
+        let outcome = match retry::check_before(&handler, &attempt) {
+            Some((outcome, line)) => {
+                self.shared.log(&subject, &line);
+                outcome
+            }
+            None => self.call(attempt, &subject).await?,
+        };
+        state.take_in(&handler.id, &outcome, self.shared.clock.now());
+        Some(outcome)
+    }
+
+    async fn call(&mut self, attempt: Attempt, subject: &Subject) -> Option<Outcome> {
+        let handler = Arc::clone(&self.handler);
+        let patch: Arc<Mutex<Patch>> = Arc::new(Mutex::new(std::mem::take(&mut self.unsent)));
+        let call = Call {
+            handler: Arc::clone(&handler),
+            subject: Some(subject.clone()),
+            occasion: Occasion::Background { live: self.live.clone() },
+            attempt,
+            patch: Arc::clone(&patch),
+            memo: Arc::clone(&self.memo),
+            indexes: Arc::clone(&self.shared.indexes),
+            stopped: Some(Arc::new(self.stopper.clone())),
+            children: None,
+            warnings: Arc::default(),
+            operator: Arc::clone(&self.shared.context),
+        };
+        emit(&logtext::invoked(&handler));
+        let begun = std::time::Instant::now();
+        let returned = self.shared.pool.run_guarded(call, Arc::clone(&self.alive)).await;
+        let default_backoff = self.shared.context.settings.read().execution.default_backoff;
+        let attempt = Attempt { now: self.shared.clock.now(), ..attempt };
+        let outcome = match retry::judge(&handler, &attempt, returned, default_backoff) {
+            Verdict::Cancelled(line) => {
+                emit(&line);
+                return None;
+            }
+            Verdict::Outcome(outcome, line) => {
+                self.shared.log(subject, &line);
+                outcome
+            }
+        };
+        report::count(&self.shared, &handler, begun.elapsed(), &outcome);
+        report::outcome(&self.shared, subject, &handler, &outcome);
+        let mut patch = std::mem::take(&mut *patch.lock());
+        deliver_result(&handler.id, &outcome, &mut patch);
+        self.write(patch).await;
+        Some(outcome)
+    }
+
+    async fn write(&mut self, patch: Patch) {
+        if patch.is_empty() {
+            return;
+        }
+        let object = self.live.get();
+        let resource = &self.served.resource;
+        let kept = patch.clone();
+        match apply(&self.shared.cluster, resource, &object, patch, Urgency::Normal).await {
+            Ok(Applied::Changed(newer)) => {
+                let newest = crate::apply::newest(self.live.get(), newer);
+                self.live.set(newest);
+            }
+            Ok(Applied::Unchanged | Applied::NotFound) => {}
+            Ok(Applied::Outdated(remaining)) => self.unsent = remaining,
+            Err(error) => {
+                let handler = &self.handler;
+                tracing::error!(%error, "what {handler} wanted to change could not be written");
+                if error.failure.is_transient() {
+                    self.unsent = kept;
+                }
+            }
+        }
+    }
+
+    fn fresh_state(&self) -> State {
+        let now = self.shared.clock.now();
+        State::new(None).with_handlers(std::slice::from_ref(&self.handler), now)
+    }
+
+    fn subject(&self) -> Subject {
+        Subject { resource: Arc::clone(&self.served.resource), object: self.live.get() }
+    }
+}

@@ -1,0 +1,478 @@
+//! One cycle of one object: from its newest state to at most one write, and on from the answer.
+//!
+//! The decisions are `kopf-core`'s; this file runs them. Gets a [`Job`] from the reactor and hands
+//! a [`Done`] back. Continues from the answers to its own writes instead of waiting for their echo.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::{Failure, RequestError, Target, Urgency};
+use kopf_core::cause::{Familiarity, Snapshot};
+use kopf_core::finalizer::Step;
+use kopf_core::logtext;
+use kopf_core::occasion::{EventKind, Subject};
+use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
+use kopf_core::queue::Ticket;
+use kopf_model::storage::StorageError;
+use kopf_model::{EssenceHash, Object, Patch, Timestamp};
+use parking_lot::Mutex;
+use tracing::Instrument as _;
+
+use crate::apply::{Applied, apply};
+use crate::background::Tending;
+use crate::memory::{Memory, Progress};
+use crate::message::Key;
+use crate::pass::Pass;
+use crate::shared::{Served, Shared, object_span};
+use crate::store::{Flags, Version};
+
+mod execution;
+mod observing;
+mod tending;
+
+/// After this many changes in a row that were caused by our own writes, the object is slowed down.
+const OWN_CHANGES_MAX: u32 = 5;
+
+/// What a worker gets.
+pub(crate) struct Job {
+    pub(crate) ticket: Ticket<Key>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) object: Object,
+    pub(crate) gone: bool,
+    pub(crate) events: Vec<(Option<EventKind>, Object)>,
+    pub(crate) memory: Box<Memory>,
+    pub(crate) flags: Flags,
+    pub(crate) mode: Mode,
+    /// What is known of the object besides this job, for [`Mode::EventsOnly`].
+    pub(crate) version: Version,
+    pub(crate) settled: Option<EssenceHash>,
+}
+
+/// How much of a cycle is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Everything.
+    Full,
+    /// Everything, and daemons and timers are stopped: another operator has precedence.
+    Paused,
+    /// Only the indexes: other indexes of the operator are not filled yet.
+    IndexOnly,
+    /// Only the event handlers: the states are older than what is handled already.
+    EventsOnly,
+    /// Everything, and progress is written even if it could wait: the process ends.
+    Closing,
+}
+
+/// What a worker hands back.
+pub(crate) struct Done {
+    pub(crate) ticket: Ticket<Key>,
+    pub(crate) memory: Box<Memory>,
+    pub(crate) flags: Flags,
+    /// The newest version that was taken into account.
+    pub(crate) version: Version,
+    /// The fingerprint, when nothing is left to do.
+    pub(crate) settled: Option<EssenceHash>,
+    pub(crate) wake_at: Option<Timestamp>,
+    /// What went wrong, if it did.
+    pub(crate) error: Option<String>,
+    pub(crate) subject: Subject,
+    pub(crate) gone: bool,
+    pub(crate) mode: Mode,
+}
+
+/// Why a cycle could not be finished; the object is throttled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CycleError {
+    #[error("the state stored on the object cannot be read")]
+    Storage(#[from] StorageError),
+    #[error("the object could not be patched")]
+    Write(#[from] RequestError),
+    #[error("a filter or another callback panicked: {0}")]
+    Panic(String),
+}
+
+pub(crate) struct Cycle {
+    shared: Arc<Shared>,
+    served: Arc<Served>,
+    key: Key,
+    ticket: Ticket<Key>,
+    object: Object,
+    gone: bool,
+    memory: Box<Memory>,
+    flags: Flags,
+    mode: Mode,
+    /// What event handlers want to change, until it is written.
+    patch: Arc<Mutex<Patch>>,
+    wake_at: Option<Timestamp>,
+    is_settled: bool,
+    known: (Version, Option<EssenceHash>),
+}
+
+/// Whether the cycle goes on with the answer to its write.
+enum Next {
+    Again,
+    Finish,
+}
+
+/// Runs one cycle; errors and panics of callbacks end in throttling, never in a lost object.
+pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
+    let subject =
+        Subject { resource: Arc::clone(&job.served.resource), object: job.object.clone() };
+    let span = object_span(&subject);
+    let events = job.events;
+    let mut cycle = Cycle {
+        shared,
+        served: job.served,
+        key: job.ticket.key,
+        ticket: job.ticket,
+        object: job.object,
+        gone: job.gone,
+        memory: job.memory,
+        flags: job.flags,
+        mode: job.mode,
+        patch: Arc::default(),
+        wake_at: None,
+        is_settled: false,
+        known: (job.version, job.settled),
+    };
+    async move {
+        let processing = std::panic::AssertUnwindSafe(cycle.process(events));
+        let result = match futures::FutureExt::catch_unwind(processing).await {
+            Ok(result) => result,
+            Err(panic) => Err(CycleError::Panic(crate::execute::panic_text(panic.as_ref()))),
+        };
+        cycle.finish(result)
+    }
+    .instrument(span)
+    .await
+}
+
+impl Cycle {
+    async fn process(
+        &mut self,
+        events: Vec<(Option<EventKind>, Object)>,
+    ) -> Result<(), CycleError> {
+        if let Some(live) = &self.memory.live {
+            live.set(self.object.clone());
+        }
+        self.index().await;
+        if self.mode == Mode::IndexOnly {
+            return Ok(());
+        }
+        if self.mode == Mode::EventsOnly {
+            self.deliver_events(events).await;
+            let patch = std::mem::take(&mut *self.patch.lock());
+            self.apply(patch, Urgency::Normal).await?;
+            return Ok(());
+        }
+        if !self.resend().await? {
+            return Ok(());
+        }
+        self.deliver_events(events).await;
+        while let Next::Again = self.turn().await? {}
+        Ok(())
+    }
+
+    /// Writes what could not be written before; tells whether the cycle can go on.
+    async fn resend(&mut self) -> Result<bool, CycleError> {
+        if self.memory.unsent.is_empty() || self.gone {
+            return Ok(true);
+        }
+        let patch = self.memory.unsent.clone();
+        let mut applied = self.apply(patch, Urgency::Normal).await?;
+        if let Applied::Outdated(patch) = applied {
+            // The event about the newer state may be lost or late: look for ourselves, once.
+            self.refresh().await?;
+            applied = self.apply(patch, Urgency::Normal).await?;
+        }
+        match applied {
+            Applied::Unchanged => {}
+            Applied::Changed(object) => self.object = object,
+            Applied::NotFound => {
+                self.memory.unsent = Patch::default();
+                return Ok(false);
+            }
+            Applied::Outdated(patch) => {
+                self.memory.unsent = patch;
+                self.wait_for_newer();
+                return Ok(false);
+            }
+        }
+        self.memory.unsent = Patch::default();
+        Ok(true)
+    }
+
+    async fn refresh(&mut self) -> Result<(), CycleError> {
+        let target = Target {
+            resource: &self.served.resource,
+            namespace: self.object.namespace(),
+            name: self.object.name(),
+            subresource: None,
+        };
+        match self.shared.cluster.get(target).await {
+            Ok(object) if object.uid() == self.object.uid() => self.object = object,
+            Ok(_) => {}
+            // Operators need not be allowed to read single objects; the watch will tell.
+            Err(error) if matches!(error.failure, Failure::Forbidden | Failure::NotFound) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn wait_for_newer(&mut self) {
+        let timeout = self.shared.context.settings.read().persistence.consistency_timeout;
+        self.wake_at = Some(self.after(timeout));
+    }
+
+    /// One turn: detect, run, write.
+    async fn turn(&mut self) -> Result<Next, CycleError> {
+        let snapshot = self.snapshot()?;
+        let fingerprint = self.scan();
+        let tending = self.tend(&snapshot).await;
+        let served = Arc::clone(&self.served);
+        let remembered = self.memory.progress.take().unwrap_or_default();
+        let inputs = Inputs {
+            snapshot: &snapshot,
+            changing: &served.handlers.changing,
+            has_background: tending.is_needed,
+            storages: &served.storages,
+            finalizer: &served.finalizer,
+            remembered: remembered.main.as_ref(),
+            now: self.shared.clock.now(),
+        };
+        let mut agenda = Agenda::make(inputs)?;
+        self.log_agenda(&agenda);
+        let step = agenda.step;
+        let mut subs = remembered.subs;
+        if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
+            let pass = Arc::new(Pass {
+                shared: Arc::clone(&self.shared),
+                served: Arc::clone(&served),
+                subject: snapshot.subject.clone(),
+                change,
+                memo: self.memory.memo(&self.shared.memo),
+                patch: Arc::clone(&self.patch),
+                subs: Mutex::new(subs),
+            });
+            self.execute(&mut agenda, inputs, &pass).await;
+            subs = std::mem::take(&mut *pass.subs.lock());
+        }
+        // Written progress is on the newer state; what is to be removed must be seen there.
+        let mut newest = snapshot.clone();
+        newest.subject.object = self.object.clone();
+        let inputs = Inputs { snapshot: &newest, ..inputs };
+        let patch = std::mem::take(&mut *self.patch.lock());
+        let mut plan = agenda.conclude(inputs, patch, self.closing(&tending));
+        if plan.remember.is_some() && !plan.patch.is_empty() {
+            for state in subs.values_mut() {
+                state.store(&*served.storages.progress, self.object.value(), &mut plan.patch);
+            }
+        }
+        let remember = plan.remember.take();
+        self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
+        self.carry_out(plan, step, &snapshot, fingerprint).await
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, CycleError> {
+        let subject = self.subject();
+        let event = self.gone.then_some(EventKind::Deleted);
+        let memory = Familiarity {
+            noticed_by_listing: self.flags.noticed_by_listing,
+            fully_handled_once: self.flags.handled_once,
+        };
+        let extra = &self.served.handlers.extra_fields;
+        Ok(Snapshot::take(subject, event, memory, &self.served.storages, extra)?)
+    }
+
+    fn closing(&self, tending: &Tending) -> Closing {
+        Closing {
+            now: self.shared.clock.now(),
+            background_wake_at: tending.wake_at,
+            persist_after: self.shared.context.settings.read().persistence.persist_after,
+            persist_now: self.mode == Mode::Closing,
+        }
+    }
+
+    /// Writes the plan and decides how to go on.
+    async fn carry_out(
+        &mut self,
+        plan: Plan,
+        step: Step,
+        snapshot: &Snapshot,
+        fingerprint: Option<EssenceHash>,
+    ) -> Result<Next, CycleError> {
+        let subject = &snapshot.subject;
+        for line in &plan.lines {
+            self.shared.log(subject, line);
+        }
+        if let Some(form) = plan.stored_form.filter(|form| *form != kopf_model::StoredForm::Plain) {
+            tracing::info!("the last handled state is stored {form}");
+        }
+        self.flags.handled_once |= plan.is_handled;
+        let is_urgent = step != Step::Keep || self.object.is_deleting();
+        let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Normal };
+        match self.apply(plan.patch, urgency).await? {
+            Applied::Unchanged => {}
+            Applied::Changed(object) => self.object = object,
+            Applied::Outdated(patch) => {
+                self.memory.unsent = patch;
+                self.wait_for_newer();
+                return Ok(Next::Finish);
+            }
+            Applied::NotFound => return Ok(Next::Finish),
+        }
+        if let Some(live) = &self.memory.live {
+            live.set(self.object.clone());
+        }
+        if plan.is_continued && self.mode != Mode::Closing {
+            return Ok(Next::Again);
+        }
+        self.wake_at = plan.wake_at;
+        if plan.is_release || self.gone {
+            return Ok(Next::Finish);
+        }
+        let changed_by_us = self.scan() != fingerprint;
+        if !changed_by_us {
+            self.memory.own_changes = 0;
+            self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
+            return Ok(Next::Finish);
+        }
+        if plan.is_handled && self.mode != Mode::Closing {
+            return Ok(self.after_own_change(snapshot));
+        }
+        Ok(Next::Finish)
+    }
+
+    /// Our own write is a change to be handled, too; but not for ever.
+    fn after_own_change(&mut self, snapshot: &Snapshot) -> Next {
+        self.memory.own_changes += 1;
+        if self.memory.own_changes < OWN_CHANGES_MAX {
+            return Next::Again;
+        }
+        let mut fields: Vec<String> =
+            snapshot.diff.iter().map(|item| item.field.to_string()).collect();
+        fields.truncate(10);
+        let delays = self.shared.context.settings.read().queueing.error_delays.clone();
+        let index = (self.memory.own_changes - OWN_CHANGES_MAX) as usize;
+        let delay = delay_at(&delays, index);
+        tracing::warn!(
+            fields = fields.join(", "),
+            ?delay,
+            "the operator's own writes change the object again and again; slowing down"
+        );
+        self.wake_at = Some(self.after(delay));
+        Next::Finish
+    }
+
+    /// Sends a patch; a refused one is reduced to our own notes, so that the object is not stuck.
+    async fn apply(&mut self, patch: Patch, urgency: Urgency) -> Result<Applied, CycleError> {
+        if patch.is_empty() || self.gone {
+            return Ok(Applied::Unchanged);
+        }
+        let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
+        let kept = patch.clone();
+        let error = match apply(cluster, resource, &self.object, patch, urgency).await {
+            Ok(applied) => return Ok(applied),
+            Err(error) => error,
+        };
+        let is_refused =
+            matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
+        let notes = self.notes_only(&kept);
+        if is_refused && !notes.is_empty() && notes.merge != kept.merge {
+            tracing::error!(%error, "the server refused what handlers wanted to change; dropped");
+            match apply(cluster, resource, &self.object, notes, urgency).await {
+                Ok(applied) => return Ok(applied),
+                Err(error) => tracing::error!(%error, "the server refused our notes, too"),
+            }
+        }
+        self.memory.unsent = kept;
+        Err(error.into())
+    }
+
+    /// The part of a patch that the engine itself put there.
+    fn notes_only(&self, patch: &Patch) -> Patch {
+        let own = &self.served.own_annotations;
+        let is_own = |key: &str| {
+            own.iter().any(|pattern| match pattern.strip_suffix('/') {
+                Some(_) => key.starts_with(pattern.as_str()),
+                None => key == pattern,
+            })
+        };
+        let annotations = kopf_model::FieldPath::from_keys(["metadata", "annotations"]);
+        let mut notes = Patch::default();
+        if let Some(entries) = patch.get(&annotations).and_then(serde_json::Value::as_object) {
+            for (key, value) in entries.iter().filter(|(key, _)| is_own(key)) {
+                notes.set(&annotations.join(key), value.clone());
+            }
+        }
+        notes
+    }
+
+    fn finish(mut self, result: Result<(), CycleError>) -> Done {
+        let error = result.err().map(|error| chain(&error));
+        if error.is_some() {
+            self.is_settled = false;
+            self.memory.errors = self.memory.errors.saturating_add(1);
+        } else if self.memory.errors > 0 {
+            self.memory.errors = 0;
+            tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
+        }
+        // Whoever is looked at again needs the body then, too.
+        let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
+        if self.mode != Mode::EventsOnly {
+            self.memory.body = (keeps_body && !self.gone).then(|| self.object.clone());
+        }
+        let (mut version, mut settled) = (Version::of(&self.object), None);
+        if self.mode == Mode::EventsOnly {
+            (version, settled) = self.known;
+        } else {
+            self.flags.held = self.object.finalizers().contains(&self.served.finalizer);
+            self.flags.deleting = self.object.is_deleting();
+            if self.is_settled {
+                settled = self.scan();
+            }
+        }
+        self.flags.indexed = true;
+        Done {
+            subject: self.subject(),
+            ticket: self.ticket,
+            version,
+            memory: self.memory,
+            flags: self.flags,
+            settled,
+            wake_at: self.wake_at,
+            error,
+            gone: self.gone,
+            mode: self.mode,
+        }
+    }
+
+    fn scan(&self) -> Option<EssenceHash> {
+        self.served.scanner.scan(self.object.raw()).ok()
+    }
+
+    fn subject(&self) -> Subject {
+        Subject { resource: Arc::clone(&self.served.resource), object: self.object.clone() }
+    }
+
+    fn after(&self, delay: Duration) -> Timestamp {
+        kopf_core::progress::later(self.shared.clock.now(), delay)
+    }
+}
+
+/// The delay of the n-th failure in a row; the last one repeats.
+fn delay_at(delays: &[Duration], index: usize) -> Duration {
+    delays.get(index).or(delays.last()).copied().unwrap_or_default()
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

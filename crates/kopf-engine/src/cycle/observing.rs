@@ -1,0 +1,147 @@
+//! The parts of a cycle that look at every state of an object: indexes and raw events.
+
+use std::sync::Arc;
+
+use kopf_core::handler::Handler;
+use kopf_core::index;
+use kopf_core::invoke::{Attempt, Call};
+use kopf_core::occasion::{EventKind, Occasion, Subject};
+use kopf_core::plan::deliver_result;
+use kopf_core::progress::State;
+use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::select;
+use kopf_model::{Object, Patch};
+use parking_lot::Mutex;
+
+use super::Cycle;
+use crate::report;
+use crate::shared::emit;
+
+impl Cycle {
+    /// Brings the entries of the object in all indexes up to date.
+    pub(super) async fn index(&mut self) {
+        let served = Arc::clone(&self.served);
+        if served.handlers.indexing.is_empty() {
+            return;
+        }
+        let object = self.object.key();
+        let subject = self.subject();
+        if self.gone {
+            for handler in &served.handlers.indexing {
+                self.with_index(handler, |index| index.discard(&object));
+            }
+            return;
+        }
+        let handlers = &served.handlers.indexing;
+        let matching = select::for_occasion(handlers, &subject, &Occasion::Index);
+        for handler in handlers {
+            if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
+                self.index_with(handler, &subject).await;
+            } else {
+                self.with_index(handler, |index| index.discard(&object));
+            }
+        }
+    }
+
+    async fn index_with(&mut self, handler: &Arc<Handler>, subject: &Subject) {
+        let now = self.shared.clock.now();
+        let known = self.memory.indexing.remove(&handler.id);
+        let mut state = known
+            .unwrap_or_else(|| State::new(None))
+            .with_handlers(std::slice::from_ref(handler), now);
+        if state.due(std::slice::from_ref(handler), now).is_empty() {
+            self.memory.indexing.insert(Arc::clone(&handler.id), state);
+            return;
+        }
+        let attempt = state.attempt(&handler.id, now);
+        // A patch of an index handler goes nowhere.
+        let outcome =
+            self.attempt(handler, subject, Occasion::Index, attempt, Arc::default()).await;
+        let Some(outcome) = outcome else { return };
+        let object = self.object.key();
+        if outcome.error.is_some() {
+            state.take_in(&handler.id, &outcome, self.shared.clock.now());
+            self.memory.indexing.insert(Arc::clone(&handler.id), state);
+            self.with_index(handler, |index| index.discard(&object));
+            return;
+        }
+        if let Some(entries) = index::entries(outcome.output) {
+            self.with_index(handler, |index| index.replace(&object, entries));
+        }
+    }
+
+    fn with_index(&self, handler: &Handler, change: impl FnOnce(&index::Index)) {
+        if let Some(index) = self.shared.stores.get(&handler.id) {
+            change(index);
+        }
+    }
+
+    /// Calls the event handlers for every event in order.
+    pub(super) async fn deliver_events(&mut self, events: Vec<(Option<EventKind>, Object)>) {
+        let served = Arc::clone(&self.served);
+        if served.handlers.watching.is_empty() {
+            return;
+        }
+        for (kind, object) in events {
+            let subject = Subject { resource: Arc::clone(&served.resource), object };
+            let occasion = Occasion::Event { kind };
+            for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion) {
+                let now = self.shared.clock.now();
+                let attempt = Attempt { retry: 0, started: now, now };
+                let patch = Arc::clone(&self.patch);
+                let outcome =
+                    self.attempt(&handler, &subject, occasion.clone(), attempt, patch).await;
+                if let Some(outcome) = outcome {
+                    deliver_result(&handler.id, &outcome, &mut self.patch.lock());
+                }
+            }
+        }
+    }
+
+    /// Calls a handler that has neither sub-handlers nor stored progress.
+    async fn attempt(
+        &mut self,
+        handler: &Arc<Handler>,
+        subject: &Subject,
+        occasion: Occasion,
+        attempt: Attempt,
+        patch: Arc<Mutex<Patch>>,
+    ) -> Option<Outcome> {
+        let shared = Arc::clone(&self.shared);
+        if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
+            emit(&line);
+            return Some(outcome);
+        }
+        let call = Call {
+            handler: Arc::clone(handler),
+            subject: Some(subject.clone()),
+            occasion,
+            attempt,
+            patch,
+            memo: self.memory.memo(&shared.memo),
+            indexes: Arc::clone(&shared.indexes),
+            stopped: None,
+            children: None,
+            warnings: Arc::default(),
+            operator: Arc::clone(&shared.context),
+        };
+        let begun = std::time::Instant::now();
+        let returned = shared.pool.run(call).await;
+        let default_backoff = shared.context.settings.read().execution.default_backoff;
+        match retry::judge(handler, &attempt, returned, default_backoff) {
+            Verdict::Cancelled(line) => {
+                emit(&line);
+                None
+            }
+            Verdict::Outcome(outcome, line) => {
+                if line.level > kopf_core::logtext::Level::Info {
+                    emit(&line);
+                } else {
+                    tracing::debug!(target: "kopf.objects", "{}", line.text);
+                }
+                report::count(&shared, handler, begun.elapsed(), &outcome);
+                Some(outcome)
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The engine as others see it: built from handlers, run until told to stop.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use kopf_client::{Cluster, Login, LoginError, Policy, default_login};
+use kopf_core::handler::HandlerKind;
+use kopf_core::index::Index;
+use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::occasion::Activity;
+use kopf_core::registry::Registry;
+use kopf_core::settings::Settings;
+use parking_lot::RwLock;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::activities::{ActivityError, HandlerLogin, Stage};
+use crate::clock::Clock;
+use crate::execute::Pool;
+use crate::insights::Scope;
+use crate::namespaces::NamespacePattern;
+use crate::poster::Recorder;
+use crate::reactor::Reactor;
+use crate::shared::Shared;
+use crate::status::{Board, StatusHandle};
+
+/// How long events that still wait may be posted at the end.
+const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// An operator that is ready to run.
+pub struct Engine {
+    registry: Registry,
+    cluster: Cluster,
+    scope: Scope,
+    clock: Clock,
+    lifecycle: Lifecycle,
+    memo: Arc<Extensions>,
+    context: Arc<OperatorContext>,
+    poster: crate::poster::Poster,
+    stage: Arc<Stage>,
+    pool: Arc<Pool>,
+    board: Arc<Board>,
+    stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
+    ready: watch::Sender<bool>,
+}
+
+/// Collects what an engine needs.
+#[must_use]
+pub struct EngineBuilder {
+    registry: Registry,
+    settings: Settings,
+    cluster: Source,
+    namespaces: Vec<NamespacePattern>,
+    clock: Clock,
+    lifecycle: Lifecycle,
+    memo: Extensions,
+    state: Extensions,
+}
+
+enum Source {
+    Login(Arc<dyn Login>),
+    Client(kube::Client),
+    Default,
+}
+
+/// Why an engine could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A startup or cleanup handler failed for good.
+    #[error("the operator could not {phase}")]
+    Activity {
+        /// `start` or `clean up`.
+        phase: &'static str,
+        /// Which handler, and why.
+        source: ActivityError,
+    },
+    /// The prefix of our annotations is empty.
+    #[error("the prefixes of annotations in settings.persistence must not be empty")]
+    EmptyPrefix,
+    /// There are no credentials for the cluster.
+    #[error("the operator could not log in to the cluster")]
+    Login(#[from] LoginError),
+}
+
+/// An engine that runs in the background.
+pub struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<Result<(), EngineError>>,
+    ready: watch::Receiver<bool>,
+    status: StatusHandle,
+}
+
+impl Engine {
+    /// An engine for these handlers.
+    pub fn builder(registry: Registry) -> EngineBuilder {
+        EngineBuilder {
+            registry,
+            settings: Settings::default(),
+            cluster: Source::Default,
+            namespaces: Vec::new(),
+            clock: Clock::default(),
+            lifecycle: Lifecycle::default(),
+            memo: Extensions::default(),
+            state: Extensions::default(),
+        }
+    }
+
+    /// A view of how the engine is doing, also while it runs.
+    #[must_use]
+    pub fn status(&self) -> StatusHandle {
+        StatusHandle { board: Arc::clone(&self.board), cluster: self.cluster.clone() }
+    }
+
+    /// The context that all handlers share.
+    #[must_use]
+    pub fn context(&self) -> Arc<OperatorContext> {
+        Arc::clone(&self.context)
+    }
+
+    /// Turns true when the startup handlers are done and the cluster is reached.
+    #[must_use]
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// Runs until the shutdown is asked for, then winds up in order.
+    ///
+    /// # Errors
+    /// Fails when a startup or cleanup handler fails for good, or when there are no credentials.
+    /// Nothing that the cluster does later ends it.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
+        tokio::pin!(shutdown);
+        let handlers = self.registry.activities(Activity::Startup);
+        tokio::select! {
+            started = self.stage.run(Activity::Startup, &handlers, &self.pool) => {
+                started.map_err(|source| EngineError::Activity { phase: "start", source })?;
+            }
+            () = &mut shutdown => return Ok(()),
+        }
+        if self.context.settings.read().persistence.storages().is_err() {
+            return Err(EngineError::EmptyPrefix);
+        }
+        self.cluster.set_policy(policy(&self.context.settings.read()));
+        tokio::select! {
+            connected = self.cluster.connect() => connected?,
+            () = &mut shutdown => return Ok(()),
+        };
+        self.context.state.insert(Arc::new(self.cluster.client().await?));
+        let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context)));
+        let (sender, messages) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            cluster: self.cluster,
+            registry: self.registry.clone(),
+            context: Arc::clone(&self.context),
+            memo: self.memo,
+            indexes: Arc::clone(&self.stage.indexes),
+            stores: self.stores,
+            pool: Arc::clone(&self.pool),
+            clock: self.clock,
+            lifecycle: self.lifecycle,
+            board: self.board,
+            messages: sender,
+        });
+        self.ready.send_replace(true);
+        Reactor::new(shared, self.scope, messages).run(&mut shutdown).await;
+        finish_posting(poster).await;
+        let handlers = self.registry.activities(Activity::Cleanup);
+        self.stage
+            .run(Activity::Cleanup, &handlers, &self.pool)
+            .await
+            .map_err(|source| EngineError::Activity { phase: "clean up", source })?;
+        Ok(())
+    }
+
+    /// Starts in the background of the current tokio runtime.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime.
+    #[must_use]
+    pub fn start(self) -> Running {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, status) = (self.ready(), self.status());
+        let task = tokio::spawn(self.run(async move {
+            // Dropping the handle asks for the end, too.
+            let _ = stopped.await;
+        }));
+        Running { stop: Some(stop), task, ready, status }
+    }
+}
+
+impl EngineBuilder {
+    /// These settings instead of the defaults.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// This client instead of a login, such as one into an in-process server.
+    pub fn client(mut self, client: kube::Client) -> Self {
+        self.cluster = Source::Client(client);
+        self
+    }
+
+    /// This way to log in, unless there are login handlers.
+    pub fn login(mut self, login: Arc<dyn Login>) -> Self {
+        self.cluster = Source::Login(login);
+        self
+    }
+
+    /// Only these namespaces, as names or patterns; without any, the whole cluster is served.
+    pub fn namespaces<P: Into<NamespacePattern>>(
+        mut self,
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.namespaces.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// The whole cluster.
+    pub fn clusterwide(mut self) -> Self {
+        self.namespaces.clear();
+        self
+    }
+
+    /// This clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// This way of choosing among the handlers that are due.
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+
+    /// Values that the memo of every object starts with.
+    pub fn memo(mut self, memo: Extensions) -> Self {
+        self.memo = memo;
+        self
+    }
+
+    /// The application's state.
+    pub fn state(mut self, state: Extensions) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn build(self) -> Engine {
+        let pool = Arc::new(Pool::new(self.settings.execution.max_workers));
+        let stage_cell: Arc<OnceLock<Arc<Stage>>> = Arc::default();
+        let login_handlers = self.registry.activities(Activity::Authentication);
+        let policy = policy(&self.settings);
+        let cluster = match self.cluster {
+            Source::Client(client) => Cluster::with_client(client, policy),
+            _ if !login_handlers.is_empty() => {
+                let (stage, pool) = (Arc::clone(&stage_cell), Arc::clone(&pool));
+                let login = HandlerLogin { handlers: login_handlers, stage, pool };
+                Cluster::new(Arc::new(login), policy)
+            }
+            Source::Login(login) => Cluster::new(login, policy),
+            Source::Default => Cluster::new(default_login(), policy),
+        };
+        let queue_max = self.settings.posting.queue_max;
+        let (recorder, poster) = Recorder::new(cluster.clone(), self.clock.clone(), queue_max);
+        let context = Arc::new(OperatorContext {
+            settings: RwLock::new(self.settings),
+            state: self.state,
+            recorder,
+        });
+        let indexes = Arc::new(Indexes::default());
+        let mut stores = HashMap::new();
+        for handler in self.registry.iter().filter(|it| matches!(it.kind, HandlerKind::Index)) {
+            let index = Arc::new(Index::default());
+            indexes.insert(Arc::clone(&handler.id), Arc::clone(&index) as Arc<_>);
+            stores.insert(Arc::clone(&handler.id), index);
+        }
+        let memo = Arc::new(self.memo);
+        let stage = Arc::new(Stage {
+            context: Arc::clone(&context),
+            memo: Arc::clone(&memo),
+            indexes,
+            clock: self.clock.clone(),
+        });
+        // Set once here; the login of the cluster looks for it at the first request.
+        let _ = stage_cell.set(Arc::clone(&stage));
+        let scope = match self.namespaces {
+            none if none.is_empty() => Scope::Cluster,
+            some => Scope::Namespaces(some),
+        };
+        let (ready, _) = watch::channel(false);
+        Engine {
+            registry: self.registry,
+            cluster,
+            scope,
+            clock: self.clock,
+            lifecycle: self.lifecycle,
+            memo,
+            context,
+            poster,
+            stage,
+            pool,
+            board: Board::new(),
+            stores,
+            ready,
+        }
+    }
+}
+
+impl Running {
+    /// Waits until the startup handlers are done and the cluster is reached; false if it ended.
+    pub async fn ready(&mut self) -> bool {
+        self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
+    }
+
+    /// Waits until all watches have listed and all indexes are filled.
+    pub async fn settled(&self) {
+        const POLLING: std::time::Duration = std::time::Duration::from_millis(5);
+        while !self.status.snapshot().ready && !self.task.is_finished() {
+            tokio::time::sleep(POLLING).await;
+        }
+    }
+
+    /// How the engine is doing.
+    #[must_use]
+    pub fn status(&self) -> &StatusHandle {
+        &self.status
+    }
+
+    /// Asks for the end and waits for it.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn stop(mut self) -> Result<(), EngineError> {
+        self.stop.take();
+        self.join().await
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn join(self) -> Result<(), EngineError> {
+        let Self { stop, task, .. } = self;
+        let result = task.await;
+        drop(stop);
+        match result {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Ends at once, as a crash would: nothing is finished or written any more.
+    pub fn abort(self) {
+        self.task.abort();
+    }
+}
+
+fn policy(settings: &Settings) -> Policy {
+    let networking = &settings.networking;
+    Policy {
+        request_timeout: networking.request_timeout,
+        connect_timeout: networking.connect_timeout,
+        error_backoffs: networking.error_backoffs.clone(),
+        enforce_retry_after: networking.enforce_retry_after,
+        concurrent_writes_max: networking.concurrent_writes_max,
+    }
+}
+
+/// The poster ends by itself only when the last handler has let go of the recorder.
+async fn finish_posting(poster: tokio::task::JoinHandle<()>) {
+    let abort = poster.abort_handle();
+    let _ = tokio::time::timeout(POSTING_GRACE, poster).await;
+    abort.abort();
+}

@@ -1,0 +1,133 @@
+//! Runs user code: futures on the reactor, blocking functions on a bounded pool, panics caught.
+//!
+//! Decides nothing about retries; hands what the handler returned to whoever called.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned};
+use tokio::sync::Semaphore;
+
+/// One step of an async handler that takes longer than this delays everything else.
+const SLOW_POLL: Duration = Duration::from_millis(100);
+/// Waiting for a free thread longer than this is worth a warning.
+const POOL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The pool for blocking handlers.
+pub(crate) struct Pool {
+    seats: Arc<Semaphore>,
+    size: usize,
+}
+
+impl Pool {
+    /// A pool that runs this many blocking handlers at once.
+    pub(crate) fn new(size: usize) -> Self {
+        let size = size.max(1);
+        Self { seats: Arc::new(Semaphore::new(size)), size }
+    }
+
+    /// How many handlers run on the pool now.
+    pub(crate) fn busy(&self) -> usize {
+        self.size.saturating_sub(self.seats.available_permits())
+    }
+
+    /// Runs one invocation to its end.
+    pub(crate) async fn run(&self, call: Call) -> Returned {
+        self.run_guarded(call, Arc::new(())).await
+    }
+
+    /// The same, with a token that lives as long as any of the handler's code runs.
+    pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<()>) -> Returned {
+        let handler = Arc::clone(&call.handler);
+        let prepared =
+            std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
+        match prepared {
+            Ok(Invocation::Future(future)) => {
+                let watched = Watched { future, id: &handler.id };
+                match AssertUnwindSafe(watched).catch_unwind().await {
+                    Ok(returned) => returned,
+                    Err(panic) => Err(panicked(panic.as_ref())),
+                }
+            }
+            Ok(Invocation::Blocking(function)) => {
+                self.run_blocking(&handler.id, function, alive).await
+            }
+            Err(panic) => Err(panicked(panic.as_ref())),
+        }
+    }
+
+    async fn run_blocking(
+        &self,
+        id: &str,
+        function: Box<dyn FnOnce() -> Returned + Send>,
+        alive: Arc<()>,
+    ) -> Returned {
+        let seats = Arc::clone(&self.seats);
+        let waiting = seats.acquire_owned();
+        tokio::pin!(waiting);
+        let seat = match tokio::time::timeout(POOL_PATIENCE, &mut waiting).await {
+            Ok(seat) => seat,
+            Err(_) => {
+                tracing::warn!(
+                    handler = id,
+                    size = self.size,
+                    "all threads for blocking handlers are busy; raise execution.max_workers"
+                );
+                waiting.await
+            }
+        };
+        let seat = seat.expect("the pool is never closed");
+        let running = tokio::task::spawn_blocking(move || {
+            let returned = function();
+            drop((seat, alive));
+            returned
+        });
+        match running.await {
+            Ok(returned) => returned,
+            Err(error) if error.is_panic() => Err(panicked(error.into_panic().as_ref())),
+            Err(_) => Err(HandlerError::Cancelled),
+        }
+    }
+}
+
+/// A handler's future that names the handler when one of its steps takes too long.
+struct Watched<'a> {
+    future: BoxFuture<Returned>,
+    id: &'a str,
+}
+
+impl Future for Watched<'_> {
+    type Output = Returned;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Returned> {
+        let begun = Instant::now();
+        let polled = self.future.as_mut().poll(context);
+        let took = begun.elapsed();
+        if took >= SLOW_POLL {
+            tracing::warn!(
+                handler = self.id,
+                ?took,
+                "the handler blocks the event loop; use a blocking handler for such work"
+            );
+        }
+        polled
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> HandlerError {
+    let text = panic_text(panic);
+    HandlerError::Arbitrary { message: format!("the handler panicked: {text}"), details: None }
+}

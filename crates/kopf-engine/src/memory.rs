@@ -1,0 +1,86 @@
+//! What the process remembers of one object beyond the object itself.
+//!
+//! Exists only while there is something to remember. Owned by the record; lent to the worker while
+//! the object is busy, so that nothing here needs a lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kopf_core::handler::HandlerId;
+use kopf_core::invoke::Extensions;
+use kopf_core::occasion::Live;
+use kopf_core::progress::State;
+use kopf_model::{Object, Patch};
+use tokio::time::Instant;
+
+use crate::background::Daemon;
+
+/// What the process remembers of one object.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The handlers' own values.
+    pub(crate) memo: Option<Arc<Extensions>>,
+    /// Progress that is not (yet) worth a write.
+    pub(crate) progress: Option<Progress>,
+    /// A patch that could not be written.
+    pub(crate) unsent: Patch,
+    /// Daemons and timers that run.
+    pub(crate) daemons: BTreeMap<HandlerId, Daemon>,
+    /// Daemons and timers that ended on their own.
+    pub(crate) forever_stopped: BTreeSet<HandlerId>,
+    /// What daemons and timers look at.
+    pub(crate) live: Option<Live>,
+    /// When the object last changed essentially, for idle timers.
+    pub(crate) changed_at: Option<Instant>,
+    /// The newest body, where it is kept.
+    pub(crate) body: Option<Object>,
+    /// How often in a row something unexpected failed.
+    pub(crate) errors: u32,
+    /// How often in a row our own write was the reason for the next one.
+    pub(crate) own_changes: u32,
+    /// The attempts of index handlers that failed.
+    pub(crate) indexing: BTreeMap<HandlerId, State>,
+}
+
+/// The progress of the handlers of one cause, with that of sub-handlers by parent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) main: Option<State>,
+    pub(crate) subs: BTreeMap<HandlerId, State>,
+}
+
+impl Memory {
+    /// Whether forgetting it would change nothing.
+    pub(crate) fn is_trivial(&self, operator_memo: &Extensions) -> bool {
+        self.progress.is_none()
+            && self.unsent.is_empty()
+            && self.daemons.is_empty()
+            && self.forever_stopped.is_empty()
+            && self.live.is_none()
+            && self.body.is_none()
+            && self.errors == 0
+            && self.own_changes == 0
+            && self.indexing.is_empty()
+            && self.memo.as_ref().is_none_or(|memo| memo.holds_same(operator_memo))
+    }
+
+    /// Takes a newer state for everybody who looks at it, when nothing is to be done about it.
+    pub(crate) fn refresh(&mut self, object: &Object) {
+        if let Some(live) = &self.live {
+            live.set(object.clone());
+        }
+        if self.body.is_some() {
+            self.body = Some(object.clone());
+        }
+    }
+
+    /// The handlers' own values, made from the operator's at the first use.
+    pub(crate) fn memo(&mut self, operator_memo: &Extensions) -> Arc<Extensions> {
+        Arc::clone(self.memo.get_or_insert_with(|| Arc::new(operator_memo.fork())))
+    }
+
+    /// The approximate size in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.body.as_ref().map_or(0, |body| body.raw().len())
+    }
+}

@@ -1,0 +1,242 @@
+//! Runs the handlers of one detected change, sub-handlers included.
+//!
+//! Gets the selected handlers from the cycle, calls what is due, and leaves the outcomes in the
+//! progress and the results in the patch. Writes nothing to the cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use kopf_core::handler::{Handler, HandlerId, child_id};
+use kopf_core::invoke::{
+    Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned,
+};
+use kopf_core::logtext;
+use kopf_core::occasion::{Change, Occasion, Subject};
+use kopf_core::plan::deliver_result;
+use kopf_core::progress::State;
+use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::select;
+use kopf_model::Patch;
+use parking_lot::Mutex;
+
+use crate::report;
+use crate::shared::{Served, Shared, emit};
+
+/// One pass over the handlers of a change.
+pub(crate) struct Pass {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) subject: Subject,
+    pub(crate) change: Change,
+    pub(crate) memo: Arc<Extensions>,
+    /// What handlers want to change on the object.
+    pub(crate) patch: Arc<Mutex<Patch>>,
+    /// The progress of sub-handlers by parent; written by the running handler's sub-handlers, read
+    /// by the cycle; never held over an await point.
+    pub(crate) subs: Mutex<BTreeMap<HandlerId, State>>,
+}
+
+/// The handler was cancelled from outside; nothing is to be remembered of the attempt.
+pub(crate) struct Cancelled;
+
+impl Pass {
+    /// Calls one handler once.
+    pub(crate) async fn attempt(
+        self: &Arc<Self>,
+        handler: &Arc<Handler>,
+        attempt: Attempt,
+    ) -> Result<Outcome, Cancelled> {
+        if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
+            self.shared.log(&self.subject, &line);
+            report::outcome(&self.shared, &self.subject, handler, &outcome);
+            return Ok(outcome);
+        }
+        let children = SubHandlers::new(self, handler);
+        emit(&logtext::invoked(handler));
+        let begun = Instant::now();
+        let mut returned = self.shared.pool.run(self.call(handler, attempt, &children)).await;
+        if returned.is_ok() && !children.0.executed.load(Ordering::Acquire) {
+            returned = match children.execute().await {
+                Ok(()) => returned,
+                Err(error) => Err(error),
+            };
+        }
+        let subrefs = children.0.seen.lock().clone();
+        match self.judge(handler, &attempt, returned) {
+            Verdict::Cancelled(line) => {
+                emit(&line);
+                Err(Cancelled)
+            }
+            Verdict::Outcome(outcome, line) => {
+                self.shared.log(&self.subject, &line);
+                report::count(&self.shared, handler, begun.elapsed(), &outcome);
+                report::outcome(&self.shared, &self.subject, handler, &outcome);
+                Ok(outcome.with_subrefs(subrefs))
+            }
+        }
+    }
+
+    fn judge(&self, handler: &Handler, attempt: &Attempt, returned: Returned) -> Verdict {
+        let default_backoff = self.shared.context.settings.read().execution.default_backoff;
+        let attempt = Attempt { now: self.shared.clock.now(), ..*attempt };
+        retry::judge(handler, &attempt, returned, default_backoff)
+    }
+
+    fn call(&self, handler: &Arc<Handler>, attempt: Attempt, children: &SubHandlers) -> Call {
+        let change = match &handler.filters.field {
+            Some(field) => self.change.reduce(field),
+            None => self.change.clone(),
+        };
+        Call {
+            handler: Arc::clone(handler),
+            subject: Some(self.subject.clone()),
+            occasion: Occasion::Change(change),
+            attempt,
+            patch: Arc::clone(&self.patch),
+            memo: Arc::clone(&self.memo),
+            indexes: Arc::clone(&self.shared.indexes),
+            stopped: None,
+            children: Some(Arc::new(children.clone())),
+            warnings: Arc::default(),
+            operator: Arc::clone(&self.shared.context),
+        }
+    }
+}
+
+/// The sub-handlers of one attempt of one handler.
+#[derive(Clone)]
+struct SubHandlers(Arc<SubInner>);
+
+struct SubInner {
+    pass: Arc<Pass>,
+    parent: HandlerId,
+    registered: Mutex<Vec<Arc<Handler>>>,
+    executed: AtomicBool,
+    /// All ids at any depth.
+    seen: Mutex<Vec<HandlerId>>,
+}
+
+impl SubHandlers {
+    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>) -> Self {
+        Self(Arc::new(SubInner {
+            pass: Arc::clone(pass),
+            parent: Arc::clone(&parent.id),
+            registered: Mutex::default(),
+            executed: AtomicBool::new(false),
+            seen: Mutex::default(),
+        }))
+    }
+}
+
+impl Children for SubHandlers {
+    fn register(&self, mut handler: Handler) {
+        handler.id = child_id(&self.0.parent, &handler.id);
+        let handler = Arc::new(handler);
+        let mut registered = self.0.registered.lock();
+        if registered.iter().any(|known| known.id == handler.id) {
+            tracing::warn!(handler = %handler.id, "a sub-handler of this id exists already");
+            return;
+        }
+        self.0.seen.lock().push(Arc::clone(&handler.id));
+        registered.push(handler);
+    }
+
+    fn execute(&self) -> BoxFuture<Result<(), HandlerError>> {
+        let inner = Arc::clone(&self.0);
+        inner.executed.store(true, Ordering::Release);
+        Box::pin(async move { inner.execute().await })
+    }
+
+    fn ids(&self) -> Vec<HandlerId> {
+        self.0.registered.lock().iter().map(|handler| Arc::clone(&handler.id)).collect()
+    }
+}
+
+impl SubInner {
+    async fn execute(self: Arc<Self>) -> Result<(), HandlerError> {
+        let registered = self.registered.lock().clone();
+        if registered.is_empty() {
+            return Ok(());
+        }
+        let pass = &self.pass;
+        let selected = select::for_change(&registered, &pass.subject, &pass.change);
+        self.load(&registered, &selected)?;
+        let mut attempted: Vec<HandlerId> = Vec::new();
+        loop {
+            let now = pass.shared.clock.now();
+            let chosen = {
+                let subs = pass.subs.lock();
+                let state = subs.get(&self.parent).expect("loaded just now");
+                let mut due = state.due(&selected, now);
+                // What wants to be tried again at once waits for the next pass, as others may too.
+                due.retain(|handler| !attempted.contains(&handler.id));
+                pass.shared.lifecycle.choose(due, state)
+            };
+            if chosen.is_empty() {
+                break;
+            }
+            for handler in chosen {
+                attempted.push(Arc::clone(&handler.id));
+                self.run(&handler).await?;
+            }
+        }
+        let now = pass.shared.clock.now();
+        let subs = pass.subs.lock();
+        let state = subs.get(&self.parent).expect("loaded at the beginning");
+        match state.wake_at(now) {
+            None => Ok(()),
+            Some(moment) => {
+                let delay = moment.duration_since(now).try_into().unwrap_or_default();
+                Err(HandlerError::Children { delay: Some(delay) })
+            }
+        }
+    }
+
+    fn load(
+        &self,
+        registered: &[Arc<Handler>],
+        selected: &[Arc<Handler>],
+    ) -> Result<(), HandlerError> {
+        let pass = &self.pass;
+        let now = pass.shared.clock.now();
+        let body = pass.subject.object.value();
+        let storage = &*pass.served.storages.progress;
+        let stored = State::load(storage, body, registered, now).map_err(|error| {
+            let message = format!("could not read the progress of sub-handlers: {error}");
+            HandlerError::Arbitrary { message, details: None }
+        })?;
+        let mut state = stored.with_purpose(pass.change.reason).with_handlers(selected, now);
+        state.repurpose(selected);
+        let mut subs = pass.subs.lock();
+        if let Some(remembered) = subs.remove(&self.parent) {
+            state = state.catch_up(&remembered);
+        }
+        subs.insert(Arc::clone(&self.parent), state);
+        Ok(())
+    }
+
+    async fn run(self: &Arc<Self>, handler: &Arc<Handler>) -> Result<(), HandlerError> {
+        let pass = &self.pass;
+        let now = pass.shared.clock.now();
+        let attempt = match pass.subs.lock().get(&self.parent) {
+            Some(state) => state.attempt(&handler.id, now),
+            None => Attempt { retry: 0, started: now, now },
+        };
+        let running: BoxFuture<Result<Outcome, Cancelled>> = {
+            let (pass, handler) = (Arc::clone(pass), Arc::clone(handler));
+            Box::pin(async move { pass.attempt(&handler, attempt).await })
+        };
+        let outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
+        for subref in &outcome.subrefs {
+            self.seen.lock().push(Arc::clone(subref));
+        }
+        deliver_result(&handler.id, &outcome, &mut pass.patch.lock());
+        let now = pass.shared.clock.now();
+        if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
+            state.take_in(&handler.id, &outcome, now);
+        }
+        Ok(())
+    }
+}

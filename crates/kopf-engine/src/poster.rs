@@ -1,0 +1,266 @@
+//! Posts Kubernetes events about objects: queued, bounded, rate-limited, repeated ones counted.
+//!
+//! Handlers and the engine hand events in through [`Recorder`]; one task sends them. Losing an
+//! event is better than delaying a handler, so nothing here ever blocks or fails.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kopf_client::{Cluster, Failure, PatchContent, Target, Urgency};
+use kopf_core::invoke::{OperatorContext, Record};
+use kopf_core::occasion::Subject;
+use kopf_model::{Object, Resource, record::format_time};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+
+/// The same event within this time is counted instead of posted anew.
+const REPETITION: Duration = Duration::from_secs(600);
+/// How many posted events are remembered for counting.
+const REMEMBERED_MAX: usize = 4096;
+/// The server's limit of the message, in characters.
+const MESSAGE_MAX: usize = 1024;
+
+/// The entrance for events.
+pub(crate) struct Recorder {
+    sender: mpsc::Sender<Entry>,
+    lost: AtomicU64,
+}
+
+/// Sends what was recorded.
+pub(crate) struct Poster {
+    receiver: mpsc::Receiver<Entry>,
+    cluster: Cluster,
+    clock: Clock,
+    events: Resource,
+    posted: HashMap<(String, String, String, String), Posted>,
+    tokens: f64,
+    refilled: Instant,
+}
+
+struct Entry {
+    about: Object,
+    kind: String,
+    reason: String,
+    message: String,
+}
+
+struct Posted {
+    name: String,
+    namespace: String,
+    first: String,
+    count: u64,
+    at: Instant,
+}
+
+impl Recorder {
+    /// An entrance and its sender's other end, with room for this many waiting events.
+    pub(crate) fn new(cluster: Cluster, clock: Clock, queue_max: usize) -> (Arc<Self>, Poster) {
+        let (sender, receiver) = mpsc::channel(queue_max.max(1));
+        let recorder = Arc::new(Self { sender, lost: AtomicU64::new(0) });
+        let poster = Poster {
+            receiver,
+            cluster,
+            clock,
+            events: core_events(),
+            posted: HashMap::new(),
+            tokens: 1.0,
+            refilled: Instant::now(),
+        };
+        (recorder, poster)
+    }
+}
+
+impl Record for Recorder {
+    fn record(&self, about: &Subject, kind: &str, reason: &str, message: &str) {
+        let object = &about.object;
+        if object.kind() == "Event" {
+            return;
+        }
+        let entry = Entry {
+            about: object.clone(),
+            kind: kind.to_owned(),
+            reason: reason.to_owned(),
+            message: shortened(message),
+        };
+        if self.sender.try_send(entry).is_err() {
+            let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
+            if lost.is_power_of_two() {
+                tracing::warn!(lost, "too many events are waiting; some are not posted");
+            }
+        }
+    }
+}
+
+impl Poster {
+    /// Sends events until the last recorder is gone.
+    pub(crate) async fn run(mut self, context: Arc<OperatorContext>) {
+        while let Some(entry) = self.receiver.recv().await {
+            let posting = context.settings.read().posting.clone();
+            if !posting.enabled {
+                continue;
+            }
+            self.wait_for_token(posting.rate_per_second).await;
+            let key = (
+                entry.about.uid().to_owned(),
+                entry.kind.clone(),
+                entry.reason.clone(),
+                entry.message.clone(),
+            );
+            let fresh = self.posted.get(&key).is_some_and(|it| it.at.elapsed() < REPETITION);
+            if fresh {
+                self.count(&key).await;
+            } else {
+                self.post(key, &entry, &posting).await;
+            }
+        }
+    }
+
+    /// Sends what is still waiting, at shutdown.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.receiver.is_empty()
+    }
+
+    async fn wait_for_token(&mut self, rate: f64) {
+        let rate = if rate > 0.0 { rate } else { return };
+        let burst = rate.max(1.0) * 5.0;
+        let passed = self.refilled.elapsed().as_secs_f64();
+        self.tokens = (self.tokens + passed * rate).min(burst);
+        self.refilled = Instant::now();
+        if self.tokens < 1.0 {
+            tokio::time::sleep(Duration::from_secs_f64((1.0 - self.tokens) / rate)).await;
+            self.tokens = 1.0;
+            self.refilled = Instant::now();
+        }
+        self.tokens -= 1.0;
+    }
+
+    async fn post(
+        &mut self,
+        key: (String, String, String, String),
+        entry: &Entry,
+        posting: &kopf_core::settings::Posting,
+    ) {
+        let object = &entry.about;
+        let namespace = object.namespace().unwrap_or("default").to_owned();
+        let now = format_time(self.clock.now());
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": namespace, "generateName": posting.event_name_prefix},
+            "action": "Action?",
+            "type": entry.kind,
+            "reason": entry.reason,
+            "message": entry.message,
+            "reportingComponent": posting.reporting_component,
+            "reportingInstance": posting.reporting_instance,
+            "source": {"component": posting.reporting_component},
+            "involvedObject": reference(object, &namespace),
+            "firstTimestamp": whole_seconds(&now),
+            "lastTimestamp": whole_seconds(&now),
+            "eventTime": now,
+            "count": 1,
+        });
+        let created =
+            self.cluster.create(&self.events, Some(&namespace), body.to_string().into()).await;
+        match created {
+            Ok(event) => {
+                if self.posted.len() >= REMEMBERED_MAX {
+                    self.posted.retain(|_, it| it.at.elapsed() < REPETITION);
+                }
+                if self.posted.len() < REMEMBERED_MAX {
+                    let name = event.name().to_owned();
+                    let at = Instant::now();
+                    let posted = Posted { name, namespace, first: now, count: 1, at };
+                    self.posted.insert(key, posted);
+                }
+            }
+            Err(error) => {
+                let object = object.key();
+                tracing::warn!(%error, %object, "an event could not be posted and is ignored");
+            }
+        }
+    }
+
+    /// Counts a repetition on the event that is already there.
+    async fn count(&mut self, key: &(String, String, String, String)) {
+        let now = format_time(self.clock.now());
+        let Some(posted) = self.posted.get_mut(key) else { return };
+        posted.count += 1;
+        let patch = json!({
+            "count": posted.count,
+            "lastTimestamp": whole_seconds(&now),
+            "series": {"count": posted.count.max(2), "lastObservedTime": now},
+        });
+        let target = Target {
+            resource: &self.events,
+            namespace: Some(&posted.namespace),
+            name: &posted.name,
+            subresource: None,
+        };
+        let content = PatchContent::Merge(patch.to_string().into());
+        match self.cluster.patch(target, content, Urgency::Normal).await {
+            Ok(_) => {}
+            Err(error) if error.failure == Failure::NotFound => {
+                self.posted.remove(key);
+            }
+            // Operators usually may create events only; a repetition is then just not counted.
+            Err(error) => tracing::debug!(%error, first = posted.first, "repetition not counted"),
+        }
+    }
+}
+
+/// The resource of core events, without discovery.
+fn core_events() -> Resource {
+    Resource {
+        group: String::new(),
+        version: "v1".into(),
+        plural: "events".into(),
+        kind: "Event".into(),
+        singular: "event".into(),
+        shortcuts: Default::default(),
+        categories: Default::default(),
+        subresources: Default::default(),
+        namespaced: true,
+        preferred: true,
+        verbs: Default::default(),
+    }
+}
+
+fn reference(object: &Object, namespace: &str) -> Value {
+    let mut reference = json!({
+        "apiVersion": object.api_version(),
+        "kind": object.kind(),
+        "name": object.name(),
+        "uid": object.uid(),
+        "namespace": namespace,
+    });
+    let parts = reference.as_object_mut().expect("just made as a map");
+    parts.retain(|_, value| value.as_str().is_some_and(|text| !text.is_empty()));
+    reference
+}
+
+/// These two fields have no room for fractions of seconds; servers refuse an offset other than Z.
+fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => time.to_owned(),
+    }
+}
+
+fn shortened(message: &str) -> String {
+    let count = message.chars().count();
+    if count <= MESSAGE_MAX {
+        return message.to_owned();
+    }
+    let head: String = message.chars().take(MESSAGE_MAX / 2 - 1).collect();
+    let tail: String = message.chars().skip(count - (MESSAGE_MAX / 2 - 2)).collect();
+    format!("{head}...{tail}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+use super::*;
+
+#[test]
+fn long_messages_are_cut_in_the_middle_to_the_servers_limit() {
+    let text: String = "a".repeat(600) + &"b".repeat(600);
+    let cut = shortened(&text);
+    assert_eq!(cut.chars().count(), 1024);
+    assert!(cut.starts_with(&"a".repeat(511)) && cut.ends_with(&"b".repeat(510)));
+    assert_eq!(shortened("short"), "short");
+}
+
+#[test]
+fn whole_seconds_lose_the_fraction_only() {
+    assert_eq!(whole_seconds("2026-11-15T18:53:43.155912+00:00"), "2026-11-15T18:53:43Z");
+}
+
+#[test]
+fn references_omit_what_is_empty() {
+    let object = Object::from_value(json!({"kind": "Node", "metadata": {"name": "n"}}));
+    assert_eq!(
+        reference(&object, "default"),
+        json!({"kind": "Node", "name": "n", "namespace": "default"})
+    );
+}

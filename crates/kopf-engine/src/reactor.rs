@@ -1,0 +1,480 @@
+//! The one task that owns all records: takes in observations, hands out work, takes it back.
+//!
+//! No lock, task or channel per object. Watches feed it through one bounded channel, workers and
+//! daemons report through another. It never waits for handlers or for the cluster.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::{Observation, Watcher};
+use kopf_core::handler::Handler;
+use kopf_core::logtext;
+use kopf_core::occasion::EventKind;
+use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
+use kopf_model::{Object, Timestamp};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use crate::cycle::{self, Done, Job, Mode};
+use crate::insights::{Desired, Insights, Scope};
+use crate::memory::Memory;
+use crate::message::{Key, Message};
+use crate::shared::{Served, Shared, object_span};
+use crate::store::{Store, Version};
+
+mod closing;
+mod orchestration;
+
+use orchestration::Rediscovery;
+
+/// How many batches of observations may wait; watches stop reading beyond that.
+const BATCHES_MAX: usize = 64;
+/// How many objects are handled at the same time unless the settings say otherwise.
+const WORKERS_MAX: usize = 1024;
+
+/// Where an observation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Served(u32),
+    Crds,
+    Namespaces,
+}
+
+pub(crate) struct Reactor {
+    shared: Arc<Shared>,
+    scope: Scope,
+    handlers: Vec<Arc<Handler>>,
+    insights: Insights,
+    watches: BTreeMap<u32, Watch>,
+    next_watch: u32,
+    queue: Queue<Key>,
+    cycles: JoinSet<()>,
+    sink: mpsc::Sender<(Tag, Vec<Observation>)>,
+    observations: mpsc::Receiver<(Tag, Vec<Observation>)>,
+    messages: mpsc::UnboundedReceiver<Message>,
+    origin: Instant,
+    /// Up until all indexes are filled; only indexing is done before.
+    barrier: bool,
+    unindexed: HashSet<Key>,
+    rediscovery: Rediscovery,
+    /// The tasks of the watches of CRDs and namespaces.
+    observers: Vec<AbortHandle>,
+    listed_namespaces: Option<BTreeSet<Arc<str>>>,
+    is_paused: bool,
+    is_discovered: bool,
+    is_ready: bool,
+}
+
+struct Watch {
+    desired: Desired,
+    served: Arc<Served>,
+    store: Store,
+    task: AbortHandle,
+    is_listed: bool,
+    is_listing: bool,
+    is_failing: bool,
+}
+
+impl Reactor {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        scope: Scope,
+        messages: mpsc::UnboundedReceiver<Message>,
+    ) -> Self {
+        let settings = shared.settings();
+        let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
+        let (sink, observations) = mpsc::channel(BATCHES_MAX);
+        let limits = Limits {
+            running_max: settings.queueing.worker_limit.unwrap_or(WORKERS_MAX).max(1),
+            error_delays: settings.queueing.error_delays,
+        };
+        Self {
+            scope,
+            handlers,
+            insights: Insights::default(),
+            watches: BTreeMap::new(),
+            next_watch: 0,
+            queue: Queue::new(limits),
+            cycles: JoinSet::new(),
+            sink,
+            observations,
+            messages,
+            origin: Instant::now(),
+            barrier: true,
+            unindexed: HashSet::new(),
+            rediscovery: Rediscovery::default(),
+            observers: Vec::new(),
+            listed_namespaces: None,
+            is_paused: false,
+            is_discovered: false,
+            is_ready: false,
+            shared,
+        }
+    }
+
+    /// Runs until the shutdown is asked for, then winds up in order.
+    pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        self.begin();
+        loop {
+            self.dispatch();
+            self.publish();
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(message) = self.messages.recv() => self.receive(message),
+                Some((tag, batch)) = self.observations.recv() => self.observe(tag, batch),
+                () = tokio::time::sleep_until(wake) => self.rediscover_if_due(),
+            }
+            // What is there already is taken without going through the scheduler again.
+            while let Ok(message) = self.messages.try_recv() {
+                self.receive(message);
+            }
+            while self.cycles.try_join_next().is_some() {}
+        }
+        self.close().await;
+    }
+
+    fn next_wake(&mut self) -> Instant {
+        const TURN_MAX: Duration = Duration::from_secs(5);
+        let turn = Instant::now() + TURN_MAX;
+        let queue = self.queue.next_wake().map(|moment| self.origin + moment);
+        [queue, self.rediscovery.next_at].into_iter().flatten().fold(turn, Instant::min)
+    }
+
+    fn moment(&self) -> Moment {
+        self.origin.elapsed()
+    }
+
+    /// The moment of a wall-clock time; what is over is now.
+    fn moment_at(&self, at: Timestamp) -> Moment {
+        let wait = at.duration_since(self.shared.clock.now());
+        self.moment() + Duration::try_from(wait).unwrap_or_default()
+    }
+
+    fn observe(&mut self, tag: Tag, batch: Vec<Observation>) {
+        match tag {
+            Tag::Served(id) => self.observe_served(id, batch),
+            Tag::Crds => self.observe_crds(batch),
+            Tag::Namespaces => self.observe_namespaces(batch),
+        }
+    }
+
+    fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
+        let mut is_heard = false;
+        for observation in batch {
+            is_heard |= !matches!(observation, Observation::Disturbed { .. });
+            // The watch may be stopped while its last observations are still on the way.
+            let Some(watch) = self.watches.get_mut(&id) else { return };
+            match observation {
+                Observation::ListBegun => {
+                    watch.store.begin_list();
+                    watch.is_listing = true;
+                }
+                Observation::Listed(object) => self.see(id, None, object),
+                Observation::ListEnded => {
+                    watch.is_listing = false;
+                    watch.is_listed = true;
+                    for uid in watch.store.missing() {
+                        self.vanish(id, uid);
+                    }
+                    self.shared.board.update_watch(id, |status| status.listed = true);
+                }
+                Observation::Changed(kind, object) => {
+                    let kind = match kind {
+                        kopf_client::ChangeKind::Added => EventKind::Added,
+                        kopf_client::ChangeKind::Modified => EventKind::Modified,
+                        kopf_client::ChangeKind::Deleted => EventKind::Deleted,
+                    };
+                    self.see(id, Some(kind), object);
+                }
+                Observation::Disturbed { error, retry_in } => {
+                    self.disturbed(id, &error, retry_in);
+                }
+                _ => {}
+            }
+        }
+        if let (true, Some(watch)) = (is_heard, self.watches.get_mut(&id)) {
+            watch.is_failing = false;
+            self.shared.board.heard(id, watch.store.len());
+        }
+        self.check_readiness();
+    }
+
+    /// Takes in one state of one object.
+    fn see(&mut self, id: u32, kind: Option<EventKind>, object: Object) {
+        let now = self.moment();
+        let Some(watch) = self.watches.get_mut(&id) else { return };
+        let served = Arc::clone(&watch.served);
+        let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
+        let gone = kind == Some(EventKind::Deleted);
+        let version = Version::of(&object);
+        let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
+        let (record, is_new) = watch.store.enter(key.uid);
+        if is_new {
+            record.flags.noticed_by_listing = kind.is_none();
+        }
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
+        let newest = waiting.map_or(record.version, Version::of).max(record.version);
+        let is_known = !is_new && !gone && version.is_covered_by(newest);
+        if !served.handlers.watching.is_empty() && !(is_known && kind.is_none()) {
+            record.put_event(kind, object.clone());
+        } else if is_known {
+            return;
+        }
+        if !is_known {
+            let is_idle = record.inbox.is_none() && !record.flags.busy && !gone && !is_new;
+            if is_idle && served.essence_decides && is_unchanged(record, &served, &object) {
+                record.version = version;
+                if let Some(memory) = &mut record.memory {
+                    memory.refresh(&object);
+                }
+                return;
+            }
+            record.put(object, gone);
+        }
+        let is_indexed = !served.handlers.indexing.is_empty();
+        if self.barrier && is_indexed {
+            self.unindexed.insert(key);
+        }
+        if !self.barrier || is_indexed {
+            self.queue.offer(key, urgency, now);
+        }
+    }
+
+    /// An object that was not in the last list does not exist any more.
+    fn vanish(&mut self, id: u32, uid: crate::store::Uid) {
+        let now = self.moment();
+        let Some(watch) = self.watches.get_mut(&id) else { return };
+        let Some(record) = watch.store.get(uid) else { return };
+        let body = record.memory.as_ref().and_then(|memory| memory.body.clone());
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
+        let Some(object) = waiting.or(body) else {
+            if !record.flags.busy {
+                watch.store.remove(uid);
+            }
+            return;
+        };
+        let key = Key { watch: id, group: group_of(&object), uid };
+        record.put(object, true);
+        self.queue.offer(key, Urgency::Fresh, now);
+    }
+
+    fn receive(&mut self, message: Message) {
+        match message {
+            Message::Done(done) => self.take_back(*done),
+            Message::BackgroundEnded { key, handler } => {
+                tracing::trace!(%handler, "looking again at an object whose daemon has ended");
+                let now = self.moment();
+                let is_known = self
+                    .watches
+                    .get_mut(&key.watch)
+                    .is_some_and(|watch| watch.store.get(key.uid).is_some());
+                if is_known {
+                    self.queue.offer(key, Urgency::Fresh, now);
+                }
+            }
+            Message::Discovered { groups, result } => self.discovered(groups, result),
+            Message::Paused(is_paused) => self.pause(is_paused),
+        }
+    }
+
+    /// Hands out as much work as the limits allow.
+    fn dispatch(&mut self) {
+        loop {
+            let now = self.moment();
+            let Some(ticket) = self.queue.take(now) else { return };
+            match self.prepare(ticket) {
+                Ok(job) => {
+                    let shared = Arc::clone(&self.shared);
+                    self.cycles.spawn(async move {
+                        let messages = shared.messages.clone();
+                        let done = cycle::run(shared, job).await;
+                        // The reactor is gone only when nobody cares any more.
+                        let _ = messages.send(Message::Done(Box::new(done)));
+                    });
+                }
+                Err(ticket) => {
+                    self.queue.done(ticket, Next::Rest, now);
+                }
+            }
+        }
+    }
+
+    fn prepare(&mut self, ticket: Ticket<Key>) -> Result<Job, Ticket<Key>> {
+        let key = ticket.key;
+        let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
+        let served = Arc::clone(&watch.served);
+        let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
+        let mode = match (self.barrier, self.is_paused) {
+            (true, _) => Mode::IndexOnly,
+            (false, true) => Mode::Paused,
+            (false, false) => Mode::Full,
+        };
+        let kept = record.memory.as_ref().and_then(|memory| memory.body.clone());
+        if mode == Mode::IndexOnly {
+            let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
+            let Some(object) = waiting.or(kept) else { return Err(ticket) };
+            let gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
+            record.flags.busy = true;
+            return Ok(job(ticket, served, object, gone, Vec::new(), record, mode));
+        }
+        let inbox = record.inbox.take().unwrap_or_default();
+        let (object, mode) = match (inbox.object, inbox.events.last()) {
+            (Some(object), _) => (object, mode),
+            (None, Some((_, object))) => (object.clone(), Mode::EventsOnly),
+            (None, None) => match kept {
+                Some(object) => (object, mode),
+                None => return Err(ticket),
+            },
+        };
+        record.flags.busy = true;
+        Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))
+    }
+
+    /// Takes an object back from its worker.
+    fn take_back(&mut self, done: Done) {
+        let now = self.moment();
+        let key = done.ticket.key;
+        self.unindexed.remove(&key);
+        let next = match (&done.error, done.wake_at) {
+            (Some(_), _) if !done.gone => Next::Failed,
+            (_, Some(at)) => Next::WakeAt(self.moment_at(at)),
+            _ => Next::Rest,
+        };
+        let pause = self.queue.done(done.ticket, next, now);
+        if let (Some(error), Some(pause)) = (&done.error, pause) {
+            let _entered = object_span(&done.subject).entered();
+            self.shared.log(&done.subject, &logtext::throttling(pause, error));
+        }
+        let Some(watch) = self.watches.get_mut(&key.watch) else { return };
+        let Some(record) = watch.store.get(key.uid) else { return };
+        record.flags = done.flags;
+        record.flags.busy = false;
+        record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
+        if done.mode == Mode::IndexOnly {
+            self.check_readiness();
+            return;
+        }
+        record.version = done.version.max(record.version);
+        record.settled = done.settled;
+        if let Some(inbox) = &mut record.inbox {
+            let is_covered = |object: &Object| Version::of(object).is_covered_by(done.version);
+            if !inbox.gone && inbox.object.as_ref().is_some_and(is_covered) {
+                inbox.object = None;
+            }
+            if inbox.object.is_none() && inbox.events.is_empty() {
+                record.inbox = None;
+            } else {
+                self.queue.offer(key, Urgency::Fresh, now);
+                return;
+            }
+        }
+        if done.gone {
+            watch.store.remove(key.uid);
+            self.queue.forget(&key);
+        }
+    }
+
+    /// Lifts the barrier when all indexes are filled, and tells when everything is up.
+    fn check_readiness(&mut self) {
+        if self.is_ready || !self.is_discovered {
+            return;
+        }
+        let is_up = |watch: &Watch| watch.is_listed || watch.is_failing;
+        if self.barrier {
+            let is_indexed = |watch: &&Watch| !watch.served.handlers.indexing.is_empty();
+            let is_filled = self.unindexed.is_empty()
+                && self.watches.values().filter(is_indexed).all(is_up);
+            if !is_filled {
+                return;
+            }
+            self.lift_barrier();
+        }
+        if self.watches.values().all(is_up) {
+            self.is_ready = true;
+            self.shared.board.update(|status| status.ready = true);
+        }
+    }
+
+    fn lift_barrier(&mut self) {
+        self.barrier = false;
+        let now = self.moment();
+        for (id, watch) in &mut self.watches {
+            for (uid, record) in watch.store.iter_mut() {
+                let Some(inbox) = &record.inbox else { continue };
+                let newest = inbox.object.as_ref().or(inbox.events.last().map(|(_, it)| it));
+                let Some(object) = newest else { continue };
+                let key = Key { watch: *id, group: group_of(object), uid };
+                self.queue.offer(key, Urgency::Backlog, now);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let (objects, running) =
+            (self.watches.values().map(|watch| watch.store.len()).sum(), self.queue.running());
+        let waiting = self.queue.len().saturating_sub(running);
+        let (background, is_paused) = (self.shared.pool.busy(), self.is_paused);
+        self.shared.board.update(|status| {
+            status.objects = objects;
+            status.running = running;
+            status.queued = waiting;
+            status.background = background;
+            status.paused = is_paused;
+        });
+    }
+}
+
+fn job(
+    ticket: Ticket<Key>,
+    served: Arc<Served>,
+    object: Object,
+    gone: bool,
+    events: Vec<(Option<EventKind>, Object)>,
+    record: &mut crate::store::Record,
+    mode: Mode,
+) -> Job {
+    Job {
+        ticket,
+        served,
+        object,
+        gone,
+        events,
+        memory: record.memory.take().unwrap_or_else(|| Box::new(Memory::default())),
+        flags: record.flags,
+        mode,
+        version: record.version,
+        settled: record.settled,
+    }
+}
+
+/// Whether nothing has changed that could concern any handler.
+fn is_unchanged(record: &crate::store::Record, served: &Served, object: &Object) -> bool {
+    let Some(settled) = record.settled else { return false };
+    record.flags.deleting == object.is_deleting()
+        && record.flags.held == object.finalizers().contains(&served.finalizer)
+        && served.scanner.scan(object.raw()).is_ok_and(|hash| hash == settled)
+}
+
+/// The namespace of an object as a number.
+fn group_of(object: &Object) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    object.namespace().hash(&mut hasher);
+    (hasher.finish() & u64::from(u32::MAX)) as u32
+}
+
+/// Starts a task that follows a collection until the reactor is gone.
+fn follow(
+    shared: &Shared,
+    collection: kopf_client::Collection,
+    tag: Tag,
+    sink: &mpsc::Sender<(Tag, Vec<Observation>)>,
+) -> AbortHandle {
+    let watcher = Watcher::new(shared.cluster.clone(), collection, tag, sink.clone());
+    tokio::spawn(watcher.run()).abort_handle()
+}

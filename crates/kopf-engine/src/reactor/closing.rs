@@ -1,0 +1,112 @@
+//! The end of a reactor, in order: no new work, running work, unwritten progress, daemons.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use kopf_core::invoke::StopReason;
+use kopf_core::queue::Urgency;
+use tokio::time::Instant;
+
+use super::{Reactor, group_of};
+use crate::cycle::{self, Mode};
+use crate::message::{Key, Message};
+
+impl Reactor {
+    /// Winds up within the limits of the settings.
+    pub(super) async fn close(mut self) {
+        let settings = self.shared.settings();
+        for observer in &self.observers {
+            observer.abort();
+        }
+        for watch in self.watches.values() {
+            watch.task.abort();
+        }
+        let deadline = Instant::now() + settings.queueing.exit_timeout;
+        self.drain(deadline).await;
+        if !self.cycles.is_empty() {
+            let left = self.cycles.len();
+            tracing::warn!(left, "some handlers did not finish in time and are cancelled");
+            self.cycles.shutdown().await;
+            while let Ok(message) = self.messages.try_recv() {
+                if let Message::Done(done) = message {
+                    self.take_back(*done);
+                }
+            }
+        }
+        self.persist(settings.queueing.exit_timeout).await;
+        self.stop_daemons(settings.background.cancellation_polling).await;
+    }
+
+    /// Waits for the running cycles.
+    async fn drain(&mut self, deadline: Instant) {
+        while !self.cycles.is_empty() {
+            tokio::select! {
+                Some(message) = self.messages.recv() => {
+                    if let Message::Done(done) = message {
+                        self.take_back(*done);
+                    }
+                }
+                Some(_) = self.cycles.join_next() => {}
+                () = tokio::time::sleep_until(deadline) => return,
+            }
+        }
+        while let Ok(message) = self.messages.try_recv() {
+            if let Message::Done(done) = message {
+                self.take_back(*done);
+            }
+        }
+    }
+
+    /// Writes progress that was kept in memory only, so that the next process goes on from there.
+    async fn persist(&mut self, limit: Duration) {
+        let mut keys = Vec::new();
+        for (id, watch) in &mut self.watches {
+            for (uid, record) in watch.store.iter_mut() {
+                let Some(memory) = &record.memory else { continue };
+                if let (true, Some(body)) = (memory.progress.is_some(), &memory.body) {
+                    keys.push(Key { watch: *id, group: group_of(body), uid });
+                }
+            }
+        }
+        let now = self.moment();
+        let mut closings = Vec::new();
+        for key in keys {
+            self.queue.offer(key, Urgency::Fresh, now);
+        }
+        while let Some(ticket) = self.queue.take(now) {
+            match self.prepare(ticket) {
+                Ok(mut job) => {
+                    if job.memory.progress.is_some() {
+                        job.mode = Mode::Closing;
+                        let shared = std::sync::Arc::clone(&self.shared);
+                        closings.push(async move { cycle::run(shared, job).await });
+                    }
+                }
+                Err(ticket) => {
+                    self.queue.done(ticket, kopf_core::queue::Next::Rest, now);
+                }
+            }
+        }
+        match tokio::time::timeout(limit, join_all(closings)).await {
+            Ok(finished) => {
+                for done in finished {
+                    self.take_back(done);
+                }
+            }
+            Err(_) => tracing::warn!("some progress could not be written down in time"),
+        }
+    }
+
+    async fn stop_daemons(&mut self, polling: Duration) {
+        let mut stopping = Vec::new();
+        for watch in self.watches.values_mut() {
+            for (_, record) in watch.store.iter_mut() {
+                let Some(memory) = &mut record.memory else { continue };
+                for daemon in std::mem::take(&mut memory.daemons).into_values() {
+                    stopping.push(daemon.stop(StopReason::OPERATOR_EXITING, polling));
+                }
+            }
+        }
+        join_all(stopping).await;
+    }
+}

@@ -1,0 +1,393 @@
+//! Which collections are followed: discovery, CRDs and namespaces that come and go, pauses.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::{
+    ChangeKind, Collection, Discovered, Failure, Observation, RequestError, WatchLimits,
+};
+use kopf_core::invoke::StopReason;
+use kopf_core::settings::Settings;
+use kopf_model::Resource;
+use tokio::time::Instant;
+
+use super::{Reactor, Tag, Watch, follow};
+use crate::insights::{Desired, Insights, Scope};
+use crate::message::Message;
+use crate::shared::Served;
+use crate::store::Store;
+
+/// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
+const PAUSES: [Duration; 6] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+];
+/// How often the cluster is asked for resources that do not exist yet, without the help of CRDs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which groups have to be discovered again, and when.
+#[derive(Default)]
+pub(super) struct Rediscovery {
+    /// None in the option means all groups.
+    groups: Option<Option<BTreeSet<String>>>,
+    is_under_way: bool,
+    attempts: usize,
+    pub(super) next_at: Option<Instant>,
+}
+
+impl Reactor {
+    /// Starts discovery and the watches that it depends on.
+    pub(super) fn begin(&mut self) {
+        let settings = self.shared.settings();
+        let wanted = Insights::wanted_groups(&self.handlers);
+        if self.handlers.is_empty() {
+            self.is_discovered = true;
+            self.check_readiness();
+            return;
+        }
+        let may_be_custom = wanted
+            .as_ref()
+            .is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
+        if may_be_custom && !settings.scanning.disabled {
+            let collection = self.collection(crds(), None, &settings);
+            self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
+        }
+        if let Scope::Namespaces(patterns) = &self.scope {
+            let is_exact = patterns.iter().all(|pattern| pattern.exact().is_some());
+            self.insights.assume_exact_namespaces(&self.scope);
+            if !is_exact && !settings.scanning.disabled {
+                let collection = self.collection(namespaces(), None, &settings);
+                self.observers.push(follow(&self.shared, collection, Tag::Namespaces, &self.sink));
+            }
+        }
+        self.rediscover(wanted, Duration::ZERO);
+    }
+
+    /// Asks for another discovery of some groups (or all) after a pause.
+    pub(super) fn rediscover(&mut self, groups: Option<BTreeSet<String>>, pause: Duration) {
+        let known = self.rediscovery.groups.take();
+        self.rediscovery.groups = Some(match (known, groups) {
+            (None, groups) => groups,
+            (Some(Some(mut known)), Some(groups)) => {
+                known.extend(groups);
+                Some(known)
+            }
+            _ => None,
+        });
+        let at = Instant::now() + pause;
+        let next_at = self.rediscovery.next_at.map_or(at, |known| known.min(at));
+        self.rediscovery.next_at = Some(next_at);
+        self.rediscover_if_due();
+    }
+
+    pub(super) fn rediscover_if_due(&mut self) {
+        let is_due = self.rediscovery.next_at.is_some_and(|at| at <= Instant::now());
+        if !is_due || self.rediscovery.is_under_way {
+            return;
+        }
+        let Some(groups) = self.rediscovery.groups.take() else { return };
+        self.rediscovery.next_at = None;
+        self.rediscovery.is_under_way = true;
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let result = shared.cluster.discover(groups.as_ref()).await;
+            // The reactor is gone only when nobody cares any more.
+            let _ = shared.messages.send(Message::Discovered { groups, result });
+        });
+    }
+
+    pub(super) fn discovered(
+        &mut self,
+        groups: Option<BTreeSet<String>>,
+        result: Result<Discovered, RequestError>,
+    ) {
+        self.rediscovery.is_under_way = false;
+        let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
+        match result {
+            Err(error) => {
+                tracing::warn!(%error, "the cluster's resources could not be discovered");
+                self.rediscovery.attempts += 1;
+                self.rediscover(groups, pause.max(PAUSES[2]));
+                return;
+            }
+            Ok(discovered) => {
+                let is_incomplete = !discovered.unavailable.is_empty();
+                self.insights.learn(groups.as_ref(), discovered);
+                self.is_discovered = true;
+                self.orchestrate();
+                if is_incomplete {
+                    self.rediscover(groups, PATIENCE);
+                }
+            }
+        }
+        let lagging = self.insights.lagging();
+        if lagging.is_empty() {
+            self.rediscovery.attempts = 0;
+        } else {
+            self.rediscovery.attempts += 1;
+            self.rediscover(Some(lagging), pause);
+        }
+        if self.rediscovery.groups.is_some() {
+            let at = self.rediscovery.next_at.unwrap_or_else(Instant::now);
+            self.rediscovery.next_at = Some(at);
+            self.rediscover_if_due();
+        }
+        self.check_readiness();
+    }
+
+    pub(super) fn observe_crds(&mut self, batch: Vec<Observation>) {
+        let wanted = Insights::wanted_groups(&self.handlers);
+        let mut stale = BTreeSet::new();
+        for observation in batch {
+            let (object, gone) = match observation {
+                Observation::Listed(object) => (object, false),
+                Observation::Changed(kind, object) => (object, kind == ChangeKind::Deleted),
+                Observation::Disturbed { error, .. } => {
+                    if error.failure == Failure::Forbidden {
+                        self.note_once("CRDs cannot be watched; looking for new ones now and then");
+                        self.rediscover_if_waiting();
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            if !self.is_discovered {
+                // The first discovery is still to come, and will see it.
+                continue;
+            }
+            if let Some(group) = self.insights.learn_crd(&object, gone)
+                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&group))
+            {
+                stale.insert(group);
+            }
+        }
+        if !stale.is_empty() {
+            self.rediscover(Some(stale), Duration::ZERO);
+        }
+    }
+
+    /// Without the watch of CRDs, the only way is to ask again.
+    fn rediscover_if_waiting(&mut self) {
+        let revision = self.insights.revise(&self.handlers, &self.scope);
+        if !revision.waiting_for.is_empty() && self.rediscovery.groups.is_none() {
+            self.rediscover(Insights::wanted_groups(&self.handlers), PATIENCE);
+        }
+    }
+
+    pub(super) fn observe_namespaces(&mut self, batch: Vec<Observation>) {
+        let mut is_changed = false;
+        for observation in batch {
+            match observation {
+                Observation::ListBegun => self.listed_namespaces = Some(BTreeSet::new()),
+                Observation::Listed(object) => {
+                    if let Some(listed) = &mut self.listed_namespaces {
+                        listed.insert(object.name().into());
+                    }
+                    is_changed |= self.insights.learn_namespace(&self.scope, &object, false);
+                }
+                Observation::ListEnded => {
+                    if let Some(listed) = self.listed_namespaces.take() {
+                        is_changed |= self.insights.retain_namespaces(&listed);
+                    }
+                }
+                Observation::Changed(kind, object) => {
+                    let gone = kind == ChangeKind::Deleted;
+                    is_changed |= self.insights.learn_namespace(&self.scope, &object, gone);
+                }
+                Observation::Disturbed { error, .. } if error.failure == Failure::Forbidden => {
+                    self.note_once("namespaces cannot be listed; only those named exactly are served");
+                }
+                _ => {}
+            }
+        }
+        if is_changed && self.is_discovered {
+            self.orchestrate();
+        }
+    }
+
+    /// Starts the watches that are missing and stops those that are not wanted any more.
+    pub(super) fn orchestrate(&mut self) {
+        let revision = self.insights.revise(&self.handlers, &self.scope);
+        let waiting_for = revision.waiting_for.clone();
+        self.shared.board.update(|status| status.waiting_for = waiting_for);
+        let redundant: Vec<u32> = self
+            .watches
+            .iter()
+            .filter(|(_, watch)| !revision.watches.contains(&watch.desired))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in redundant {
+            self.stop_watch(id);
+        }
+        for desired in revision.watches {
+            let known = self.watches.values_mut().find(|watch| watch.desired == desired);
+            match known {
+                // The subresources or the names may be others now.
+                Some(watch) if is_redefined(&watch.desired.resource, &desired.resource) => {
+                    let served = Served::new(Arc::clone(&desired.resource), &self.shared);
+                    watch.served = Arc::new(served);
+                    watch.desired = desired;
+                }
+                Some(_) => {}
+                None if self.is_paused => {}
+                None => self.start_watch(desired),
+            }
+        }
+    }
+
+    fn start_watch(&mut self, desired: Desired) {
+        let id = self.next_watch;
+        self.next_watch += 1;
+        let settings = self.shared.settings();
+        let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
+        let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
+        self.shared.board.update_watch(id, |status| {
+            status.resource = resource.to_string();
+            status.namespace = namespace.as_deref().map(str::to_owned);
+        });
+        let collection = self.collection(resource, namespace, &settings);
+        tracing::debug!(%collection, "starting a watch");
+        let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
+        let watch = Watch {
+            desired,
+            served,
+            store: Store::new(),
+            task,
+            is_listed: false,
+            is_listing: false,
+            is_failing: false,
+        };
+        self.watches.insert(id, watch);
+    }
+
+    /// Stops a watch and everything that lives on its objects.
+    pub(super) fn stop_watch(&mut self, id: u32) {
+        let Some(mut watch) = self.watches.remove(&id) else { return };
+        tracing::debug!(resource = %watch.desired.resource, "stopping a watch");
+        watch.task.abort();
+        self.shared.board.remove_watch(id);
+        self.unindexed.retain(|key| key.watch != id);
+        let polling = self.shared.context.settings.read().background.cancellation_polling;
+        for (_, record) in watch.store.iter_mut() {
+            let Some(memory) = &mut record.memory else { continue };
+            if let Some(body) = &memory.body {
+                for handler in &watch.served.handlers.indexing {
+                    if let Some(index) = self.shared.stores.get(&handler.id) {
+                        index.discard(&body.key());
+                    }
+                }
+            }
+            for daemon in std::mem::take(&mut memory.daemons).into_values() {
+                tokio::spawn(daemon.stop(StopReason::RESOURCE_DELETED, polling));
+            }
+        }
+    }
+
+    pub(super) fn disturbed(&mut self, id: u32, error: &RequestError, retry_in: Duration) {
+        let Some(watch) = self.watches.get_mut(&id) else { return };
+        let resource = Arc::clone(&watch.desired.resource);
+        let is_first = !watch.is_failing;
+        watch.is_failing = true;
+        self.shared.board.update_watch(id, |status| {
+            status.restarts += 1;
+            status.failing = Some(error.to_string());
+        });
+        if is_first {
+            let namespace = watch.desired.namespace.as_deref();
+            tracing::warn!(
+                %resource,
+                namespace,
+                %error,
+                ?retry_in,
+                "a watch has failed and will be tried again until it works"
+            );
+        }
+        if error.failure == Failure::NotFound {
+            self.rediscover(Some(BTreeSet::from([resource.group.clone()])), Duration::ZERO);
+        }
+    }
+
+    /// Stops or resumes the work on all objects in favour of another operator.
+    pub(super) fn pause(&mut self, is_paused: bool) {
+        if self.is_paused == is_paused {
+            return;
+        }
+        self.is_paused = is_paused;
+        if is_paused {
+            let ids: Vec<u32> = self.watches.keys().copied().collect();
+            for id in ids {
+                self.stop_watch(id);
+            }
+        } else if self.is_discovered {
+            self.orchestrate();
+        }
+    }
+
+    fn collection(
+        &self,
+        resource: Arc<Resource>,
+        namespace: Option<Arc<str>>,
+        settings: &Settings,
+    ) -> Collection {
+        let watching = &settings.watching;
+        Collection {
+            resource,
+            namespace,
+            label_selector: None,
+            field_selector: None,
+            limits: WatchLimits {
+                page_size: watching.page_size,
+                server_timeout: watching.server_timeout,
+                client_timeout: watching.client_timeout,
+                request_timeout: settings.networking.request_timeout,
+                inactivity_timeout: watching.inactivity_timeout,
+                backoff: watching.reconnect_backoff,
+                backoff_max: watching.reconnect_backoff_max,
+            },
+        }
+    }
+
+    fn note_once(&mut self, note: &str) {
+        if self.insights.tell_once(note) {
+            tracing::warn!("{note}");
+        }
+    }
+}
+
+/// Whether a group may consist of custom resources.
+fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+fn is_redefined(one: &Resource, other: &Resource) -> bool {
+    one.subresources != other.subresources || one.kind != other.kind || one.verbs != other.verbs
+}
+
+fn crds() -> Arc<Resource> {
+    static_resource("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
+}
+
+fn namespaces() -> Arc<Resource> {
+    static_resource("", "namespaces", "Namespace")
+}
+
+fn static_resource(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
+    Arc::new(Resource {
+        group: group.into(),
+        version: "v1".into(),
+        plural: plural.into(),
+        kind: kind.into(),
+        singular: kind.to_lowercase(),
+        shortcuts: BTreeSet::new(),
+        categories: BTreeSet::new(),
+        subresources: BTreeSet::new(),
+        namespaced: false,
+        preferred: true,
+        verbs: BTreeSet::new(),
+    })
+}

@@ -1,0 +1,143 @@
+//! What all parts of one running engine share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kopf_client::Cluster;
+use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::index::Index;
+use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::logtext::{Level, Line};
+use kopf_core::occasion::Subject;
+use kopf_core::registry::{Registry, ResourceHandlers};
+use kopf_core::settings::{Settings, Storages};
+use kopf_model::{EssenceScanner, Resource};
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::execute::Pool;
+use crate::message::Message;
+use crate::status::Board;
+
+/// What all parts of one running engine share.
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) registry: Registry,
+    pub(crate) context: Arc<OperatorContext>,
+    pub(crate) memo: Arc<Extensions>,
+    pub(crate) indexes: Arc<Indexes>,
+    /// The same indexes, to be written by cycles.
+    pub(crate) stores: HashMap<HandlerId, Arc<Index>>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) clock: Clock,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) board: Arc<Board>,
+    /// The way to the reactor, from cycles, daemons and discovery.
+    pub(crate) messages: mpsc::UnboundedSender<Message>,
+}
+
+/// One watched resource with its handlers and what follows from them.
+pub(crate) struct Served {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) handlers: ResourceHandlers,
+    pub(crate) storages: Storages,
+    /// Annotations that are our own notes: exact keys, or prefixes with a slash.
+    pub(crate) own_annotations: Vec<String>,
+    pub(crate) scanner: EssenceScanner,
+    pub(crate) finalizer: String,
+    /// Whether an unchanged essence means that there is nothing to do.
+    pub(crate) essence_decides: bool,
+}
+
+impl Served {
+    pub(crate) fn new(resource: Arc<Resource>, shared: &Shared) -> Self {
+        let handlers = shared.registry.for_resource(&resource);
+        let settings = shared.context.settings.read();
+        let storages =
+            settings.persistence.storages().expect("the prefixes are checked at the start");
+        let mut own_annotations = storages.progress.own_annotations();
+        own_annotations.extend(storages.diffbase.own_annotations(&serde_json::Value::Null));
+        let scanner =
+            EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
+        let decides = |handler: &Arc<Handler>| !looks_beyond_essence(handler);
+        let essence_decides = handlers.watching.is_empty()
+            && handlers.indexing.is_empty()
+            && handlers.changing.iter().chain(&handlers.spawning).all(decides);
+        let finalizer = settings.persistence.finalizer.clone();
+        drop(settings);
+        Self {
+            resource,
+            handlers,
+            storages,
+            own_annotations,
+            scanner,
+            finalizer,
+            essence_decides,
+        }
+    }
+
+    /// Whether the newest body must be kept while the object is idle.
+    pub(crate) fn keeps_bodies(&self) -> bool {
+        !self.handlers.spawning.is_empty() || !self.handlers.indexing.is_empty()
+    }
+}
+
+impl Shared {
+    /// Logs a line about an object within its span, and makes it an event if that is wanted.
+    pub(crate) fn log(&self, subject: &Subject, line: &Line) {
+        emit(line);
+        let (loggers, enabled) = {
+            let settings = self.context.settings.read();
+            (settings.posting.loggers, settings.posting.enabled)
+        };
+        if loggers && enabled && line.level >= Level::Info {
+            let kind = match line.level {
+                Level::Debug | Level::Info => "Normal",
+                Level::Warning | Level::Error => "Warning",
+            };
+            self.context.recorder.record(subject, kind, "Logging", &line.text);
+        }
+    }
+
+    /// A copy of the settings as they are now.
+    pub(crate) fn settings(&self) -> Settings {
+        self.context.settings.read().clone()
+    }
+}
+
+/// Logs a line.
+pub(crate) fn emit(line: &Line) {
+    let details = line.details.as_deref();
+    match line.level {
+        Level::Debug => tracing::debug!(target: "kopf.objects", details, "{}", line.text),
+        Level::Info => tracing::info!(target: "kopf.objects", details, "{}", line.text),
+        Level::Warning => tracing::warn!(target: "kopf.objects", details, "{}", line.text),
+        Level::Error => tracing::error!(target: "kopf.objects", details, "{}", line.text),
+    }
+}
+
+/// The span of everything that is done about one object.
+pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
+    let object = &subject.object;
+    tracing::info_span!(
+        target: "kopf.objects",
+        "object",
+        apiVersion = object.api_version(),
+        kind = object.kind(),
+        namespace = object.namespace(),
+        name = object.name(),
+        uid = object.uid(),
+    )
+}
+
+/// Whether the conditions of a handler may depend on more than what the fingerprint covers.
+fn looks_beyond_essence(handler: &Handler) -> bool {
+    let filters = &handler.filters;
+    let calls = |filter: &kopf_core::filter::MetaFilter| {
+        matches!(filter, kopf_core::filter::MetaFilter::Matches(_))
+    };
+    filters.when.is_some()
+        || filters.labels.iter().chain(&filters.annotations).any(|(_, filter)| calls(filter))
+        || matches!(filters.value, Some(kopf_core::filter::ValueFilter::Matches(_)))
+}

@@ -1,0 +1,200 @@
+//! How the engine is doing: per watch, per handler, per request; for probes, metrics and people.
+//!
+//! The engine writes, others take snapshots. Rendering is theirs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::Cluster;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The upper bounds of the latency buckets, in seconds; one more bucket is for the rest.
+pub const LATENCY_BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
+
+/// A view of a running engine; cheap to clone.
+#[derive(Clone)]
+pub struct StatusHandle {
+    pub(crate) board: Arc<Board>,
+    pub(crate) cluster: Cluster,
+}
+
+/// Everything known at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// Whether the startup handlers are done, all watches have listed and all indexes are full.
+    pub ready: bool,
+    /// Whether another operator has precedence now.
+    pub paused: bool,
+    /// Selectors for which the cluster has no resource yet.
+    pub waiting_for: Vec<String>,
+    /// All watches.
+    pub watches: Vec<WatchStatus>,
+    /// Objects that wait for being handled now.
+    pub queued: usize,
+    /// Objects that wait for a later moment.
+    pub delayed: usize,
+    /// Objects that are handled right now.
+    pub running: usize,
+    /// Daemons and timers that exist.
+    pub background: usize,
+    /// Objects known to the stores.
+    pub objects: usize,
+    /// The approximate size of the stores.
+    pub store_bytes: usize,
+    /// All handlers that were called.
+    pub handlers: BTreeMap<String, HandlerStatus>,
+    /// Answers of the API server, by method and code; code 0 counts requests without an answer.
+    pub requests: BTreeMap<(String, u16), u64>,
+    /// Writes under way, and how many are allowed.
+    pub write_load: (usize, usize),
+    /// How long ago the reactor made its last turn.
+    pub reactor_age: Duration,
+}
+
+/// One watch.
+#[derive(Clone, Debug, Default)]
+pub struct WatchStatus {
+    /// What is watched: `plural.version.group`.
+    pub resource: String,
+    /// The namespace, or none for the whole cluster.
+    pub namespace: Option<String>,
+    /// Whether there was a complete list.
+    pub listed: bool,
+    /// How long ago the server last said anything on this watch.
+    pub age: Duration,
+    /// How often it had to be started again.
+    pub restarts: u64,
+    /// How many objects it has.
+    pub objects: usize,
+    /// What is wrong, if it is.
+    pub failing: Option<String>,
+}
+
+/// One handler.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HandlerStatus {
+    /// How often it was called.
+    pub calls: u64,
+    /// How often it succeeded.
+    pub successes: u64,
+    /// How often it failed and is tried again.
+    pub retries: u64,
+    /// How often it failed for good.
+    pub failures: u64,
+    /// The time spent in all calls.
+    pub seconds: f64,
+    /// How many calls fell into each bucket of [`LATENCY_BOUNDS`], and above.
+    pub buckets: [u64; LATENCY_BOUNDS.len() + 1],
+}
+
+/// How a call ended, for the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Success,
+    Retry,
+    Failure,
+}
+
+/// Where the engine writes; the reactor is the main writer, cycles count their handlers.
+pub(crate) struct Board(Mutex<Inner>);
+
+struct Inner {
+    status: Status,
+    watches: BTreeMap<u32, (WatchStatus, Instant)>,
+    turned: Instant,
+}
+
+impl StatusHandle {
+    /// Everything known now.
+    #[must_use]
+    pub fn snapshot(&self) -> Status {
+        let mut status = self.board.snapshot();
+        status.requests = self.cluster.request_counts();
+        status.write_load = self.cluster.write_load();
+        status
+    }
+}
+
+impl Status {
+    /// Whether every watch hears its server: the base of a liveness answer.
+    #[must_use]
+    pub fn is_alive(&self, silence_max: Duration) -> bool {
+        self.reactor_age <= silence_max && self.watches.iter().all(|it| it.age <= silence_max)
+    }
+}
+
+impl Board {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Inner {
+            status: Status::default(),
+            watches: BTreeMap::new(),
+            turned: Instant::now(),
+        })))
+    }
+
+    /// Changes the plain values.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Status)) {
+        let mut inner = self.0.lock();
+        inner.turned = Instant::now();
+        change(&mut inner.status);
+    }
+
+    /// Changes one watch, made at the first use.
+    pub(crate) fn update_watch(&self, id: u32, change: impl FnOnce(&mut WatchStatus)) {
+        let mut inner = self.0.lock();
+        let (watch, _) =
+            inner.watches.entry(id).or_insert_with(|| (WatchStatus::default(), Instant::now()));
+        change(watch);
+    }
+
+    /// Notes that the server spoke on a watch.
+    pub(crate) fn heard(&self, id: u32, objects: usize) {
+        let mut inner = self.0.lock();
+        if let Some((watch, at)) = inner.watches.get_mut(&id) {
+            *at = Instant::now();
+            watch.objects = objects;
+            watch.failing = None;
+        }
+    }
+
+    pub(crate) fn remove_watch(&self, id: u32) {
+        self.0.lock().watches.remove(&id);
+    }
+
+    /// Counts one call of a handler.
+    pub(crate) fn called(&self, id: &str, took: Duration, ending: Ending) {
+        let mut inner = self.0.lock();
+        let handlers = &mut inner.status.handlers;
+        if !handlers.contains_key(id) {
+            handlers.insert(id.to_owned(), HandlerStatus::default());
+        }
+        let handler = handlers.get_mut(id).expect("it was inserted just now");
+        handler.calls += 1;
+        match ending {
+            Ending::Success => handler.successes += 1,
+            Ending::Retry => handler.retries += 1,
+            Ending::Failure => handler.failures += 1,
+        }
+        let seconds = took.as_secs_f64();
+        handler.seconds += seconds;
+        let bucket = LATENCY_BOUNDS.iter().position(|bound| seconds <= *bound);
+        handler.buckets[bucket.unwrap_or(LATENCY_BOUNDS.len())] += 1;
+    }
+
+    fn snapshot(&self) -> Status {
+        let inner = self.0.lock();
+        let mut status = inner.status.clone();
+        status.reactor_age = inner.turned.elapsed();
+        status.watches = inner
+            .watches
+            .values()
+            .map(|(watch, at)| WatchStatus { age: at.elapsed(), ..watch.clone() })
+            .collect();
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! What is known of the objects of one watch: one small record each, bodies only where needed.
+//!
+//! Owned by the reactor alone, so there are no locks. A record is about as large as a line of text;
+//! everything that only busy objects need is boxed and dropped when they become idle.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use kopf_core::occasion::EventKind;
+use kopf_model::{EssenceHash, Object};
+
+use crate::memory::Memory;
+
+/// How many undelivered events of one object are kept for event handlers.
+const EVENTS_MAX: usize = 64;
+
+/// Which object, within one watch: the uid as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Uid(u128);
+
+/// The version of an object, comparable as Kubernetes promises; zero if it is not a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version(u64);
+
+/// All objects of one watch.
+pub(crate) struct Store {
+    records: HashMap<Uid, Record>,
+    hasher: RandomState,
+    /// Counts lists, to find what a list did not contain.
+    generation: u16,
+}
+
+/// One object.
+#[derive(Default)]
+pub(crate) struct Record {
+    /// The newest version that was handled or found to need no handling.
+    pub(crate) version: Version,
+    /// The fingerprint of the essence at that version, when nothing was left to do.
+    pub(crate) settled: Option<EssenceHash>,
+    /// What is waiting for a worker.
+    pub(crate) inbox: Option<Box<Inbox>>,
+    /// What is remembered beyond the object; taken by the worker while the object is busy.
+    pub(crate) memory: Option<Box<Memory>>,
+    generation: u16,
+    pub(crate) flags: Flags,
+}
+
+/// Small facts about an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    /// First seen in a list.
+    pub(crate) noticed_by_listing: bool,
+    /// All handlers of some change were finished in this process.
+    pub(crate) handled_once: bool,
+    /// A worker is at it.
+    pub(crate) busy: bool,
+    /// The object was indexed for the initial readiness.
+    pub(crate) indexed: bool,
+    /// Our finalizer was there at the settled version.
+    pub(crate) held: bool,
+    /// Deletion was requested at the settled version.
+    pub(crate) deleting: bool,
+}
+
+/// What is waiting for a worker.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    /// The newest state; none when only events are to be delivered.
+    pub(crate) object: Option<Object>,
+    /// Whether the object is gone.
+    pub(crate) gone: bool,
+    /// Undelivered events, oldest first; kept only where there are event handlers.
+    pub(crate) events: Vec<(Option<EventKind>, Object)>,
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        Self { records: HashMap::new(), hasher: RandomState::new(), generation: 0 }
+    }
+
+    /// The number of an object; objects without a uid are told apart by their names.
+    pub(crate) fn uid(&self, object: &Object) -> Uid {
+        if let Some(number) = parse_uuid(object.uid()) {
+            return Uid(number);
+        }
+        let identity = (object.uid(), object.namespace(), object.name());
+        let high = self.hasher.hash_one((1_u8, identity));
+        let low = self.hasher.hash_one((2_u8, identity));
+        Uid((u128::from(high) << 64) | u128::from(low))
+    }
+
+    pub(crate) fn get(&mut self, uid: Uid) -> Option<&mut Record> {
+        self.records.get_mut(&uid)
+    }
+
+    /// The record of an object; tells whether it is new.
+    pub(crate) fn enter(&mut self, uid: Uid) -> (&mut Record, bool) {
+        let generation = self.generation;
+        match self.records.entry(uid) {
+            Entry::Occupied(entry) => {
+                let record = entry.into_mut();
+                record.generation = generation;
+                (record, false)
+            }
+            Entry::Vacant(entry) => {
+                (entry.insert(Record { generation, ..Record::default() }), true)
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, uid: Uid) -> Option<Record> {
+        self.records.remove(&uid)
+    }
+
+    /// A list begins.
+    pub(crate) fn begin_list(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// A list has ended: the objects that it did not contain.
+    pub(crate) fn missing(&self) -> Vec<Uid> {
+        self.records
+            .iter()
+            .filter(|(_, record)| record.generation != self.generation)
+            .map(|(uid, _)| *uid)
+            .collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Uid, &mut Record)> {
+        self.records.iter_mut().map(|(uid, record)| (*uid, record))
+    }
+
+    /// The approximate size in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let records = self.records.capacity() * (size_of::<(Uid, Record)>() + 1);
+        let bodies: usize = self
+            .records
+            .values()
+            .map(|record| {
+                let inbox = record.inbox.as_ref().map_or(0, |inbox| inbox.bytes());
+                let memory = record.memory.as_ref().map_or(0, |memory| memory.bytes());
+                inbox + memory
+            })
+            .sum();
+        records + bodies
+    }
+}
+
+impl Record {
+    /// Puts the newest state in, on top of what is waiting already.
+    pub(crate) fn put(&mut self, object: Object, gone: bool) {
+        let inbox = self.inbox.get_or_insert_default();
+        inbox.object = Some(object);
+        inbox.gone |= gone;
+    }
+
+    /// Keeps an event for the event handlers.
+    pub(crate) fn put_event(&mut self, kind: Option<EventKind>, object: Object) {
+        self.inbox.get_or_insert_default().push_event(kind, object);
+    }
+}
+
+impl Inbox {
+    fn bytes(&self) -> usize {
+        let events: usize = self.events.iter().map(|(_, object)| object.raw().len()).sum();
+        events + self.object.as_ref().map_or(0, |object| object.raw().len())
+    }
+
+    /// Keeps an event; the oldest ones give way.
+    fn push_event(&mut self, kind: Option<EventKind>, object: Object) {
+        if self.events.len() >= EVENTS_MAX {
+            self.events.remove(0);
+        }
+        self.events.push((kind, object));
+    }
+}
+
+impl Version {
+    pub(crate) fn of(object: &Object) -> Self {
+        Self(object.resource_version().parse().unwrap_or(0))
+    }
+
+    /// Whether this is not newer than what is known; unknown versions are always newer.
+    pub(crate) fn is_covered_by(self, known: Self) -> bool {
+        self.0 != 0 && self.0 <= known.0
+    }
+}
+
+fn parse_uuid(text: &str) -> Option<u128> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 36 {
+        return None;
+    }
+    let mut number: u128 = 0;
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 8 | 13 | 18 | 23) {
+            if *byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        number = (number << 4) | u128::from(char::from(*byte).to_digit(16)?);
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests;
