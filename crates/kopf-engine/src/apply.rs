@@ -100,9 +100,7 @@ impl Writer<'_> {
         let what = subresource.unwrap_or("resource");
         let bytes = to_bytes(part);
         tracing::debug!("Merge-patching the {what} with: {}", String::from_utf8_lossy(&bytes));
-        self.cluster
-            .patch(self.target(subresource), PatchContent::Merge(bytes), self.urgency)
-            .await
+        self.cluster.patch(self.target(subresource), PatchContent::Merge(bytes), self.urgency).await
     }
 
     async fn transform(&self, requests: &mut write::Writer) -> Result<Applied, RequestError> {
@@ -166,7 +164,8 @@ fn to_bytes(content: &impl serde::Serialize) -> Bytes {
 
 /// An empty map that the server does not store is no loss.
 fn is_harmless(item: &kopf_model::DiffItem) -> bool {
-    item.new.is_none() && item.old.as_ref().is_some_and(|old| old.as_object().is_some_and(is_hollow))
+    item.new.is_none()
+        && item.old.as_ref().is_some_and(|old| old.as_object().is_some_and(is_hollow))
 }
 
 /// Whether a part of a patch asks only for removals.

@@ -185,7 +185,9 @@ impl Daemon {
             }
             Stage::Polled { wait } => {
                 let seconds = logtext::seconds(wait);
-                tracing::debug!("{handler} is still exiting. The next check is in {seconds} seconds.");
+                tracing::debug!(
+                    "{handler} is still exiting. The next check is in {seconds} seconds."
+                );
                 Some(wait)
             }
         }

@@ -375,8 +375,7 @@ impl Cycle {
             Ok(applied) => return Ok(applied),
             Err(error) => error,
         };
-        let is_refused =
-            matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
+        let is_refused = matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
         let notes = self.notes_only(&kept);
         if is_refused && !notes.is_empty() && notes.merge != kept.merge {
             tracing::error!(%error, "the server refused what handlers wanted to change; dropped");

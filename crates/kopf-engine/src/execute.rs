@@ -43,8 +43,7 @@ impl Pool {
     /// The same, with a token that lives as long as any of the handler's code runs.
     pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<()>) -> Returned {
         let handler = Arc::clone(&call.handler);
-        let prepared =
-            std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
+        let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
         match prepared {
             Ok(Invocation::Future(future)) => {
                 let watched = Watched { future, id: &handler.id };

@@ -77,9 +77,8 @@ impl Insights {
             self.resources.insert(id_of(&resource), Arc::new(resource));
         }
         let resources = &self.resources;
-        self.promised.retain(|id, promise| {
-            resources.contains_key(id) != (*promise == Promise::Served)
-        });
+        self.promised
+            .retain(|id, promise| resources.contains_key(id) != (*promise == Promise::Served));
     }
 
     /// Takes the state of a CRD; returns its group if it has to be discovered anew.

@@ -31,15 +31,9 @@ pub(crate) enum Message {
     /// A worker has finished with an object.
     Done(Box<Done>),
     /// A daemon or a timer has ended.
-    BackgroundEnded {
-        key: Key,
-        handler: HandlerId,
-    },
+    BackgroundEnded { key: Key, handler: HandlerId },
     /// Discovery has answered for some groups, or for all.
-    Discovered {
-        groups: Option<BTreeSet<String>>,
-        result: Result<Discovered, RequestError>,
-    },
+    Discovered { groups: Option<BTreeSet<String>>, result: Result<Discovered, RequestError> },
     /// Operations are to be paused in favour of others, or resumed.
     Paused(bool),
 }

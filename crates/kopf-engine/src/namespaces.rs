@@ -69,9 +69,7 @@ impl std::fmt::Display for NamespacePattern {
 fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     match pattern.first() {
         None => name.is_empty(),
-        Some('*') => {
-            (0..=name.len()).any(|skipped| matches_glob(&pattern[1..], &name[skipped..]))
-        }
+        Some('*') => (0..=name.len()).any(|skipped| matches_glob(&pattern[1..], &name[skipped..])),
         Some('?') => !name.is_empty() && matches_glob(&pattern[1..], &name[1..]),
         Some('[') => match (closing(pattern), name.first()) {
             (Some(end), Some(letter)) => {

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use kopf_core::handler::{Handler, HandlerId, child_id};
-use kopf_core::invoke::{
-    Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned,
-};
+use kopf_core::invoke::{Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned};
 use kopf_core::logtext;
 use kopf_core::occasion::{Change, Occasion, Subject};
 use kopf_core::plan::deliver_result;

@@ -120,11 +120,6 @@ impl Poster {
         }
     }
 
-    /// Sends what is still waiting, at shutdown.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.receiver.is_empty()
-    }
-
     async fn wait_for_token(&mut self, rate: f64) {
         let rate = if rate > 0.0 { rate } else { return };
         let burst = rate.max(1.0) * 5.0;

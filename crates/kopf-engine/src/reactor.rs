@@ -35,6 +35,9 @@ const BATCHES_MAX: usize = 64;
 /// How many objects are handled at the same time unless the settings say otherwise.
 const WORKERS_MAX: usize = 1024;
 
+/// How often the size of the stores is measured.
+const MEASURING: Duration = Duration::from_secs(30);
+
 /// Where an observation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
@@ -66,6 +69,7 @@ pub(crate) struct Reactor {
     is_paused: bool,
     is_discovered: bool,
     is_ready: bool,
+    measured_at: Instant,
 }
 
 struct Watch {
@@ -111,6 +115,7 @@ impl Reactor {
             is_paused: false,
             is_discovered: false,
             is_ready: false,
+            measured_at: Instant::now(),
             shared,
         }
     }
@@ -128,7 +133,10 @@ impl Reactor {
                 () = &mut shutdown => break,
                 Some(message) = self.messages.recv() => self.receive(message),
                 Some((tag, batch)) = self.observations.recv() => self.observe(tag, batch),
-                () = tokio::time::sleep_until(wake) => self.rediscover_if_due(),
+                () = tokio::time::sleep_until(wake) => {
+                    self.rediscover_if_due();
+                    self.measure();
+                }
             }
             // What is there already is taken without going through the scheduler again.
             while let Ok(message) = self.messages.try_recv() {
@@ -388,8 +396,8 @@ impl Reactor {
         let is_up = |watch: &Watch| watch.is_listed || watch.is_failing;
         if self.barrier {
             let is_indexed = |watch: &&Watch| !watch.served.handlers.indexing.is_empty();
-            let is_filled = self.unindexed.is_empty()
-                && self.watches.values().filter(is_indexed).all(is_up);
+            let is_filled =
+                self.unindexed.is_empty() && self.watches.values().filter(is_indexed).all(is_up);
             if !is_filled {
                 return;
             }
@@ -412,6 +420,15 @@ impl Reactor {
                 let key = Key { watch: *id, group: group_of(object), uid };
                 self.queue.offer(key, Urgency::Backlog, now);
             }
+        }
+    }
+
+    /// Counts what is too expensive to be counted at every turn.
+    fn measure(&mut self) {
+        if self.measured_at.elapsed() >= MEASURING {
+            self.measured_at = Instant::now();
+            let bytes = self.watches.values().map(|watch| watch.store.bytes()).sum();
+            self.shared.board.update(|status| status.store_bytes = bytes);
         }
     }
 

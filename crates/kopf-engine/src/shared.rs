@@ -58,23 +58,14 @@ impl Served {
             settings.persistence.storages().expect("the prefixes are checked at the start");
         let mut own_annotations = storages.progress.own_annotations();
         own_annotations.extend(storages.diffbase.own_annotations(&serde_json::Value::Null));
-        let scanner =
-            EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
+        let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
         let decides = |handler: &Arc<Handler>| !looks_beyond_essence(handler);
         let essence_decides = handlers.watching.is_empty()
             && handlers.indexing.is_empty()
             && handlers.changing.iter().chain(&handlers.spawning).all(decides);
         let finalizer = settings.persistence.finalizer.clone();
         drop(settings);
-        Self {
-            resource,
-            handlers,
-            storages,
-            own_annotations,
-            scanner,
-            finalizer,
-            essence_decides,
-        }
+        Self { resource, handlers, storages, own_annotations, scanner, finalizer, essence_decides }
     }
 
     /// Whether the newest body must be kept while the object is idle.

@@ -49,8 +49,7 @@ impl Cycle {
             }
             for handler in due {
                 attempted.push(Arc::clone(&handler.id));
-                let outcome =
-                    self.run_one(agenda, inputs, pass, &handler, &mut unsaved).await;
+                let outcome = self.run_one(agenda, inputs, pass, &handler, &mut unsaved).await;
                 let Ok(outcome) = outcome else { return };
                 let now = shared.clock.now();
                 agenda.take_in(&handler.id, &outcome, &mut pass.patch.lock(), now);

@@ -43,14 +43,10 @@ impl Cycle {
         } else if !is_deleting && self.mode == Mode::Full {
             self.spawn_missing(&matching);
         }
-        let reason = if is_deleting {
-            StopReason::RESOURCE_DELETED
-        } else {
-            StopReason::FILTERS_MISMATCH
-        };
-        let is_unwanted = |handler: &str| {
-            is_deleting || !matching.iter().any(|wanted| *wanted.id == *handler)
-        };
+        let reason =
+            if is_deleting { StopReason::RESOURCE_DELETED } else { StopReason::FILTERS_MISMATCH };
+        let is_unwanted =
+            |handler: &str| is_deleting || !matching.iter().any(|wanted| *wanted.id == *handler);
         let wait = self.stop_unwanted(reason, is_unwanted).await;
         Tending {
             is_needed: !matching.is_empty() || !self.memory.daemons.is_empty(),
@@ -127,9 +123,8 @@ impl Cycle {
         }
         if is_any_signalled {
             let daemons = &self.memory.daemons;
-            let all_over = || {
-                daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over())
-            };
+            let all_over =
+                || daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over());
             match instant {
                 Some(timeout) if !all_over() => tokio::time::sleep(timeout).await,
                 _ => yield_for_exit(all_over).await,
@@ -149,9 +144,7 @@ impl Cycle {
             .memory
             .daemons
             .iter()
-            .filter(|(id, daemon)| {
-                is_unwanted(id) && (daemon.is_over() || daemon.is_abandoned())
-            })
+            .filter(|(id, daemon)| is_unwanted(id) && (daemon.is_over() || daemon.is_abandoned()))
             .map(|(id, _)| Arc::clone(id))
             .collect();
         for id in gone {

@@ -50,9 +50,8 @@ impl Reactor {
             self.check_readiness();
             return;
         }
-        let may_be_custom = wanted
-            .as_ref()
-            .is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
+        let may_be_custom =
+            wanted.as_ref().is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
         if may_be_custom && !settings.scanning.disabled {
             let collection = self.collection(crds(), None, &settings);
             self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
@@ -200,7 +199,9 @@ impl Reactor {
                     is_changed |= self.insights.learn_namespace(&self.scope, &object, gone);
                 }
                 Observation::Disturbed { error, .. } if error.failure == Failure::Forbidden => {
-                    self.note_once("namespaces cannot be listed; only those named exactly are served");
+                    self.note_once(
+                        "namespaces cannot be listed; only those named exactly are served",
+                    );
                 }
                 _ => {}
             }

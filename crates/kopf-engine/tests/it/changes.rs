@@ -1,0 +1,186 @@
+//! Creation, update, deletion, retries: what is called, and how many writes it takes.
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::{HandlerError, Output};
+use serde_json::json;
+
+use crate::world::{FINALIZER, World, handler, last_handled, quiesce, temporary};
+
+#[tokio::test(start_paused = true)]
+async fn a_create_handler_takes_exactly_one_patch() {
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({"field": "value"})).await;
+    let object = world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    let writes = world.writes();
+    assert_eq!(writes.len(), 1, "{writes:#?}");
+    assert_eq!(writes[0].content_type, "application/merge-patch+json");
+    assert_eq!(last_handled(&object), Some(json!({"spec": {"field": "value"}})));
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.writes().len(), 1, "the shutdown writes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_handler_adds_the_finalizer_first() {
+    let world = World::new().await;
+    let engine = world
+        .start(vec![
+            world.noting("create_fn", HandlerKind::Create),
+            world.noting("delete_fn", HandlerKind::Delete { optional: false }),
+        ])
+        .await;
+    world.create("a", json!({"field": 1})).await;
+    let object = world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(object["metadata"]["finalizers"], json!([FINALIZER]));
+    let writes = world.writes();
+    assert_eq!(writes.len(), 2, "{writes:#?}");
+    assert_eq!(writes[0].content_type, "application/json-patch+json");
+    assert_eq!(writes[0].body[0]["op"], "test");
+    assert_eq!(
+        writes[0].body[1],
+        json!({"op": "add", "path": "/metadata/finalizers", "value": [FINALIZER]})
+    );
+    world.delete("a").await;
+    world.until("a", "the deletion", |object| object.is_null()).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "delete_fn:0"]);
+    assert_eq!(world.writes().len(), 3, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_takes_one_patch_and_shows_the_difference() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let update = handler("update_fn", HandlerKind::Update, move |call| {
+        let kopf_core::occasion::Occasion::Change(change) = &call.occasion else {
+            return Err(HandlerError::Permanent { message: "not a change".into() });
+        };
+        calls.note(change.diff.to_string());
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![update]).await;
+    world.create("a", json!({"field": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"field": 2}})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"status": {"ignored": true}})).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["(('change', ('spec', 'field'), 1, 2),)"]);
+    assert_eq!(world.writes().len(), 2, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_go_to_the_status_with_the_same_patch() {
+    let world = World::new().await;
+    let engine = world
+        .start(vec![handler("create_fn", HandlerKind::Create, |_| {
+            Ok(Output::Json(json!({"message": "hello world"})))
+        })])
+        .await;
+    world.create("a", json!({})).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(object["status"], json!({"create_fn": {"message": "hello world"}}));
+    quiesce().await;
+    assert_eq!(world.writes().len(), 1, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_a_status_subresource_take_one_more_request() {
+    let world = World::with_status().await;
+    let engine = world
+        .start(vec![handler("create_fn", HandlerKind::Create, |_| {
+            Ok(Output::Json(json!({"message": "hello world"})))
+        })])
+        .await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until("a", "the result", |object| object["status"].is_object()).await;
+    assert_eq!(object["status"], json!({"create_fn": {"message": "hello world"}}));
+    quiesce().await;
+    assert_eq!(world.writes().len(), 2, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_handlers_share_one_patch() {
+    let world = World::new().await;
+    let engine = world
+        .start(vec![
+            world.noting("one", HandlerKind::Create),
+            world.noting("two", HandlerKind::Create),
+            world.noting("three", HandlerKind::Create),
+        ])
+        .await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["one:0", "two:0", "three:0"]);
+    assert_eq!(world.writes().len(), 1, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_takes_at_most_one_patch_and_keeps_what_succeeded() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let failing = handler("failing", HandlerKind::Create, move |call| {
+        calls.note(format!("failing:{}", call.attempt.retry));
+        if call.attempt.retry < 2 { Err(temporary("not yet", 30.0)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![world.noting("good", HandlerKind::Create), failing]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world
+        .until("a", "the first failure", |object| {
+            object["metadata"]["annotations"]["kopf.zalando.org/failing"].is_string()
+        })
+        .await;
+    let record: serde_json::Value = serde_json::from_str(
+        object["metadata"]["annotations"]["kopf.zalando.org/failing"].as_str().expect("a record"),
+    )
+    .expect("JSON");
+    assert_eq!(record["retries"], 1);
+    assert_eq!(record["purpose"], "create");
+    assert_eq!(record["message"], "not yet");
+    let object = world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["good:0", "failing:0", "failing:1", "failing:2"]);
+    let annotations = object["metadata"]["annotations"].as_object().expect("annotations");
+    assert_eq!(annotations.len(), 1, "only the last handled state is left: {annotations:#?}");
+    assert_eq!(world.writes().len(), 3, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_retries_are_not_written_at_all() {
+    let world = World::new().await;
+    let failing = handler("failing", HandlerKind::Create, |call| {
+        if call.attempt.retry < 3 { Err(temporary("not yet", 0.1)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![failing]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.writes().len(), 1, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_error_like_any_other() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let panicking = handler("panicking", HandlerKind::Create, move |call| {
+        calls.note(format!("{}", call.attempt.retry));
+        assert!(call.attempt.retry > 0, "boom");
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![panicking]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["0", "1"]);
+    engine.stop().await.expect("a clean end");
+}

@@ -1,0 +1,216 @@
+//! A door between the engine and the server that writes down all requests and breaks some.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use kopf_apiserver::Service;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tower::Service as _;
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) content_type: String,
+    pub(crate) body: Value,
+    pub(crate) code: u16,
+}
+
+/// What to do to matching requests.
+#[derive(Clone)]
+pub(crate) struct Rule {
+    pub(crate) method: Option<Method>,
+    pub(crate) path: &'static str,
+    /// Whether it is for watches only (true), for anything but watches (false), or for all.
+    pub(crate) watches: Option<bool>,
+    pub(crate) times: usize,
+    pub(crate) fault: Fault,
+}
+
+#[derive(Clone)]
+pub(crate) enum Fault {
+    /// Answer with this code instead of asking the server.
+    Answer(u16, Option<u64>),
+    /// Ask the server, but answer with this code.
+    AnswerAfter(u16),
+    /// A watch that says nothing at all.
+    Silence,
+    /// A watch that loses every event.
+    Drop,
+    /// A watch that tells every event twice.
+    Double,
+    /// The connection breaks.
+    Break,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Journal(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    requests: Vec<Recorded>,
+    rules: VecDeque<Rule>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Proxy {
+    pub(crate) service: Service,
+    pub(crate) journal: Journal,
+}
+
+type AnyBody = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
+
+impl Journal {
+    pub(crate) fn requests(&self) -> Vec<Recorded> {
+        self.0.lock().requests.clone()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().requests.clear();
+    }
+
+    pub(crate) fn add_rule(&self, rule: Rule) {
+        self.0.lock().rules.push_back(rule);
+    }
+
+    pub(crate) fn clear_rules(&self) {
+        self.0.lock().rules.clear();
+    }
+
+    fn fault(&self, method: &Method, path: &str, is_watch: bool) -> Option<Fault> {
+        let mut inner = self.0.lock();
+        let rule = inner.rules.iter_mut().find(|rule| {
+            rule.times > 0
+                && rule.method.as_ref().is_none_or(|wanted| wanted == method)
+                && path.contains(rule.path)
+                && rule.watches.is_none_or(|wanted| wanted == is_watch)
+        })?;
+        rule.times -= 1;
+        Some(rule.fault.clone())
+    }
+}
+
+impl tower::Service<Request<Body>> for Proxy {
+    type Response = Response<AnyBody>;
+    type Error = std::io::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, std::io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let proxy = self.clone();
+        Box::pin(async move { proxy.answer(request).await })
+    }
+}
+
+impl Proxy {
+    async fn answer(mut self, request: Request<Body>) -> Result<Response<AnyBody>, std::io::Error> {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+        let path = parts.uri.path().to_owned();
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        let is_watch = query.contains("watch=true");
+        let fault = self.journal.fault(&parts.method, &path, is_watch);
+        let mut recorded = Recorded {
+            method: parts.method.clone(),
+            path,
+            query,
+            content_type: parts
+                .headers
+                .get("content-type")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
+            body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+            code: 0,
+        };
+        if let Some(Fault::Break) = fault {
+            self.journal.0.lock().requests.push(recorded);
+            return Err(std::io::Error::other("the connection is broken by the test"));
+        }
+        if let Some(Fault::Answer(code, retry_after)) = fault {
+            recorded.code = code;
+            self.journal.0.lock().requests.push(recorded);
+            return Ok(failure(code, retry_after));
+        }
+        let request = Request::from_parts(parts, Full::new(body));
+        let response = self.service.call(request).await.expect("infallible");
+        recorded.code = response.status().as_u16();
+        if let Some(Fault::AnswerAfter(code)) = fault {
+            recorded.code = code;
+            self.journal.0.lock().requests.push(recorded);
+            return Ok(failure(code, None));
+        }
+        self.journal.0.lock().requests.push(recorded);
+        let (parts, body) = response.into_parts();
+        let body = body.map_err(|never| match never {}).boxed_unsync();
+        let body = match fault {
+            Some(Fault::Silence | Fault::Drop) => Distorted { body, copies: 0 }.boxed_unsync(),
+            Some(Fault::Double) => Distorted { body, copies: 2 }.boxed_unsync(),
+            _ => body,
+        };
+        Ok(Response::from_parts(parts, body))
+    }
+}
+
+/// A watch stream that loses or repeats its lines.
+struct Distorted {
+    body: AnyBody,
+    copies: usize,
+}
+
+impl http_body::Body for Distorted {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, std::io::Error>>> {
+        loop {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    if self.copies > 0 {
+                        let repeated = data.repeat(self.copies);
+                        return Poll::Ready(Some(Ok(http_body::Frame::data(repeated.into()))));
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+fn failure(code: u16, retry_after: Option<u64>) -> Response<AnyBody> {
+    let status = serde_json::json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "message": "broken by the test",
+        "reason": if code == 410 { "Expired" } else { "Test" },
+    });
+    let mut builder = Response::builder().status(code);
+    if let Some(seconds) = retry_after {
+        builder = builder.header("retry-after", seconds.to_string());
+    }
+    let body = Full::new(Bytes::from(status.to_string()));
+    builder.body(body.map_err(|never| match never {}).boxed_unsync()).expect("a valid response")
+}
+
+/// As short as a moment on the controlled clock can be.
+pub(crate) const MOMENT: Duration = Duration::from_millis(5);
