@@ -3,8 +3,15 @@
 //! Owns the [`KindStrategy`] trait and the lookup of strategies. The pipeline calls a strategy
 //! after decoding and schema defaults; kinds without a strategy behave like plain storage.
 
+mod defaults;
+mod fields;
+mod jobs;
+mod pods;
 mod quantity;
+mod rules;
+mod services;
 pub(crate) mod shape;
+mod strategy;
 
 use serde_json::Value;
 
@@ -32,7 +39,11 @@ pub(crate) trait KindStrategy: Send + Sync {
     /// Defaults that a schema cannot express; runs after decoding, on every write.
     fn default(&self, _context: &KindContext<'_>, _object: &mut Value) {}
 
-    /// Resets and fills what clients may not choose on creation.
+    /// The built-in admission plugins that change new objects; runs before webhooks, and what it
+    /// sets has no field owner.
+    fn admit(&self, _context: &KindContext<'_>, _object: &mut Value) {}
+
+    /// Resets and fills what clients may not choose on creation; the uid is known by then.
     ///
     /// The pipeline itself already drops `status` when `/status` exists and sets generation.
     fn prepare_create(&self, _context: &KindContext<'_>, _object: &mut Value) {}
@@ -72,6 +83,15 @@ struct PlainKind;
 impl KindStrategy for PlainKind {}
 
 /// The strategy of a resource.
-pub(crate) fn strategy_for(_resource: &ResourceInfo) -> &'static dyn KindStrategy {
-    &PlainKind
+pub(crate) fn strategy_for(resource: &ResourceInfo) -> &'static dyn KindStrategy {
+    if resource.is_custom() { &PlainKind } else { &strategy::BuiltIn }
 }
+
+/// Whether a new object may come with a status although `/status` exists.
+pub(crate) fn keeps_status_on_create(resource: &ResourceInfo) -> bool {
+    // Kubelets register nodes together with their capacity.
+    resource.group.is_empty() && resource.resource == "nodes"
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,9 @@ use super::{Relation, Shape, TypeRef};
 use crate::apply::field_set::FieldSet;
 use crate::apply::path::PathElement;
 
-/// The value without the paths in `unwanted`; `null` when nothing of it is left.
+/// The value without the paths in `unwanted`; what loses all its content stays as empty.
+///
+/// Upstream leaves `null` there, which custom resources then refuse.
 pub(crate) fn remove(value: &Value, unwanted: &FieldSet, of: TypeRef<'_>) -> Value {
     match (of.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
@@ -23,7 +25,7 @@ pub(crate) fn remove(value: &Value, unwanted: &FieldSet, of: TypeRef<'_>) -> Val
                 };
                 kept.insert(name.clone(), field);
             }
-            if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+            Value::Object(kept)
         }
         (Shape::List(shape), Value::Array(items)) if shape.relation != Relation::Atomic => {
             let mut kept = Vec::with_capacity(items.len());
@@ -37,7 +39,7 @@ pub(crate) fn remove(value: &Value, unwanted: &FieldSet, of: TypeRef<'_>) -> Val
                     below.map_or_else(|| item.clone(), |below| remove(item, below, shape.item)),
                 );
             }
-            if kept.is_empty() { Value::Null } else { Value::Array(kept) }
+            Value::Array(kept)
         }
         _ => Value::Null,
     }

@@ -1,0 +1,235 @@
+//! Rules of roles, webhooks, budgets, priorities and leases.
+
+use serde_json::Value;
+
+use super::pod_spec::{LABEL_DETAIL, is_label};
+use super::{Problems, go_text};
+use crate::kinds::fields::{is_empty, list, text};
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut Problems) {
+    match (group, resource) {
+        (RBAC, "roles" | "clusterroles") => role(object, problems),
+        (RBAC, "rolebindings" | "clusterrolebindings") => binding(object, problems),
+        (
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+        ) => {
+            for (index, webhook) in list(object, "webhooks").iter().enumerate() {
+                self::webhook(webhook, &format!("webhooks[{index}]"), problems);
+            }
+        }
+        ("policy", "poddisruptionbudgets") => {
+            let spec = &object["spec"];
+            if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+                // Go prints addresses here; no client can rely on them.
+                problems.invalid_text(
+                    "spec",
+                    "policy.PodDisruptionBudgetSpec{MinAvailable:(*intstr.IntOrString)(0xc0), \
+                     Selector:(*v1.LabelSelector)(nil), \
+                     MaxUnavailable:(*intstr.IntOrString)(0xc0), \
+                     UnhealthyPodEvictionPolicy:(*policy.UnhealthyPodEvictionPolicyType)(nil)}",
+                    "minAvailable and maxUnavailable cannot be both set",
+                );
+            }
+        }
+        ("coordination.k8s.io", "leases") => lease(&object["spec"], problems),
+        ("scheduling.k8s.io", "priorityclasses") => priority_class(object, problems),
+        ("node.k8s.io", "runtimeclasses") => {
+            if !is_label(text(object, "handler")) {
+                problems.invalid("handler", &object["handler"], LABEL_DETAIL);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn role(object: &Value, problems: &mut Problems) {
+    for (index, rule) in list(object, "rules").iter().enumerate() {
+        let path = format!("rules[{index}]");
+        if is_empty(rule, "verbs") {
+            problems.required(&format!("{path}.verbs"), "verbs must contain at least one value");
+        }
+        if !is_empty(rule, "nonResourceURLs") {
+            if !is_empty(rule, "apiGroups")
+                || !is_empty(rule, "resources")
+                || !is_empty(rule, "resourceNames")
+            {
+                problems.invalid(
+                    &format!("{path}.nonResourceURLs"),
+                    &rule["nonResourceURLs"],
+                    "rules cannot apply to both regular resources and non-resource URLs",
+                );
+            }
+            continue;
+        }
+        if is_empty(rule, "apiGroups") {
+            problems.required(
+                &format!("{path}.apiGroups"),
+                "resource rules must supply at least one api group",
+            );
+        }
+        if is_empty(rule, "resources") {
+            problems.required(
+                &format!("{path}.resources"),
+                "resource rules must supply at least one resource",
+            );
+        }
+    }
+}
+
+fn binding(object: &Value, problems: &mut Problems) {
+    let role = &object["roleRef"];
+    if text(role, "apiGroup") != RBAC {
+        problems.one_of("roleRef.apiGroup", &role["apiGroup"], &[RBAC]);
+    }
+    let kinds: &[&str] = if object["kind"] == "ClusterRoleBinding" {
+        &["ClusterRole"]
+    } else {
+        &["Role", "ClusterRole"]
+    };
+    problems.one_of("roleRef.kind", &role["kind"], kinds);
+    if text(role, "name").is_empty() {
+        problems.required("roleRef.name", "");
+    }
+    for (index, subject) in list(object, "subjects").iter().enumerate() {
+        let path = format!("subjects[{index}]");
+        if text(subject, "name").is_empty() {
+            problems.required(&format!("{path}.name"), "");
+        }
+        let kinds = ["ServiceAccount", "User", "Group"];
+        problems.one_of(&format!("{path}.kind"), &subject["kind"], &kinds);
+        let needs_namespace =
+            text(subject, "kind") == "ServiceAccount" && object["kind"] == "ClusterRoleBinding";
+        if needs_namespace && text(subject, "namespace").is_empty() {
+            problems.required(&format!("{path}.namespace"), "");
+        }
+    }
+}
+
+fn webhook(webhook: &Value, path: &str, problems: &mut Problems) {
+    if text(webhook, "name").split('.').count() < 3 {
+        problems.invalid(
+            &format!("{path}.name"),
+            &webhook["name"],
+            "should be a domain with at least three segments separated by dots",
+        );
+    }
+    for (index, rule) in list(webhook, "rules").iter().enumerate() {
+        let path = format!("{path}.rules[{index}]");
+        for field in ["operations", "apiGroups", "apiVersions", "resources"] {
+            if is_empty(rule, field) {
+                problems.required(&format!("{path}.{field}"), "");
+            }
+        }
+    }
+    let effects = format!("{path}.sideEffects");
+    if webhook["sideEffects"].is_null() {
+        problems.required(&effects, "must specify one of None, NoneOnDryRun");
+    } else {
+        problems.one_of(&effects, &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
+    }
+    if let Some(timeout) = webhook["timeoutSeconds"].as_i64()
+        && !(1..=30).contains(&timeout)
+    {
+        problems.invalid(
+            &format!("{path}.timeoutSeconds"),
+            &webhook["timeoutSeconds"],
+            "the timeout value must be between 1 and 30 seconds",
+        );
+    }
+    let config = &webhook["clientConfig"];
+    let config_path = format!("{path}.clientConfig");
+    match (config["url"].as_str(), config["service"].is_object()) {
+        (Some(_), true) | (None, false) => {
+            problems.required(&config_path, "exactly one of url or service is required");
+        }
+        (Some(url), false) if !url.starts_with("https://") => {
+            let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+            let detail =
+                "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+            problems.invalid(&format!("{config_path}.url"), &Value::from(scheme), detail);
+        }
+        _ => {}
+    }
+    let versions = list(webhook, "admissionReviewVersions");
+    let versions_path = format!("{path}.admissionReviewVersions");
+    if versions.is_empty() {
+        problems.required(&versions_path, "must specify one of v1, v1beta1");
+    } else if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
+        let shown = go_text::string_list(&webhook["admissionReviewVersions"]);
+        problems.invalid_text(&versions_path, &shown, "must include at least one of v1, v1beta1");
+    }
+}
+
+fn lease(spec: &Value, problems: &mut Problems) {
+    if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
+        problems.invalid(
+            "spec.leaseDurationSeconds",
+            &spec["leaseDurationSeconds"],
+            "must be greater than 0",
+        );
+    }
+    problems.not_negative("spec.leaseTransitions", &spec["leaseTransitions"]);
+}
+
+fn priority_class(object: &Value, problems: &mut Problems) {
+    const USER_PRIORITY_MAX: i64 = 1_000_000_000;
+    let value = object["value"].as_i64().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    if !name.starts_with("system-") && value > USER_PRIORITY_MAX {
+        problems.forbidden(
+            "value",
+            &format!("maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}"),
+        );
+    }
+}
+
+pub(super) fn update(
+    group: &str,
+    resource: &str,
+    object: &Value,
+    old: &Value,
+    problems: &mut Problems,
+) {
+    match (group, resource) {
+        (RBAC, "rolebindings" | "clusterrolebindings") if object["roleRef"] != old["roleRef"] => {
+            let role = &object["roleRef"];
+            let shown = format!(
+                "rbac.RoleRef{{APIGroup:{:?}, Kind:{:?}, Name:{:?}}}",
+                text(role, "apiGroup"),
+                text(role, "kind"),
+                text(role, "name")
+            );
+            problems.invalid_text("roleRef", &shown, "cannot change roleRef");
+        }
+        ("scheduling.k8s.io", "priorityclasses") => {
+            if object["value"].as_i64().unwrap_or_default()
+                != old["value"].as_i64().unwrap_or_default()
+            {
+                problems.forbidden("value", "may not be changed in an update.");
+            }
+            if object["preemptionPolicy"] != old["preemptionPolicy"] {
+                problems.invalid(
+                    "preemptionPolicy",
+                    &object["preemptionPolicy"],
+                    "field is immutable",
+                );
+            }
+        }
+        ("storage.k8s.io", "storageclasses") => {
+            for field in ["parameters", "provisioner"] {
+                if object[field] != old[field] {
+                    problems.forbidden(field, &format!("updates to {field} are forbidden."));
+                }
+            }
+            problems.immutable(
+                "volumeBindingMode",
+                &object["volumeBindingMode"],
+                &old["volumeBindingMode"],
+            );
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,145 @@
+//! What the server decides about services: cluster addresses, IP families and node ports.
+//!
+//! Addresses are taken from one range in order; what is taken is read from the snapshot, so that
+//! a fork or a restored world needs no allocator state.
+
+use std::collections::HashSet;
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use super::KindContext;
+use super::fields::{fill, is_empty, items_mut, list, text};
+
+/// The first address of the service range; the range has [`ADDRESSES_MAX`] addresses.
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 0);
+const ADDRESSES_MAX: u32 = 1 << 20;
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
+
+/// Gives a new service its addresses and ports.
+pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
+    object["status"] = json!({"loadBalancer": {}});
+    allocate(context, object);
+}
+
+/// Carries over what the server chose before, and allocates what a changed type needs.
+pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old: &Value) {
+    let (Some(spec), Some(old_spec)) = (object.get_mut("spec"), old.get("spec")) else { return };
+    let is_external_name = text(spec, "type") == "ExternalName";
+    if is_external_name {
+        release(spec);
+        return;
+    }
+    if text(old_spec, "type") != "ExternalName" {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if is_empty(spec, field)
+                && let Some(value) = old_spec.get(field)
+            {
+                spec[field] = value.clone();
+            }
+        }
+    }
+    if has_node_ports(spec) && has_node_ports(old_spec) {
+        let old_ports = list(old_spec, "ports");
+        for port in items_mut(spec, "ports") {
+            let same = old_ports.iter().find(|old| {
+                text(old, "name") == text(port, "name")
+                    && old["port"] == port["port"]
+                    && old["protocol"] == port["protocol"]
+            });
+            if let Some(number) = same.and_then(|old| old.get("nodePort"))
+                && port.get("nodePort").is_none_or(|number| number.is_null() || *number == 0)
+            {
+                port["nodePort"] = number.clone();
+            }
+        }
+    }
+    allocate(context, object);
+}
+
+fn release(spec: &mut Value) {
+    let Some(fields) = spec.as_object_mut() else { return };
+    for field in
+        ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
+    {
+        fields.shift_remove(field);
+    }
+    for port in items_mut(spec, "ports") {
+        port.as_object_mut().and_then(|port| port.shift_remove("nodePort"));
+    }
+}
+
+fn has_node_ports(spec: &Value) -> bool {
+    match text(spec, "type") {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&Value::Bool(false)),
+        _ => false,
+    }
+}
+
+fn allocate(context: &KindContext<'_>, object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    if text(spec, "type") == "ExternalName" {
+        return;
+    }
+    let specs = || context.snapshot.list("services", "").map(|(_, stored)| &stored.value()["spec"]);
+    if is_empty(spec, "clusterIP") {
+        let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
+        if let Some(address) = free_address(&taken) {
+            spec["clusterIP"] = address.into();
+        }
+    }
+    if is_empty(spec, "clusterIPs") {
+        spec["clusterIPs"] = json!([spec["clusterIP"]]);
+    }
+    let is_headless = text(spec, "clusterIP") == "None";
+    if is_headless && is_empty(spec, "selector") {
+        // Nobody knows which families the endpoints will have.
+        fill(spec, "ipFamilyPolicy", "RequireDualStack");
+        fill(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
+    } else {
+        fill(spec, "ipFamilies", json!(["IPv4"]));
+        fill(spec, "ipFamilyPolicy", "SingleStack");
+    }
+    if has_node_ports(spec) {
+        let ports = specs().flat_map(|spec| list(spec, "ports"));
+        let mut taken: HashSet<i64> = ports.filter_map(|port| port["nodePort"].as_i64()).collect();
+        allocate_node_ports(spec, &mut taken);
+    } else if text(spec, "type") == "ClusterIP" {
+        for port in items_mut(spec, "ports") {
+            port.as_object_mut().and_then(|port| port.shift_remove("nodePort"));
+        }
+    }
+}
+
+fn free_address(taken: &HashSet<&str>) -> Option<String> {
+    let first = u32::from(FIRST_ADDRESS);
+    // The network's own address is no service; the next one is the API server's.
+    let mut candidates =
+        (1..ADDRESSES_MAX).map(|offset| Ipv4Addr::from(first + offset).to_string());
+    candidates.find(|address| !taken.contains(address.as_str()))
+}
+
+fn allocate_node_ports(spec: &mut Value, taken: &mut HashSet<i64>) {
+    // One node port serves the same number in TCP and UDP.
+    let mut chosen: Vec<(i64, String, i64)> = Vec::new();
+    for port in items_mut(spec, "ports") {
+        if port.get("nodePort").and_then(Value::as_i64).unwrap_or_default() != 0 {
+            continue;
+        }
+        let number = port["port"].as_i64().unwrap_or_default();
+        let protocol = text(port, "protocol").to_owned();
+        let shared = chosen
+            .iter()
+            .find(|(same, other, _)| *same == number && *other != protocol)
+            .map(|(_, _, node_port)| *node_port);
+        let Some(node_port) =
+            shared.or_else(|| NODE_PORTS.clone().find(|port| !taken.contains(port)))
+        else {
+            return;
+        };
+        taken.insert(node_port);
+        chosen.push((number, protocol, node_port));
+        port["nodePort"] = node_port.into();
+    }
+}
