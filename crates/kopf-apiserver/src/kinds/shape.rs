@@ -51,8 +51,13 @@ impl Shape {
 /// Brings a built-in object into its canonical shape; other objects stay as they are.
 pub(crate) fn normalise(object: &mut Value) {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
-    if let Some(shape) = Shape::of(text("apiVersion"), text("kind")) {
-        *object = shape.normalised(object.take());
+    let Some(shape) = Shape::of(text("apiVersion"), text("kind")) else { return };
+    // An empty list of managed fields is a wish, to forget them, and not just an empty field.
+    let managed_fields = object.pointer("/metadata/managedFields");
+    let forgets = managed_fields.and_then(Value::as_array).is_some_and(Vec::is_empty);
+    *object = shape.normalised(object.take());
+    if forgets && let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("managedFields".to_owned(), Value::Array(Vec::new()));
     }
 }
 

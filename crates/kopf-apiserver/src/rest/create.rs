@@ -26,6 +26,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     let snapshot = call.inner.store.snapshot();
     admit::check_namespace(call, &snapshot)?;
     if call.resource.has_status()
+        && !kinds::keeps_status_on_create(&call.resource)
         && let Some(fields) = object.as_object_mut()
     {
         fields.shift_remove("status");
@@ -39,11 +40,11 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         crd::initial_status(&mut object);
     }
     let strategy = kinds::strategy_for(&call.resource);
-    strategy.prepare_create(&call.kind_context(&snapshot), &mut object);
     let now = meta::format_time(call.inner.clock.now());
     if !call.tracked {
         track(call, &mut object, &now);
     }
+    strategy.admit(&call.kind_context(&snapshot), &mut object);
     admit::mutate(call, Operation::Create, &mut object, None).await?;
     generation::start(&call.resource, &mut object);
     let metadata = metadata_mut(&mut object);
@@ -51,9 +52,12 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     metadata.insert("creationTimestamp".into(), now.into());
     for _ in 0..NAME_ATTEMPTS_MAX {
         let generated = generate_name(call, &mut object);
-        check(call, &object)?;
-        admit::validate(call, Operation::Create, Some(&object), None).await?;
-        match commit(call, &object).await {
+        // Only a generated name can be tried again, so only then is the object needed again.
+        let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
+        strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
+        check(call, &candidate)?;
+        admit::validate(call, Operation::Create, Some(&candidate), None).await?;
+        match commit(call, &candidate).await {
             Err(error) if error.is_already_exists() && generated => {
                 metadata_mut(&mut object).shift_remove("name");
             }

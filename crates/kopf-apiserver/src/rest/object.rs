@@ -41,14 +41,6 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
 
 /// Prunes, tidies and fills in defaults: what follows every decoding and every patch.
 pub(crate) fn finish(call: &Call, object: &mut Value) {
-    if !call.resource.is_custom() {
-        // An empty list of managed fields is a wish, to forget them, and not just an empty field.
-        let forgets = object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty);
-        kinds::shape::normalise(object);
-        if forgets {
-            meta::metadata_mut(object).insert("managedFields".into(), Value::Array(Vec::new()));
-        }
-    }
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
         schema::fill_defaults(schema, object);
