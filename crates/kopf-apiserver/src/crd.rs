@@ -8,6 +8,8 @@ mod names;
 mod served;
 pub(crate) mod validation;
 
+pub(crate) use served::refresh;
+
 pub(crate) use lifecycle::{after_write, begin_deletion, fill_defaults, initial_status};
 
 /// The table of CRDs.

@@ -265,6 +265,11 @@ fn metadata_only(object: &Value, version: &str) -> Value {
     })
 }
 
+/// A tree as YAML.
+pub(crate) fn yaml_text(value: &Value) -> String {
+    yaml::write(value)
+}
+
 /// A tree in a syntax.
 pub(crate) fn encode_value(value: &Value, syntax: Syntax) -> Bytes {
     match syntax {

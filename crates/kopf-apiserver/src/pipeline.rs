@@ -28,6 +28,8 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// The path, still percent-encoded.
     pub(crate) path: String,
+    /// The path with its query, as sent.
+    pub(crate) target: String,
     /// The decoded query.
     pub(crate) query: Query,
     /// The headers.

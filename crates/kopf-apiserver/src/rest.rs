@@ -53,6 +53,8 @@ pub(crate) struct Call {
     pub(crate) tracked: bool,
     /// Whether the server itself writes as a consequence of another write.
     pub(crate) nested: bool,
+    /// Whether uid and creation time of the given object are kept, as when a world is loaded.
+    pub(crate) keeps_identity: bool,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
 }
@@ -182,6 +184,7 @@ impl Call {
             default_manager: manager.to_owned(),
             tracked: false,
             nested: false,
+            keeps_identity: false,
             warnings: Vec::new(),
         }
     }

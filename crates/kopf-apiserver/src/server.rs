@@ -1,6 +1,7 @@
 //! The handle that users hold: building, forking and the two doors.
 
 mod builder;
+mod manifests;
 mod world;
 
 use std::collections::HashMap;
@@ -15,10 +16,14 @@ use crate::admission::Chain;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
+use crate::faults::{Fault, Faults};
 use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
+use crate::matcher::RequestMatcher;
+use crate::persist::Journal;
 use crate::rbac::Authorizer;
 use crate::registry::Registry;
+use crate::request_log::{LoggedRequest, RequestLog};
 use crate::resource::ResourceInfo;
 use crate::service::Service;
 use crate::stages::{PodSelector, Stage, StageBook};
@@ -26,6 +31,7 @@ use crate::store::Store;
 use crate::{StatusError, Stored, User};
 
 pub use builder::ServerBuilder;
+pub use manifests::LoadError;
 
 /// An embedded API server; clones are cheap and share the same world.
 ///
@@ -60,6 +66,10 @@ pub(crate) struct Inner {
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) allows_all: bool,
     pub(crate) stages: Arc<StageBook>,
+    pub(crate) faults: Faults,
+    // The disk behind the store; none for worlds in memory and for forks.
+    journal: Option<Journal>,
+    pub(crate) log: RequestLog,
     pub(crate) admin_token: String,
     // Made when first needed, since keys take a while.
     authority: Arc<OnceLock<Authority>>,
@@ -85,8 +95,11 @@ impl Inner {
     }
 
     /// Resolves when a committed write is safe.
-    pub(crate) async fn durable(&self, _stored: &Stored) -> Result<(), StatusError> {
-        Ok(())
+    pub(crate) async fn durable(&self, stored: &Stored) -> Result<(), StatusError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        journal.wait_for(stored.resource_version()).await.map_err(|reason| {
+            StatusError::internal(format!("the write could not be stored: {reason}"))
+        })
     }
 
     /// The certificate authority.
@@ -152,6 +165,9 @@ impl Server {
             authenticator: Arc::clone(&inner.authenticator),
             allows_all: inner.allows_all,
             stages: inner.stages.fork(),
+            faults: inner.faults.fork(),
+            journal: None,
+            log: RequestLog::default(),
             admin_token: inner.admin_token.clone(),
             authority: Arc::clone(&inner.authority),
         };
@@ -201,6 +217,26 @@ impl Server {
     /// Forgets all history, so that older resourceVersions are expired.
     pub fn compact(&self) {
         self.inner.store.compact();
+    }
+
+    /// Makes matching requests fail, wait or go wrong in other ways.
+    pub fn add_fault(&self, fault: Fault) {
+        self.inner.faults.add(fault);
+    }
+
+    /// Forgets every fault.
+    pub fn clear_faults(&self) {
+        self.inner.faults.clear();
+    }
+
+    /// The last requests about objects that match, oldest first.
+    pub fn requests(&self, matcher: &RequestMatcher) -> Vec<LoggedRequest> {
+        self.inner.log.matching(matcher)
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear_requests(&self) {
+        self.inner.log.clear();
     }
 
     /// Lets pods that match live through `stage`; later rules win over earlier ones.

@@ -82,6 +82,7 @@ where
     let request = Request {
         method: parts.method,
         path: parts.uri.path().to_owned(),
+        target: parts.uri.path_and_query().map_or_else(String::new, |text| text.to_string()),
         query: Query::parse(parts.uri.query().unwrap_or_default()),
         headers: parts.headers,
         body,

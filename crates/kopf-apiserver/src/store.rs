@@ -50,6 +50,14 @@ pub(crate) struct Change {
     pub(crate) value: Option<Value>,
 }
 
+/// Objects from elsewhere, with the version of the last change.
+pub(crate) struct Restored {
+    /// The version of the last change.
+    pub(crate) resource_version: u64,
+    /// Table, key and tree of every object.
+    pub(crate) objects: Vec<(Arc<str>, ObjectKey, Value)>,
+}
+
 /// Why a commit did not happen: somebody else wrote in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Raced;
@@ -111,9 +119,25 @@ impl Store {
         self.newest.subscribe()
     }
 
-    /// Calls `observer` for every later event, under the lock and in order.
-    pub(crate) fn observe(&self, observer: Observer) {
-        self.writer.lock().observer = Some(observer);
+    /// Calls `observer` for every event after the returned state, under the lock and in order.
+    pub(crate) fn observe(&self, observer: Observer) -> Arc<Snapshot> {
+        let mut writer = self.writer.lock();
+        writer.observer = Some(observer);
+        self.snapshot()
+    }
+
+    /// A store with objects from elsewhere, such as a disk.
+    pub(crate) fn restore(limits: StoreLimits, restored: Restored) -> Self {
+        let mut snapshot = Snapshot::empty(restored.resource_version);
+        for (table, key, value) in restored.objects {
+            let version = value["metadata"]["resourceVersion"]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(restored.resource_version);
+            let stored = Arc::new(Stored::new(value, version));
+            snapshot = snapshot.with(&table, key, stored, restored.resource_version);
+        }
+        Self::with_snapshot(limits, Arc::new(snapshot))
     }
 
     /// The state as it was at exactly `resource_version`, if still known.

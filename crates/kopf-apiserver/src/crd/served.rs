@@ -25,7 +25,11 @@ pub(crate) fn refresh(inner: &Inner) {
         resources.extend(compiled.iter().cloned());
         kept.insert(crd.uid().to_owned(), (crd.resource_version(), compiled));
     }
+    let had_none = cache.is_empty() && inner.registry.load().revision() == 0;
     *cache = kept;
+    if had_none && resources.is_empty() {
+        return;
+    }
     let revision = snapshot.resource_version();
     inner.registry.store(Arc::new(Registry::with_custom(resources, revision)));
 }

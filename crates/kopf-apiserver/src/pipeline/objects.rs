@@ -10,9 +10,11 @@ use super::{Request, authorize};
 use crate::body::Body;
 use crate::decode;
 use crate::encode::{Encoder, ListMeta};
+use crate::faults::{Trouble, disturb};
 use crate::negotiate::negotiate;
 use crate::query::WriteOptions;
 use crate::request::{RequestInfo, Verb};
+use crate::request_log::LoggedRequest;
 use crate::resource::ResourceInfo;
 use crate::rest::{
     self, Call, Change, DeleteRequest, Deleted, ListRequest, PatchKind, WatchRequest,
@@ -28,7 +30,30 @@ pub(super) async fn handle(
     request: &Request,
     info: RequestInfo,
 ) -> Result<Response<Body>, StatusError> {
+    let (logged_info, logged_user) = (info.clone(), user.name.clone());
+    let answer = answer(inner, user, request, info).await;
+    let response = answer.unwrap_or_else(|error| error_response(&error));
+    inner.log.push(LoggedRequest {
+        number: 0,
+        info: logged_info,
+        user: logged_user,
+        path: request.target.clone(),
+        content_type: request.header("content-type").to_owned(),
+        body: request.body.clone(),
+        status: response.status().as_u16(),
+    });
+    Ok(response)
+}
+
+async fn answer(
+    inner: &Arc<Inner>,
+    user: User,
+    request: &Request,
+    info: RequestInfo,
+) -> Result<Response<Body>, StatusError> {
     authorize(inner, &user, &info)?;
+    let troubles = inner.faults.strike(&info, &user.name);
+    strike(inner, &troubles, &info).await?;
     let resource = find(inner, &info)?;
     let encoder = Encoder {
         resource: Arc::clone(&resource),
@@ -51,6 +76,7 @@ pub(super) async fn handle(
         default_manager: manager_of(request.header("user-agent")),
         tracked: false,
         nested: false,
+        keeps_identity: false,
         warnings: Vec::new(),
     };
     if let Some(warning) =
@@ -58,12 +84,33 @@ pub(super) async fn handle(
     {
         call.warnings.push(warning);
     }
-    let mut response = match dispatch(&mut call, request, &encoder).await {
+    let mut response = match dispatch(&mut call, request, &encoder, &troubles).await {
         Ok(response) => response,
         Err(error) => error_response(&error),
     };
     add_warnings(&mut response, &call.warnings);
     Ok(response)
+}
+
+/// Lets the troubles happen that do not need a stream.
+async fn strike(
+    inner: &Inner,
+    troubles: &[Trouble],
+    info: &RequestInfo,
+) -> Result<(), StatusError> {
+    for trouble in troubles {
+        match trouble {
+            Trouble::Status(error) => return Err(error.clone()),
+            Trouble::Latency(duration) => inner.clock.sleep(*duration).await,
+            Trouble::Expired if info.verb != Verb::Watch => {
+                return Err(StatusError::expired(
+                    "The resourceVersion for the provided list is too old.",
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The first token of a user agent, which names the manager of fields.
@@ -120,6 +167,7 @@ async fn dispatch(
     call: &mut Call,
     request: &Request,
     encoder: &Encoder,
+    troubles: &[Trouble],
 ) -> Result<Response<Body>, StatusError> {
     if !call.info.subresource.is_empty()
         && let Some(response) = subresource(call, request, encoder).await?
@@ -129,7 +177,7 @@ async fn dispatch(
     match call.info.verb {
         Verb::Get => get(call, request, encoder),
         Verb::List => list(call, request, encoder),
-        Verb::Watch => watch(call, request, encoder),
+        Verb::Watch => watch(call, request, encoder, troubles),
         Verb::Create => create(call, request, encoder).await,
         Verb::Update => {
             let kind = call.resource.kind.clone();
@@ -169,12 +217,21 @@ fn list(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Bo
     Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
 }
 
-fn watch(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+fn watch(
+    call: &Call,
+    request: &Request,
+    encoder: &Encoder,
+    troubles: &[Trouble],
+) -> Result<Response<Body>, StatusError> {
     let options = WatchRequest::parse(call, &request.query)?;
     let stream = rest::watch(call, options, encoder.clone());
     let content_type = encoder.representation.content_type();
     let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
-    *response.body_mut() = Body::stream(stream);
+    *response.body_mut() = if troubles.is_empty() {
+        Body::stream(stream)
+    } else {
+        Body::stream(disturb(stream, troubles, &call.inner.clock))
+    };
     Ok(response)
 }
 

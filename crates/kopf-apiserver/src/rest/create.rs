@@ -31,11 +31,8 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     {
         fields.shift_remove("status");
     }
-    for key in
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-    {
-        metadata_mut(&mut object).shift_remove(key);
-    }
+    let identity = call.keeps_identity.then(|| object["metadata"].clone()).unwrap_or_default();
+    drop_owned_metadata(&mut object);
     if &*call.resource.table == crd::TABLE {
         crd::initial_status(&mut object);
     }
@@ -48,8 +45,11 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     admit::mutate(call, Operation::Create, &mut object, None).await?;
     generation::start(&call.resource, &mut object);
     let metadata = metadata_mut(&mut object);
-    metadata.insert("uid".into(), call.inner.ids.uid().into());
-    metadata.insert("creationTimestamp".into(), now.into());
+    let given = |key: &str| identity.get(key).filter(|value| value.is_string()).cloned();
+    let uid = given("uid").unwrap_or_else(|| call.inner.ids.uid().into());
+    metadata.insert("uid".into(), uid);
+    let created = given("creationTimestamp").unwrap_or_else(|| now.into());
+    metadata.insert("creationTimestamp".into(), created);
     for _ in 0..NAME_ATTEMPTS_MAX {
         let generated = generate_name(call, &mut object);
         // Only a generated name can be tried again, so only then is the object needed again.
@@ -66,6 +66,16 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     }
     let resource = &call.resource;
     Err(StatusError::already_exists(&resource.group, &resource.resource, &call.info.name))
+}
+
+/// Removes what only the server may set.
+fn drop_owned_metadata(object: &mut Value) {
+    let metadata = metadata_mut(object);
+    for key in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+    {
+        metadata.shift_remove(key);
+    }
 }
 
 fn track(call: &Call, object: &mut Value, now: &str) {

@@ -1,5 +1,6 @@
 //! Settings of a server to be built.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -11,8 +12,11 @@ use crate::activity::Activity;
 use crate::admission::Chain;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
+use crate::faults::Faults;
+use crate::persist::{self, DataDirError, Journal};
 use crate::rbac::AllowAll;
 use crate::registry::Registry;
+use crate::request_log::RequestLog;
 use crate::store::{Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
@@ -95,6 +99,29 @@ impl ServerBuilder {
     pub fn build(self) -> Server {
         let store = Store::new(self.limits, 0);
         world::seed(&store, &*self.clock, &*self.ids);
+        self.with_store(store, None)
+    }
+
+    /// Builds a server whose world lives in a directory, so that it survives restarts and crashes.
+    ///
+    /// Fails without touching anything if the directory cannot be used, is used by another server
+    /// or holds something else.
+    pub fn open(self, data_dir: impl AsRef<Path>) -> Result<Server, DataDirError> {
+        let (database, restored) = persist::open(data_dir.as_ref())?;
+        let is_new = restored.is_none();
+        let store = match restored {
+            Some(restored) => Store::restore(self.limits, restored),
+            None => {
+                let store = Store::new(self.limits, 0);
+                world::seed(&store, &*self.clock, &*self.ids);
+                store
+            }
+        };
+        let journal = persist::start(database, &store, is_new);
+        Ok(self.with_store(store, Some(journal)))
+    }
+
+    fn with_store(self, store: Store, journal: Option<Journal>) -> Server {
         let admin_token = self.admin_token.unwrap_or_else(|| self.ids.uid());
         let authenticator = Authenticator::new(TokenIssuer::random());
         authenticator.add(&admin_token, User::admin());
@@ -113,9 +140,13 @@ impl ServerBuilder {
             authenticator: Arc::new(authenticator),
             allows_all: !self.rbac,
             stages: Arc::default(),
+            faults: Faults::default(),
+            journal,
+            log: RequestLog::default(),
             admin_token,
             authority: Arc::default(),
         };
+        crate::crd::refresh(&inner);
         Server::from_inner(inner, self.controllers)
     }
 }

@@ -2,4 +2,5 @@
 
 mod client;
 mod goldens;
+mod toolkit;
 mod watch_checker;
