@@ -25,6 +25,9 @@ pub(crate) struct Encoder {
     pub(crate) include_object: String,
     /// The present moment, for ages in tables.
     pub(crate) now: Timestamp,
+    // Set by the first event of a watch, read by the next: columns are sent once per watch.
+    // Shared by clones, which all belong to one answer.
+    pub(crate) columns_sent: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
 /// What a list answer says besides its items.
@@ -175,7 +178,7 @@ impl Encoder {
     fn table<'a>(
         &self,
         version: &str,
-        list_meta: Value,
+        mut list_meta: Value,
         objects: impl Iterator<Item = &'a Value>,
     ) -> Value {
         let rows: Vec<Value> = objects
@@ -192,18 +195,27 @@ impl Encoder {
                 row
             })
             .collect();
+        if list_meta["continue"] == "" {
+            list_meta.as_object_mut().and_then(|fields| fields.shift_remove("continue"));
+        }
+        let columns = match self.columns_sent.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Value::Null,
+            false => table::columns(&self.resource),
+        };
         json!({
             "kind": "Table",
             "apiVersion": join_api_version("meta.k8s.io", version),
             "metadata": list_meta,
-            "columnDefinitions": table::columns(&self.resource),
+            "columnDefinitions": columns,
             "rows": rows,
         })
     }
 
     /// One watch line for a stored object.
     pub(crate) fn event_line(&self, kind: &str, stored: &Stored) -> Bytes {
-        crate::store::event_line(kind, &self.object(stored))
+        let line = crate::store::event_line(kind, &self.object(stored));
+        self.columns_sent.store(true, std::sync::atomic::Ordering::Relaxed);
+        line
     }
 
     /// A bookmark line at this version.

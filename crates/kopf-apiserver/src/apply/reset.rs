@@ -13,7 +13,7 @@ pub(super) fn ignored_fields(manager: &Manager<'_>) -> FieldSet {
         }
         ("", _) if manager.has_status => FieldSet::of_fields(&[&["status"]]),
         ("", _) => FieldSet::default(),
-        ("status", _) if !is_built_in => FieldSet::of_fields(&[&["metadata"], &["spec"]]),
+        ("status", _) if !is_built_in => FieldSet::of_fields(&[&["spec"]]),
         ("status", "Deployment") => FieldSet::of_fields(&[&["spec"], &["metadata", "labels"]]),
         ("status", "Pod") => FieldSet::of_fields(&[
             &["spec"],

@@ -60,6 +60,7 @@ async fn answer(
         representation: negotiate(request.header("accept"))?,
         include_object: request.query.text("includeObject").to_owned(),
         now: inner.clock.now(),
+        columns_sent: std::sync::Arc::default(),
     };
     let options = match info.verb {
         Verb::Create => WriteOptions::parse(&request.query, "CreateOptions")?,

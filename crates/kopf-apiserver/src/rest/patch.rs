@@ -179,6 +179,8 @@ async fn server_side_apply(
             return Err(call.not_found());
         }
         let mut object = run_apply(call, None, &applied)?;
+        let name = call.info.name.clone();
+        meta::metadata_mut(&mut object).insert("name".into(), name.into());
         finish(call, &mut object);
         call.tracked = true;
         return Ok((create(call, object).await?, true));
@@ -223,13 +225,9 @@ fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
         )));
     }
     call.warnings.extend(body.duplicates);
-    let (name, namespace) = (call.info.name.clone(), call.namespace().to_owned());
-    let metadata = meta::metadata_mut(&mut applied);
-    metadata.entry("name").or_insert_with(|| name.into());
-    if !namespace.is_empty() {
-        metadata.entry("namespace").or_insert_with(|| namespace.into());
+    if !meta::text(&applied, "name").is_empty() {
+        super::update::check_address(call, &applied)?;
     }
-    super::update::check_address(call, &applied)?;
     restrict_applied(call, &mut applied);
     Ok(applied)
 }

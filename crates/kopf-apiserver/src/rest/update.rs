@@ -153,13 +153,14 @@ async fn attempt(
     mut object: Value,
 ) -> Result<Option<Arc<Stored>>, StatusError> {
     check_identity(call, change, &object, stored)?;
+    // Before anything is undone: writers own what they meant to write.
+    if change != Change::Apply && call.info.subresource != "scale" {
+        track(call, &mut object, old);
+    }
     restrict(call, &mut object, old);
     meta::carry_over(&mut object, old);
     let strategy = kinds::strategy_for(&call.resource);
     strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
-    if change != Change::Apply && call.info.subresource != "scale" {
-        track(call, &mut object, old);
-    }
     admit::mutate(call, Operation::Update, &mut object, Some(old)).await?;
     meta::carry_over(&mut object, old);
     generation::advance(&call.resource, &mut object, old);
@@ -272,9 +273,11 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
                     };
                 }
             }
-            if let Some(managed) = given.get("managedFields") {
-                metadata_mut(&mut restricted).insert("managedFields".into(), managed.clone());
-            }
+            let metadata = metadata_mut(&mut restricted);
+            match given.get("managedFields") {
+                Some(managed) => metadata.insert("managedFields".into(), managed.clone()),
+                None => metadata.shift_remove("managedFields"),
+            };
             *object = restricted;
         }
         _ => {}
