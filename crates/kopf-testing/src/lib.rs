@@ -1,1 +1,10 @@
-//! Engine, embedded server and a controlled clock in three lines: fixtures, faults, torture, assertions.
+//! Engine, embedded server and a controlled clock in three lines.
+//!
+//! A [`World`] is an API server of its own, forked in microseconds from a prepared one. Time is
+//! virtual: waiting costs nothing, and the clocks of the server, the engine and the test agree.
+
+mod clock;
+mod world;
+
+pub use clock::VirtualClock;
+pub use world::{World, WorldError, run};
