@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use kopf_apiserver::Server;
+use kopf_engine::{Clock, EngineBuilder, Running};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
@@ -140,6 +141,19 @@ impl World {
     {
         self.api::<K>().delete(name, &DeleteParams::default()).await?;
         Ok(())
+    }
+
+    /// Starts an operator in this world, and waits until it watches.
+    ///
+    /// Takes an engine's builder, or anything that becomes one, such as `kopf::Operator`.
+    ///
+    /// # Panics
+    /// Panics when the operator ends before it watches.
+    pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
+        let clock = Clock::following_tokio(VirtualClock.now());
+        let running = operator.into().client(self.client()).clock(clock).build().start();
+        running.settled().await;
+        running
     }
 
     /// Resolves when nobody has anything to do now: no handler, no controller, no request.

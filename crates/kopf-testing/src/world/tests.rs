@@ -1,9 +1,16 @@
 //! Worlds are independent, and their time is virtual.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kopf_core::registry::Registry;
+use kopf_core::{Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, Output};
+use kopf_engine::Engine;
+use kopf_model::Selector;
+use kopf_model::resource::SelectorName;
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -57,4 +64,45 @@ fn controllers_work_and_waiting_is_free() {
         world.advance(Duration::from_secs(3600)).await;
     });
     assert!(started.elapsed() < Duration::from_secs(60), "an hour of virtual time took real time");
+}
+
+/// Returns what it is told to, and counts its calls.
+struct Hello(Arc<AtomicU32>);
+
+impl Invoke for Hello {
+    fn invoke(&self, call: Call) -> Invocation {
+        let calls = self.0.fetch_add(1, Ordering::SeqCst);
+        Invocation::Future(Box::pin(async move {
+            if calls == 0 {
+                let delay = Some(Duration::from_secs(300));
+                return Err(HandlerError::Temporary { message: "not yet".into(), delay });
+            }
+            let subject = call.subject.expect("changing handlers have an object");
+            Ok(Output::Json(json!({"name": subject.object.name()})))
+        }))
+    }
+}
+
+#[test]
+fn an_operator_retries_in_virtual_time() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    run(|world| async move {
+        let selector = Selector {
+            group: Some(String::new()),
+            version: Some("v1".into()),
+            name: SelectorName::Plural("configmaps".into()),
+        };
+        let mut registry = Registry::new();
+        let handler = Handler::new("hello", HandlerKind::Create, Arc::new(Hello(counted)));
+        registry.add(handler.for_resources(selector));
+        let operator = world.start(Engine::builder(registry)).await;
+        world.create(&config_map("a")).await.unwrap();
+        let handled = |it: &ConfigMap| {
+            it.annotations().contains_key("kopf.zalando.org/last-handled-configuration")
+        };
+        world.until("a", "handling", handled).await.unwrap();
+        operator.stop().await.unwrap();
+    });
+    assert!(calls.load(Ordering::SeqCst) >= 2, "the retry was not made");
 }
