@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
+use crate::subject::Subject;
 use compare::{ScriptResult, Transcript};
 use report::{Heading, Totals};
 use runner::Runner;
@@ -32,9 +33,9 @@ pub(crate) struct Arguments {
     /// [default: the control plane of `cargo xtask kube up`].
     #[arg(long)]
     judge: Option<PathBuf>,
-    /// Kubeconfig of the server to be judged.
+    /// Kubeconfig of the server to be judged [default: starts `kopf cluster`].
     #[arg(long)]
-    subject: PathBuf,
+    subject: Option<PathBuf>,
     /// A script, or a folder of scripts.
     #[arg(long)]
     scripts: Option<PathBuf>,
@@ -53,6 +54,9 @@ pub(crate) struct Arguments {
     /// Where to write the report.
     #[arg(long)]
     report: Option<PathBuf>,
+    /// Where to write every difference in full, as JSON lines.
+    #[arg(long)]
+    details: Option<PathBuf>,
     /// Fail below this percentage of equal steps.
     #[arg(long, default_value_t = 0.0)]
     minimum: f64,
@@ -63,10 +67,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(path) => path.clone(),
         None => crate::kube::kubeconfig_of("default")?,
     };
-    let pair = Pair {
-        judge: Endpoint::from_file(&judge)?,
-        subject: Endpoint::from_file(&arguments.subject)?,
-    };
+    let subject = Subject::open(arguments.subject.as_deref())?;
+    let pair = Pair { judge: Endpoint::from_file(&judge)?, subject: subject.endpoint.clone() };
     let scripts = choose(arguments)?;
     let runtime = crate::http::runtime()?;
     let (heading, results) = runtime.block_on(async {
@@ -80,6 +82,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     std::fs::write(&target, text)
         .with_context(|| format!("could not write `{}`", target.display()))?;
+    if let Some(path) = &arguments.details {
+        std::fs::write(path, report::details(&results))
+            .with_context(|| format!("could not write `{}`", path.display()))?;
+    }
     let totals = Totals::of(&results);
     println!(
         "{} of {} steps equal ({:.1} %), {} more but for wording; see {}",

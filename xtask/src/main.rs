@@ -17,6 +17,7 @@ mod pairing;
 mod record;
 mod replay;
 mod steps;
+mod subject;
 mod tidy;
 
 use clap::{Parser, Subcommand};

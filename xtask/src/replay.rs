@@ -20,6 +20,7 @@ use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
 use crate::normalise::{Normaliser, Translation};
 use crate::pairing::{Difference, Pairing};
+use crate::subject::Subject;
 
 /// Recordings were made at a person's pace; controllers need a moment.
 const PAUSE_AFTER_NAMESPACE: Duration = Duration::from_millis(600);
@@ -31,9 +32,9 @@ pub(crate) struct Arguments {
     /// The recorded exchanges.
     #[arg(long)]
     goldens: PathBuf,
-    /// Kubeconfig of the server to be judged.
+    /// Kubeconfig of the server to be judged [default: starts `kopf cluster`].
     #[arg(long)]
-    subject: PathBuf,
+    subject: Option<PathBuf>,
     /// Where to write the report.
     #[arg(long)]
     report: PathBuf,
@@ -41,8 +42,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let goldens = read(&arguments.goldens)?;
-    let endpoint = Endpoint::from_file(&arguments.subject)?;
-    let steps = crate::http::runtime()?.block_on(replay(endpoint, &goldens))?;
+    let subject = Subject::open(arguments.subject.as_deref())?;
+    let steps = crate::http::runtime()?.block_on(replay(subject.endpoint.clone(), &goldens))?;
     let results = by_section(steps);
     let heading = Heading {
         date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),

@@ -62,6 +62,10 @@ pub(crate) fn judge(
     ignored: &[String],
 ) -> StepResult {
     differences.retain(|difference| !is_ignored(&difference.pointer, ignored));
+    if differences.iter().any(|difference| difference.pointer == "/status") {
+        // An error instead of an object: comparing their fields says nothing.
+        differences.retain(|difference| explains_status(&difference.pointer));
+    }
     let verdict = weigh(&differences);
     differences.truncate(DIFFERENCES_MAX);
     StepResult { request, verdict, differences }
@@ -95,6 +99,11 @@ fn is_ignored(pointer: &str, ignored: &[String]) -> bool {
             .strip_prefix(prefix.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
+}
+
+fn explains_status(pointer: &str) -> bool {
+    let fields = ["/status", "/response", "/response/reason", "/response/message"];
+    fields.contains(&pointer) || pointer.starts_with("/response/details/causes")
 }
 
 fn weigh(differences: &[Difference]) -> Verdict {

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::compare::{ScriptResult, StepResult, Verdict};
 use crate::pairing::Difference;
 
-const STEPS_PER_SCRIPT_MAX: usize = 12;
+const STEPS_PER_SCRIPT_MAX: usize = 60;
+const RANDOM_STEPS_MAX: usize = 2;
 const DIFFERENCES_PER_STEP_MAX: usize = 4;
 const PLACES_MAX: usize = 40;
 const VALUE_LENGTH_MAX: usize = 160;
@@ -19,6 +20,24 @@ pub(crate) struct Heading {
     pub(crate) date: String,
     pub(crate) judge: String,
     pub(crate) subject: String,
+}
+
+/// Every difference in full, one JSON object per line, for the one who mends it.
+pub(crate) fn details(results: &[ScriptResult]) -> String {
+    let mut text = String::new();
+    for result in results {
+        for (index, step) in result.steps.iter().enumerate() {
+            for difference in &step.differences {
+                let line = serde_json::json!({
+                    "script": result.name, "step": index + 1, "request": step.request,
+                    "pointer": difference.pointer,
+                    "judge": difference.judge, "subject": difference.subject,
+                });
+                let _ = writeln!(text, "{line}");
+            }
+        }
+    }
+    text
 }
 
 /// Counts over all scripts.
@@ -92,24 +111,34 @@ fn overview(results: &[ScriptResult]) -> String {
     text + "\n"
 }
 
-/// Which fields differ most often: one bug shows up in many steps.
+/// Which fields differ most often, each with the first example: one bug shows
+/// up in many steps.
 fn places(results: &[ScriptResult]) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for step in results.iter().flat_map(|result| &result.steps) {
-        for difference in &step.differences {
-            *counts.entry(place(&difference.pointer)).or_default() += 1;
+    let mut places: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for result in results {
+        for (index, step) in result.steps.iter().enumerate() {
+            for difference in &step.differences {
+                let example = || example(&result.name, index + 1, step, difference);
+                places.entry(place(&difference.pointer)).or_insert_with(|| (0, example())).0 += 1;
+            }
         }
     }
-    if counts.is_empty() {
+    if places.is_empty() {
         return "No difference was found.\n".to_owned();
     }
-    let mut sorted: Vec<_> = counts.into_iter().collect();
-    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut text = "## Where answers differ most\n\n| field | times |\n|---|---|\n".to_owned();
-    for (place, count) in sorted.into_iter().take(PLACES_MAX) {
-        let _ = writeln!(text, "| `{place}` | {count} |");
+    let mut sorted: Vec<_> = places.into_iter().collect();
+    sorted.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    let mut text = "## Where answers differ most\n\n".to_owned();
+    for (place, (count, example)) in sorted.into_iter().take(PLACES_MAX) {
+        let _ = writeln!(text, "- {count} times `{place}`, such as {example}");
     }
     text + "\n"
+}
+
+fn example(script: &str, number: usize, step: &StepResult, difference: &Difference) -> String {
+    let request = step.request.split('?').next().unwrap_or_default();
+    let (judge, subject) = (short(&difference.judge), short(&difference.subject));
+    format!("{script} {number}, `{request}`: judge {judge}, subject {subject}")
 }
 
 /// A pointer with list positions left out.
@@ -125,11 +154,14 @@ fn script_section(result: &ScriptResult) -> String {
     let mut text = format!("## {}\n\n", result.name);
     let unequal = result.steps.iter().enumerate();
     let unequal: Vec<_> = unequal.filter(|(_, step)| step.verdict != Verdict::Equal).collect();
-    for (index, step) in unequal.iter().take(STEPS_PER_SCRIPT_MAX) {
+    // In a random sequence one difference leads to the next.
+    let is_random = result.name.starts_with("random-");
+    let shown_max = if is_random { RANDOM_STEPS_MAX } else { STEPS_PER_SCRIPT_MAX };
+    for (index, step) in unequal.iter().take(shown_max) {
         text += &step_entry(index + 1, step);
     }
-    if unequal.len() > STEPS_PER_SCRIPT_MAX {
-        let _ = writeln!(text, "\nAnd {} more steps.", unequal.len() - STEPS_PER_SCRIPT_MAX);
+    if unequal.len() > shown_max {
+        let _ = writeln!(text, "\nAnd {} more steps.", unequal.len() - shown_max);
     }
     text + "\n"
 }
@@ -183,7 +215,7 @@ mod tests {
         let heading = Heading { date: "d".into(), judge: "j".into(), subject: "s".into() };
         let text = render(&heading, &results);
         assert!(text.contains("| equal | 1 (50.0 %) |"), "{text}");
-        assert!(text.contains("`/response/items/*/spec` | 1"), "{text}");
+        assert!(text.contains("1 times `/response/items/*/spec`"), "{text}");
         assert!(text.contains("judge `1`, subject nothing"), "{text}");
     }
 }
