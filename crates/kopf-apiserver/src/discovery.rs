@@ -64,6 +64,17 @@ pub(crate) fn paths(registry: &Registry) -> Value {
     json!({ "paths": paths })
 }
 
+/// `/.well-known/openid-configuration`.
+pub(crate) fn openid_configuration(address: &str) -> Value {
+    json!({
+        "issuer": crate::tokens::AUDIENCE,
+        "jwks_uri": format!("https://{address}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+    })
+}
+
 /// `/api` for clients without aggregated discovery.
 pub(crate) fn core_versions(address: &str) -> Value {
     json!({

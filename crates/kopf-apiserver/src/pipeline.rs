@@ -155,9 +155,16 @@ fn static_answer(
 ) -> Result<Response<Body>, StatusError> {
     let registry = inner.registry();
     let json = |value: Value| Ok(json_response(StatusCode::OK, &value));
+    let host = request.header("host");
+    let address = if host.is_empty() { "kubernetes.default.svc" } else { host };
     match route {
         Route::Root => json(discovery::paths(&registry)),
         Route::Version => json(discovery::version()),
+        Route::Health if request.query.get("verbose").is_some() => {
+            let check = request.path.trim_matches('/');
+            let text = format!("[+]ping ok\n{check} check passed\n");
+            Ok(bytes_response(StatusCode::OK, "text/plain; charset=utf-8", text))
+        }
         Route::Health => Ok(text_response(StatusCode::OK, "ok")),
         Route::CoreVersions | Route::Groups => {
             let core = *route == Route::CoreVersions;
@@ -168,8 +175,6 @@ fn static_answer(
                 ));
             }
             if core {
-                let host = request.header("host");
-                let address = if host.is_empty() { "kubernetes.default.svc" } else { host };
                 json(discovery::core_versions(address))
             } else {
                 json(discovery::groups(&registry))
@@ -186,7 +191,10 @@ fn static_answer(
                 answer::document(&document, request.header("if-none-match"))
             }))
         }
-        Route::OpenId | Route::Unknown | Route::Objects(_) => Ok(not_found_page()),
+        // Tokens are signed with a secret, so there is no public key to publish.
+        Route::OpenId if request.path.contains("jwks") => json(serde_json::json!({"keys": []})),
+        Route::OpenId => json(discovery::openid_configuration(address)),
+        Route::Unknown | Route::Objects(_) => Ok(not_found_page()),
     }
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct Call {
     pub(crate) nested: bool,
     /// Whether uid and creation time of the given object are kept, as when a world is loaded.
     pub(crate) keeps_identity: bool,
+    /// The body as sent, for messages that quote it.
+    pub(crate) raw_body: bytes::Bytes,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
 }
@@ -185,6 +187,7 @@ impl Call {
             tracked: false,
             nested: false,
             keeps_identity: false,
+            raw_body: bytes::Bytes::new(),
             warnings: Vec::new(),
         }
     }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::rbac::{Attributes, Decision};
 use crate::rest::Call;
-use crate::{StatusError, User};
+use crate::tokens::AUDIENCE;
+use crate::{StatusError, User, apply, meta};
 
 /// The answer to a review, or none if the call is an ordinary creation.
 pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, StatusError> {
@@ -19,7 +20,16 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
         "TokenReview" => token(call, &object["spec"]),
         _ => return Ok(None),
     };
-    review["metadata"]["creationTimestamp"] = Value::Null;
+    let now = meta::format_time(call.inner.clock.now());
+    let api_version = call.resource.api_version();
+    let manager = call.field_manager(&api_version, &now);
+    review.as_object_mut().and_then(|fields| fields.shift_remove("status"));
+    apply::track_update(&manager, call.resource.schema.as_deref(), None, &mut review);
+    let created = match call.resource.kind.as_str() {
+        "SelfSubjectReview" => now.into(),
+        _ => Value::Null,
+    };
+    review["metadata"]["creationTimestamp"] = created;
     review["status"] = status;
     Ok(Some(review))
 }
@@ -94,8 +104,8 @@ fn token(call: &Call, spec: &Value) -> Value {
         Some(user) => json!({
             "authenticated": true,
             "user": user_info(&user),
-            "audiences": ["https://kubernetes.default.svc.cluster.local"],
+            "audiences": [AUDIENCE],
         }),
-        None => json!({ "user": {}, "error": "[invalid bearer token, unknown token]" }),
+        None => json!({ "user": {}, "error": "invalid bearer token" }),
     }
 }

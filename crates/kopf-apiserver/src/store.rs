@@ -87,7 +87,10 @@ struct Writer {
 impl Store {
     /// An empty store whose first change gets version `first_version + 1`.
     pub(crate) fn new(limits: StoreLimits, first_version: u64) -> Self {
-        Self::with_snapshot(limits, Arc::new(Snapshot::empty(first_version)))
+        let store = Self::with_snapshot(limits, Arc::new(Snapshot::empty(first_version)));
+        // Before the first version there was nothing, and that is known.
+        store.writer.lock().history.push_front(Arc::new(Snapshot::empty(0)));
+        store
     }
 
     fn with_snapshot(limits: StoreLimits, snapshot: Arc<Snapshot>) -> Self {

@@ -10,6 +10,7 @@ use crate::encode::Encoder;
 use crate::meta;
 use crate::pipeline::{Request, bytes_response, json_response};
 use crate::rest::{self, Call, Change, DeleteRequest};
+use crate::tokens::AUDIENCE;
 
 /// Handles the subresources of this module; none means that the generic code takes over.
 pub(crate) async fn handle(
@@ -56,13 +57,12 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     }
     let now = call.inner.clock.now();
     let expires = now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
-    let audience = "https://kubernetes.default.svc.cluster.local";
     let audiences = match review["spec"]["audiences"].as_array() {
         Some(items) if !items.is_empty() => json!(items),
-        _ => json!([audience]),
+        _ => json!([AUDIENCE]),
     };
     let claims = json!({
-        "iss": audience,
+        "iss": AUDIENCE,
         "aud": audiences,
         "iat": now.as_second(),
         "nbf": now.as_second(),
@@ -74,6 +74,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
             "serviceaccount": { "name": call.info.name, "uid": account.uid() },
         },
     });
+    let sent = json!({"spec": review["spec"]});
     review["kind"] = json!("TokenRequest");
     review["apiVersion"] = json!("authentication.k8s.io/v1");
     review["metadata"] = json!({
@@ -86,6 +87,18 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     if review["spec"]["boundObjectRef"].is_null() {
         review["spec"]["boundObjectRef"] = Value::Null;
     }
+    let tracked = crate::apply::Manager {
+        name: call.manager(),
+        api_version: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        subresource: "token",
+        has_status: false,
+        time: &meta::format_time(now),
+    };
+    let schema = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest");
+    let mut given = sent;
+    crate::apply::track_update(&tracked, schema.as_deref(), None, &mut given);
+    review["metadata"]["managedFields"] = given["metadata"]["managedFields"].take();
     review["status"] = json!({
         "token": call.inner.authenticator.issuer.sign(&claims),
         "expirationTimestamp": meta::format_time(expires),
@@ -104,6 +117,10 @@ fn success() -> Response<Body> {
 
 /// Assigns a pod to a node.
 async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
+    if meta::text(body, "name") != call.info.name {
+        let problem = "name in URL does not match name in Binding object";
+        return Err(StatusError::bad_request(problem));
+    }
     let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
         let error = crate::FieldError::required("target.name", "");

@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::User;
 
+/// The issuer of tokens and their audience unless they name another.
+pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
+
 /// Signs and verifies tokens.
 #[derive(Clone)]
 pub(crate) struct TokenIssuer {

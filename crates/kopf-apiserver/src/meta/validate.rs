@@ -102,12 +102,13 @@ fn validate_owners(owners: &Value, errors: &mut Vec<FieldError>) {
                 owner["name"].as_str().unwrap_or_default()
             );
             if let Some(first) = &controller {
-                errors.push(FieldError::invalid(
+                errors.push(FieldError::new(
+                    crate::FieldErrorReason::Invalid,
                     "metadata.ownerReferences",
-                    owners,
-                    &format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in \
-                         references for {first} and {shown}"
+                    format!(
+                        "Invalid value: {}: Only one reference can have Controller set to true. \
+                         Found \"true\" in references for {first} and {shown}",
+                        go_owners(owners)
                     ),
                 ));
             } else {
@@ -115,6 +116,33 @@ fn validate_owners(owners: &Value, errors: &mut Vec<FieldError>) {
             }
         }
     }
+}
+
+/// Owner references as Go prints the structs; pointers are addresses there.
+fn go_owners(owners: &Value) -> String {
+    let pointer = |value: &Value| match value {
+        Value::Null => "(*bool)(nil)",
+        _ => "(*bool)(0xc000000000)",
+    };
+    let text = |value: &Value| format!("{:?}", value.as_str().unwrap_or_default());
+    let printed: Vec<String> = owners
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|owner| {
+            format!(
+                "v1.OwnerReference{{APIVersion:{}, Kind:{}, Name:{}, UID:{}, Controller:{}, \
+                 BlockOwnerDeletion:{}}}",
+                text(&owner["apiVersion"]),
+                text(&owner["kind"]),
+                text(&owner["name"]),
+                text(&owner["uid"]),
+                pointer(&owner["controller"]),
+                pointer(&owner["blockOwnerDeletion"])
+            )
+        })
+        .collect();
+    format!("[]v1.OwnerReference{{{}}}", printed.join(", "))
 }
 
 fn validate_finalizers(finalizers: &Value, errors: &mut Vec<FieldError>) {

@@ -78,6 +78,7 @@ async fn answer(
         tracked: false,
         nested: false,
         keeps_identity: false,
+        raw_body: bytes::Bytes::new(),
         warnings: Vec::new(),
     };
     if let Some(warning) =
@@ -138,7 +139,11 @@ fn find(inner: &Inner, info: &RequestInfo) -> Result<Arc<ResourceInfo>, StatusEr
         &resource.verbs
     } else {
         let name = info.subresource.split('/').next().unwrap_or_default();
-        &resource.subresource(name).ok_or_else(missing)?.verbs
+        let absent = || match resource.is_custom() {
+            true => StatusError::not_found(&resource.group, &resource.resource, &info.name),
+            false => missing(),
+        };
+        &resource.subresource(name).ok_or_else(absent)?.verbs
     };
     let allowed = |verb: &str| verbs.iter().any(|known| known == verb);
     let has_collection = allowed("list") || allowed("create");
@@ -183,6 +188,7 @@ async fn dispatch(
         Verb::Update => {
             let kind = call.resource.kind.clone();
             let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+            call.raw_body = request.body.clone();
             let object = rest::typed(call, body)?;
             let stored = rest::update(call, object).await?;
             Ok(object_response(StatusCode::OK, encoder, &stored))
@@ -251,6 +257,7 @@ async fn create(
     }
     let kind = call.resource.kind.clone();
     let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+    call.raw_body = request.body.clone();
     let object = rest::typed(call, body)?;
     if let Some(answer) = crate::reviews::answer(call, &object)? {
         let body = encoder.value(&answer);

@@ -276,13 +276,15 @@ fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> V
         return object;
     }
     let present = old["metadata"]["deletionGracePeriodSeconds"].as_i64();
-    if !begun || present != Some(grace) {
+    if !begun || present.unwrap_or(0) != grace {
         let span = jiff::SignedDuration::from_secs(grace);
         let now = call.inner.clock.now();
         let time = meta::format_time(now.saturating_add(span).unwrap_or(now));
         let metadata = metadata_mut(&mut object);
         metadata.insert("deletionTimestamp".into(), time.into());
-        metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        if &*call.resource.table != "namespaces" {
+            metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
+        }
     }
     if !begun {
         generation::advance_for_deletion(&mut object);

@@ -6,7 +6,6 @@ use super::Call;
 use crate::convert::set_type;
 use crate::decode::Decoded;
 use crate::query::FieldValidation;
-use crate::resource::split_api_version;
 use crate::{StatusError, kinds, meta, schema};
 
 /// What arrives at a write, before its type is checked.
@@ -57,9 +56,6 @@ pub(crate) fn finish(call: &Call, object: &mut Value) {
 impl Call {
     /// 400: the body cannot be an object of this resource.
     pub(super) fn cannot_be_handled(&self, kind: &str, problem: &str) -> StatusError {
-        if self.resource.is_custom() {
-            return StatusError::bad_request(problem);
-        }
         StatusError::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {}: {problem}",
             self.resource.version, self.resource.kind
@@ -106,53 +102,51 @@ fn check_type(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     Ok(())
 }
 
+/// A custom resource must name its type. Another kind is a matter of validation.
 fn check_custom_type(
     call: &Call,
     object: &Value,
     kind: &str,
     api_version: &str,
 ) -> Result<(), StatusError> {
-    let resource = &call.resource;
-    if kind.is_empty() {
-        let problem = format!("Object 'Kind' is missing in '{object}'");
-        return Err(StatusError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): {problem} ({object})",
-            resource.kind
+    const SHOWN_MAX: usize = 30;
+    let missing = |field: &str| {
+        let sent = if call.raw_body.is_empty() {
+            object.to_string()
+        } else {
+            String::from_utf8_lossy(&call.raw_body).into_owned()
+        };
+        let shown: String = sent.chars().take(SHOWN_MAX).collect();
+        let cut = if sent.chars().count() > SHOWN_MAX { " ..." } else { "" };
+        StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object '{field}' is \
+             missing in '{sent}' ({shown}{cut})",
+            call.resource.kind
         ))
-        .or_custom(problem));
+    };
+    if kind.is_empty() {
+        return Err(missing("Kind"));
     }
     if api_version.is_empty() {
-        return Err(StatusError::bad_request(format!(
-            "Object 'apiVersion' is missing in '{object}'"
-        )));
+        return Err(missing("apiVersion"));
     }
-    let (group, _) = split_api_version(api_version);
-    if api_version != resource.api_version() || kind != resource.kind || group != resource.group {
+    let expected = call.resource.api_version();
+    if api_version != expected {
         return Err(StatusError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version \
-             ({})",
-            resource.api_version()
-        ))
-        .or_kind_mismatch(kind, &resource.kind, api_version == resource.api_version()));
+             ({expected})"
+        )));
+    }
+    if kind != call.resource.kind {
+        let error = crate::FieldError::invalid(
+            "kind",
+            &kind.into(),
+            &format!("must be {}", call.resource.kind),
+        );
+        let name = meta::text(object, "name");
+        return Err(StatusError::invalid(&call.resource.group, kind, name, &[error]));
     }
     Ok(())
-}
-
-impl StatusError {
-    /// Replaces the text by the shorter one that custom resources get.
-    fn or_custom(mut self, problem: String) -> Self {
-        self.message = problem;
-        self
-    }
-
-    fn or_kind_mismatch(mut self, kind: &str, expected: &str, same_version: bool) -> Self {
-        if same_version {
-            self.message = format!(
-                "the kind in the data ({kind}) does not match the expected kind ({expected})"
-            );
-        }
-        self
-    }
 }
 
 fn first_label(group: &str) -> &str {

@@ -224,7 +224,11 @@ fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
             kind.unwrap_or_default()
         )));
     }
-    call.warnings.extend(body.duplicates);
+    // The YAML decoder reports all its problems in one text, a line each after a heading.
+    for problem in &body.duplicates {
+        let lines = problem.lines().map(str::trim).filter(|line| !line.ends_with("errors:"));
+        call.warnings.extend(lines.map(str::to_owned));
+    }
     if !meta::text(&applied, "name").is_empty() {
         super::update::check_address(call, &applied)?;
     }

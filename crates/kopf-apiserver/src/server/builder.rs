@@ -20,6 +20,9 @@ use crate::request_log::RequestLog;
 use crate::store::{Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
+/// Versions start here, so that they are not taken for small numbers in logs and texts.
+const FIRST_VERSION: u64 = 200;
+
 /// Settings of a server to be built.
 pub struct ServerBuilder {
     clock: Arc<dyn Clock>,
@@ -97,7 +100,7 @@ impl ServerBuilder {
 
     /// Builds the server. Nothing listens and no task runs yet.
     pub fn build(self) -> Server {
-        let store = Store::new(self.limits, 0);
+        let store = Store::new(self.limits, FIRST_VERSION);
         world::seed(&store, &*self.clock, &*self.ids);
         self.with_store(store, None)
     }
@@ -112,7 +115,7 @@ impl ServerBuilder {
         let store = match restored {
             Some(restored) => Store::restore(self.limits, restored),
             None => {
-                let store = Store::new(self.limits, 0);
+                let store = Store::new(self.limits, FIRST_VERSION);
                 world::seed(&store, &*self.clock, &*self.ids);
                 store
             }
