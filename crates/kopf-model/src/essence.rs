@@ -51,7 +51,7 @@ pub fn build(body: &Value, extra: &[FieldPath], ignored: &[FieldPath]) -> Value 
 /// Drops empty labels, annotations, metadata and status, which mean the same as absent ones.
 pub fn drop_empty_stanzas(essence: &mut Value) {
     let Some(map) = essence.as_object_mut() else { return };
-    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
     if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
         for stanza in ["annotations", "labels"] {
             if metadata.get(stanza).is_some_and(is_empty) {
@@ -103,7 +103,7 @@ fn essential_metadata(body: &Value) -> Option<Value> {
         }
         None => {}
     }
-    Some(Value::Object(essential))
+    (!essential.is_empty()).then_some(Value::Object(essential))
 }
 
 /// The prefixes under which operators made with Kopf keep their notes on this object.

@@ -68,7 +68,7 @@ impl FieldPath {
         *place = value;
     }
 
-    /// Removes the value at this path, and the maps on the way that become empty by it.
+    /// Removes the value at this path, and the maps on the way that are empty then.
     ///
     /// Returns what was there. The root itself is never removed.
     pub fn remove(&self, root: &mut Value) -> Option<Value> {
@@ -89,11 +89,11 @@ fn remove_keys(keys: &[Box<str>], place: &mut Value) -> Option<Value> {
         return map.shift_remove(&**first);
     }
     let child = map.get_mut(&**first)?;
-    let removed = remove_keys(rest, child)?;
+    let removed = remove_keys(rest, child);
     if child.as_object().is_some_and(Map::is_empty) {
         map.shift_remove(&**first);
     }
-    Some(removed)
+    removed
 }
 
 /// Splits on every dot; the empty string is the whole object.

@@ -180,21 +180,33 @@ impl<'de, H: Hasher> Visitor<'de> for Metadata<'_, H> {
         let Self { scanner, hasher } = self;
         let wants_extra = scanner.wants("metadata");
         while let Some(key) = map.next_key_seed(Text)? {
-            let essential = matches!(&*key, "labels" | "annotations");
-            if !essential && !wants_extra {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let value: &RawValue = map.next_value()?;
             match &*key {
-                "annotations" => {
-                    hash_annotations(scanner, value, hasher).map_err(A::Error::custom)?;
+                // The usual case is read only once: annotations are often half of the object.
+                "annotations" if !wants_extra => {
+                    let entries = map.next_value_seed(Entries)?;
+                    hash_annotations(scanner, &entries, hasher);
                 }
-                "labels" => (1_u8, value.get()).hash(hasher),
-                _ => {}
-            }
-            if wants_extra {
-                scanner.hash_extra(&["metadata", &key], value, hasher).map_err(A::Error::custom)?;
+                "labels" | "annotations" => {
+                    let value: &RawValue = map.next_value()?;
+                    if &*key == "labels" {
+                        (1_u8, value.get()).hash(hasher);
+                    } else {
+                        let entries = entries_of(value).map_err(A::Error::custom)?;
+                        hash_annotations(scanner, &entries, hasher);
+                    }
+                    scanner
+                        .hash_extra(&["metadata", &key], value, hasher)
+                        .map_err(A::Error::custom)?;
+                }
+                other if wants_extra => {
+                    let value: &RawValue = map.next_value()?;
+                    scanner
+                        .hash_extra(&["metadata", other], value, hasher)
+                        .map_err(A::Error::custom)?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
             }
         }
         Ok(())
@@ -203,31 +215,42 @@ impl<'de, H: Hasher> Visitor<'de> for Metadata<'_, H> {
 
 fn hash_annotations(
     scanner: &EssenceScanner,
-    value: &RawValue,
+    entries: &[(Cow<'_, str>, &RawValue)],
     hasher: &mut impl Hasher,
-) -> Result<(), serde_json::Error> {
-    if !value.get().starts_with('{') {
-        (2_u8, "", value.get()).hash(hasher);
-        return Ok(());
-    }
-    let mut deserializer = serde_json::Deserializer::from_str(value.get());
-    let entries = (&mut deserializer).deserialize_map(Entries)?;
+) {
     let owned = owned_prefixes(entries.iter().map(|(key, _)| &**key));
-    for (key, value) in &entries {
+    for (key, value) in entries {
         if is_essential_annotation(key, &owned) && !scanner.is_own(key) {
             (2_u8, &**key, value.get()).hash(hasher);
         }
     }
-    Ok(())
 }
 
+fn entries_of(value: &RawValue) -> Result<Vec<(Cow<'_, str>, &RawValue)>, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(value.get());
+    Entries.deserialize(&mut deserializer)
+}
+
+/// Reads the annotations; null means that there are none.
 struct Entries;
+
+impl<'de> DeserializeSeed<'de> for Entries {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Entries {
     type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
 
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a map")
+        formatter.write_str("a map of annotations")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
