@@ -1,13 +1,34 @@
 //! Admission: plugins that may change or refuse a write.
 //!
-//! Owns the chain and its order. The REST code calls `mutate` after defaulting and before
-//! validation, `validate` after validation; both outside the store's lock.
+//! Owns the chain and its order: built-in plugins, mutating webhooks, validation (elsewhere),
+//! validating webhooks. The REST code calls `mutate` after defaulting and before validation,
+//! `validate` after validation; both outside the store's lock.
+//!
+//! `webhook` reads configurations, `matching` decides whether one is called, `review` speaks the
+//! AdmissionReview format, `call` carries it over HTTPS or to a function in the process,
+//! `dispatch` runs the webhooks, `plugins` holds what upstream compiles in.
+
+mod call;
+mod dispatch;
+mod matching;
+mod plugins;
+mod resolver;
+mod review;
+mod webhook;
 
 use serde_json::Value;
 
 use crate::local::LocalClient;
 use crate::resource::ResourceInfo;
+use crate::store::Snapshot;
 use crate::{StatusError, User};
+
+pub use resolver::{WebhookFunction, WebhookTarget};
+
+/// Table of the configurations of mutating webhooks.
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+/// Table of the configurations of validating webhooks.
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
 /// What is about to happen to the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +41,18 @@ pub(crate) enum Operation {
     Delete,
     /// A connection, such as exec.
     Connect,
+}
+
+impl Operation {
+    /// As in rules and reviews.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
 }
 
 /// One write on its way to the store.
@@ -50,29 +83,50 @@ pub(crate) struct AdmissionRequest<'a> {
 
 /// The ordered plugins of one server.
 #[derive(Default)]
-pub(crate) struct Chain {}
+pub(crate) struct Chain {
+    /// Where webhooks that are named by services or given as functions live.
+    pub(crate) targets: resolver::Targets,
+    caller: call::Caller,
+}
 
 impl Chain {
     /// Lets every mutating plugin change `request.object` or refuse the request.
     pub(crate) async fn mutate(
         &self,
-        _client: &LocalClient,
-        _request: &mut AdmissionRequest<'_>,
+        client: &LocalClient,
+        request: &mut AdmissionRequest<'_>,
     ) -> Result<(), StatusError> {
+        let snapshot = client.snapshot();
+        plugins::mutate(&snapshot, request);
+        if has_any(&snapshot, MUTATING) {
+            dispatch::mutate(self, client, &snapshot, request).await?;
+        }
         Ok(())
     }
 
     /// Lets every validating plugin refuse the request.
     pub(crate) async fn validate(
         &self,
-        _client: &LocalClient,
-        _request: &mut AdmissionRequest<'_>,
+        client: &LocalClient,
+        request: &mut AdmissionRequest<'_>,
     ) -> Result<(), StatusError> {
+        let snapshot = client.snapshot();
+        if has_any(&snapshot, VALIDATING) {
+            dispatch::validate(self, client, &snapshot, request).await?;
+        }
         Ok(())
     }
 
     /// Whether any plugin could look at this write; false lets the pipeline skip copies.
-    pub(crate) fn concerns(&self, _client: &LocalClient, _resource: &ResourceInfo) -> bool {
-        false
+    pub(crate) fn concerns(&self, client: &LocalClient, resource: &ResourceInfo) -> bool {
+        if plugins::concern(resource) {
+            return true;
+        }
+        let snapshot = client.snapshot();
+        has_any(&snapshot, MUTATING) || has_any(&snapshot, VALIDATING)
     }
+}
+
+fn has_any(snapshot: &Snapshot, table: &str) -> bool {
+    snapshot.table(table).is_some_and(|table| !table.is_empty())
 }

@@ -5,6 +5,7 @@
 //! task each. Started by the server on its first request; they end when the result is dropped.
 
 mod accounts;
+pub(crate) mod bootstrap;
 mod claims;
 mod daemon_sets;
 mod definitions;

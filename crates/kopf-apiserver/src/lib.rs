@@ -50,6 +50,7 @@ mod table;
 mod tokens;
 mod user;
 
+pub use admission::{WebhookFunction, WebhookTarget};
 pub use body::Body;
 pub use clock::{Clock, IdSource, ManualClock, RandomIds, SequentialIds, SystemClock};
 pub use faults::{Fault, Trouble};

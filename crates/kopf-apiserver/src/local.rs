@@ -171,6 +171,18 @@ impl LocalClient {
         rest::update(&mut call, object).await
     }
 
+    /// Gives a pod the node that a Binding names.
+    pub(crate) async fn bind(
+        &self,
+        namespace: &str,
+        pod: &str,
+        binding: &Value,
+    ) -> Result<(), StatusError> {
+        let target = Target::new("pods", namespace, pod).sub("binding");
+        let mut call = self.call(target, Verb::Create)?;
+        crate::subresources::bind(&mut call, binding).await
+    }
+
     /// Patches an object or a subresource of it.
     pub async fn patch(
         &self,

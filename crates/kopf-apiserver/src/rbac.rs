@@ -1,9 +1,19 @@
 //! Authorization: may this user do this?
 //!
-//! Owns the [`Authorizer`] trait. The pipeline asks before it reads a body.
+//! Owns the [`Authorizer`] trait, its permissive default and the role-based one. The pipeline asks
+//! before it reads a body; access and rules reviews ask as well. Decisions look only at one
+//! snapshot of the store. Not checked: whether a user who writes roles holds what they grant.
+
+mod bootstrap;
+mod rules;
+
+use serde_json::Value;
 
 use crate::User;
 use crate::store::Snapshot;
+
+pub(crate) use bootstrap::objects as bootstrap_objects;
+pub(crate) use rules::RoleBased;
 
 /// What is to be done to what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,10 +45,22 @@ pub(crate) enum Decision {
     Deny(String),
 }
 
+/// What a user may do in a namespace, as rules reviews report it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Permissions {
+    /// Rules about resources.
+    pub(crate) resource_rules: Vec<Value>,
+    /// Rules about paths.
+    pub(crate) path_rules: Vec<Value>,
+}
+
 /// Decides over requests, looking only at the state of the store.
 pub(crate) trait Authorizer: Send + Sync {
     /// The verdict for one request.
     fn authorize(&self, snapshot: &Snapshot, user: &User, attributes: &Attributes) -> Decision;
+
+    /// Everything that a user may do in a namespace.
+    fn permissions(&self, snapshot: &Snapshot, user: &User, namespace: &str) -> Permissions;
 }
 
 /// Allows everything, the default mode.
@@ -48,4 +70,22 @@ impl Authorizer for AllowAll {
     fn authorize(&self, _: &Snapshot, _: &User, _: &Attributes) -> Decision {
         Decision::Allow(String::new())
     }
+
+    fn permissions(&self, _: &Snapshot, _: &User, _: &str) -> Permissions {
+        Permissions::everything()
+    }
 }
+
+impl Permissions {
+    fn everything() -> Self {
+        Self {
+            resource_rules: vec![
+                serde_json::json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }),
+            ],
+            path_rules: vec![serde_json::json!({ "verbs": ["*"], "nonResourceURLs": ["*"] })],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

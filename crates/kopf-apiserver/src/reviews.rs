@@ -85,17 +85,15 @@ fn access(call: &Call, user: &User, spec: &Value) -> Value {
     status
 }
 
-fn rules(call: &Call, _spec: &Value) -> Value {
-    let everything = call.inner.allows_all || call.user.is_master();
-    let (resources, paths) = if everything {
-        (
-            json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]),
-            json!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]),
-        )
-    } else {
-        (json!([]), json!([]))
-    };
-    json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": !everything })
+fn rules(call: &Call, spec: &Value) -> Value {
+    let namespace = spec["namespace"].as_str().unwrap_or_default();
+    let snapshot = call.inner.store.snapshot();
+    let permissions = call.inner.authorizer.permissions(&snapshot, &call.user, namespace);
+    json!({
+        "resourceRules": permissions.resource_rules,
+        "nonResourceRules": permissions.path_rules,
+        "incomplete": false,
+    })
 }
 
 fn token(call: &Call, spec: &Value) -> Value {

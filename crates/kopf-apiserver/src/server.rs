@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::activity::Activity;
-use crate::admission::Chain;
+use crate::admission::{Chain, WebhookTarget};
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
@@ -212,6 +212,16 @@ impl Server {
     /// The version of the last change.
     pub fn resource_version(&self) -> u64 {
         self.inner.store.snapshot().resource_version()
+    }
+
+    /// Says who answers for a service that webhook configurations name.
+    pub fn webhook_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
+        self.inner.admission.targets.add_service(namespace, name, target);
+    }
+
+    /// Says who answers for a webhook URL (given without query) instead of its host.
+    pub fn webhook_url(&self, url: &str, target: WebhookTarget) {
+        self.inner.admission.targets.add_url(url, target);
     }
 
     /// Forgets all history, so that older resourceVersions are expired.

@@ -121,6 +121,12 @@ async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, Status
         let problem = "name in URL does not match name in Binding object";
         return Err(StatusError::bad_request(problem));
     }
+    bind(call, body).await?;
+    Ok(success())
+}
+
+/// Assigns a pod to the node that a Binding names.
+pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusError> {
     let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
         let error = crate::FieldError::required("target.name", "");
@@ -145,7 +151,7 @@ async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, Status
         Ok(pod)
     })
     .await?;
-    Ok(success())
+    Ok(())
 }
 
 /// Deletes a pod unless a disruption budget forbids it.

@@ -69,9 +69,15 @@ impl Claimant<'_> {
         outcome: &mut Outcome,
     ) -> Vec<Seen> {
         let selector = at(self.owner, &["spec", "selector"]);
+        let has_selector = selector.is_some_and(|selector| !selector.is_null());
         let mut claimed = Vec::new();
         for object in world.list(collection, Some(fields::namespace(self.owner))) {
-            let is_selected = selector::selects(selector, &object);
+            // Without a selector, ownership alone decides: nothing would ever be enough otherwise.
+            let is_selected = if has_selector {
+                selector::selects(selector, &object)
+            } else {
+                fields::controller_of(&object).is_some()
+            };
             let key = || Key::of(collection.clone(), &object);
             match fields::controller_of(&object) {
                 Some(reference) if text(reference, &["uid"]) == fields::uid(self.owner) => {

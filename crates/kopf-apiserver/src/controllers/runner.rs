@@ -287,7 +287,7 @@ async fn perform(client: &LocalClient, action: &Action) -> Result<(), StatusErro
                 "metadata": { "name": key.name, "namespace": key.namespace },
                 "target": { "apiVersion": "v1", "kind": "Node", "name": node },
             });
-            client.update(target(key).sub("binding"), binding).await?;
+            client.bind(&key.namespace, &key.name, &binding).await?;
         }
         Action::Delete { key, uid, propagation, grace_seconds } => {
             let options = DeleteOptions {

@@ -28,6 +28,8 @@ pub(super) async fn mutate(
     *object = request.object.take().unwrap_or_default();
     let warnings = std::mem::take(&mut request.warnings);
     call.warnings.extend(warnings);
+    // What plugins added needs its defaults, like everything that clients send.
+    super::object::finish(call, object);
     outcome
 }
 

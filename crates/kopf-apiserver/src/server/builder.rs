@@ -14,7 +14,7 @@ use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
 use crate::faults::Faults;
 use crate::persist::{self, DataDirError, Journal};
-use crate::rbac::AllowAll;
+use crate::rbac::{AllowAll, Authorizer, RoleBased};
 use crate::registry::Registry;
 use crate::request_log::RequestLog;
 use crate::store::{Store, StoreLimits};
@@ -131,6 +131,8 @@ impl ServerBuilder {
         for (token, user) in self.tokens {
             authenticator.add(&token, user);
         }
+        let authorizer: Arc<dyn Authorizer> =
+            if self.rbac { Arc::new(RoleBased) } else { Arc::new(AllowAll) };
         let inner = Inner {
             store,
             registry: ArcSwap::new(Registry::builtin()),
@@ -139,7 +141,7 @@ impl ServerBuilder {
             ids: self.ids,
             activity: Activity::default(),
             admission: Arc::new(Chain::default()),
-            authorizer: Arc::new(AllowAll),
+            authorizer,
             authenticator: Arc::new(authenticator),
             allows_all: !self.rbac,
             stages: Arc::default(),

@@ -1,6 +1,9 @@
 //! The server through its public doors, with the real `kube` client.
 
+mod admission;
 mod client;
+mod controllers;
 mod goldens;
+mod rbac;
 mod toolkit;
 mod watch_checker;

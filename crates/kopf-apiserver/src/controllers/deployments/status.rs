@@ -53,8 +53,7 @@ impl Deployment<'_> {
     }
 
     fn has_deadline(&self) -> bool {
-        number(self.object, &["spec", "progressDeadlineSeconds"])
-            .is_some_and(|seconds| seconds != i64::from(i32::MAX))
+        number(self.object, &["spec", "progressDeadlineSeconds"]) != Some(i64::from(i32::MAX))
     }
 
     fn note_pause(&self, conditions: &mut Vec<Value>) {

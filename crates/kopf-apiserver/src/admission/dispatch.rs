@@ -1,0 +1,178 @@
+//! Runs the webhooks that concern a write: mutating ones in order, validating ones side by side.
+//!
+//! Owns failure policies, dry-run checks and reinvocation. Whether a webhook is concerned is
+//! decided by `matching`; the conversation is `review` over `call`.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::matching::{self, Seen};
+use super::review::{self, Answer};
+use super::webhook::{FailurePolicy, Webhook};
+use super::{AdmissionRequest, Chain, MUTATING, VALIDATING};
+use crate::store::Snapshot;
+use crate::{LocalClient, StatusError, patch, schema};
+
+/// Asks every mutating webhook, and some of them once more if later ones changed the object.
+pub(super) async fn mutate(
+    chain: &Chain,
+    client: &LocalClient,
+    snapshot: &Snapshot,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<(), StatusError> {
+    let webhooks = Webhook::all(snapshot, MUTATING);
+    let mut asked: Vec<usize> = Vec::new();
+    let mut again: HashSet<usize> = HashSet::new();
+    for (index, webhook) in webhooks.iter().enumerate() {
+        let Some(is_changed) = ask_mutating(chain, client, snapshot, webhook, request).await?
+        else {
+            continue;
+        };
+        if is_changed {
+            again.extend(asked.iter().copied());
+        }
+        if webhook.may_be_reinvoked() {
+            asked.push(index);
+        }
+    }
+    for (index, webhook) in webhooks.iter().enumerate() {
+        if again.contains(&index) {
+            ask_mutating(chain, client, snapshot, webhook, request).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks one mutating webhook and applies its patch; tells whether the object changed, or nothing
+/// if the webhook was not concerned.
+async fn ask_mutating(
+    chain: &Chain,
+    client: &LocalClient,
+    snapshot: &Snapshot,
+    webhook: &Webhook,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<Option<bool>, StatusError> {
+    let Some(seen) = matching::find(webhook, client, snapshot, request) else { return Ok(None) };
+    let exchange = ask(chain, client, webhook, request, &seen, true).await?;
+    let answer = match exchange {
+        Exchange::NotConcerned => return Ok(None),
+        Exchange::Ignored => return Ok(Some(false)),
+        Exchange::Answered(answer) => answer,
+    };
+    request.warnings.extend(answer.warnings);
+    let changes = answer.verdict.map_err(|denial| denial.into_error(webhook.name()))?;
+    let (Some(changes), Some(object)) = (changes, request.object.as_mut()) else {
+        return Ok(Some(false));
+    };
+    let before = object.clone();
+    if let Seen::As(other) = &seen {
+        object["apiVersion"] = other.api_version().into();
+    }
+    patch::json::apply(object, &changes)
+        .map_err(|problem| StatusError::internal(problem.to_string()))?;
+    object["apiVersion"] = request.resource.api_version().into();
+    if let Some(schema) = request.resource.schema.as_deref() {
+        if request.resource.is_custom() {
+            schema::prune(schema, object);
+        }
+        schema::fill_defaults(schema, object);
+    }
+    Ok(Some(*object != before))
+}
+
+/// Asks every validating webhook; the first refusal in their order counts.
+pub(super) async fn validate(
+    chain: &Chain,
+    client: &LocalClient,
+    snapshot: &Snapshot,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<(), StatusError> {
+    let webhooks = Webhook::all(snapshot, VALIDATING);
+    let shared: &AdmissionRequest<'_> = request;
+    let questions = webhooks.iter().filter_map(|webhook| {
+        let seen = matching::find(webhook, client, snapshot, shared)?;
+        Some(async move {
+            let exchange = ask(chain, client, webhook, shared, &seen, false).await;
+            (webhook, exchange)
+        })
+    });
+    let answers = futures::future::join_all(questions).await;
+    let mut refusal = None;
+    let mut warnings = Vec::new();
+    for (webhook, exchange) in answers {
+        let result = match exchange {
+            Ok(Exchange::Answered(answer)) => {
+                warnings.extend(answer.warnings);
+                answer.verdict.map(drop).map_err(|denial| denial.into_error(webhook.name()))
+            }
+            Ok(Exchange::NotConcerned | Exchange::Ignored) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            refusal.get_or_insert(error);
+        }
+    }
+    request.warnings.extend(warnings);
+    refusal.map_or(Ok(()), Err)
+}
+
+/// What came of asking a webhook.
+enum Exchange {
+    /// Its match conditions do not hold.
+    NotConcerned,
+    /// It could not be asked, and that does not matter.
+    Ignored,
+    Answered(Answer),
+}
+
+async fn ask(
+    chain: &Chain,
+    client: &LocalClient,
+    webhook: &Webhook,
+    request: &AdmissionRequest<'_>,
+    seen: &Seen,
+    is_mutating: bool,
+) -> Result<Exchange, StatusError> {
+    let uid = client.ids().uid();
+    let review_request = review::request(request, seen, &uid);
+    if !matching::holds(webhook, request, &review_request)? {
+        return Ok(Exchange::NotConcerned);
+    }
+    if request.dry_run && !webhook.supports_dry_run() {
+        let name = webhook.name();
+        let message = format!("admission webhook {name:?} does not support dry run");
+        return Err(StatusError::bad_request(message));
+    }
+    let version = webhook.review_version();
+    let review = review::wrap(review_request, version);
+    match converse(chain, webhook, &review, &uid, is_mutating).await {
+        Ok(answer) => Ok(Exchange::Answered(answer)),
+        Err(problem) => {
+            let name = webhook.name();
+            tracing::debug!(webhook = name, %problem, "failed calling webhook");
+            match webhook.failure_policy() {
+                FailurePolicy::Ignore => Ok(Exchange::Ignored),
+                FailurePolicy::Fail => Err(StatusError::internal(format!(
+                    "failed calling webhook {name:?}: {problem}"
+                ))),
+            }
+        }
+    }
+}
+
+async fn converse(
+    chain: &Chain,
+    webhook: &Webhook,
+    review: &Value,
+    uid: &str,
+    is_mutating: bool,
+) -> Result<Answer, String> {
+    let answer = chain
+        .caller
+        .call(webhook.client_config(), &chain.targets, webhook.timeout_seconds(), review)
+        .await
+        .map_err(|problem| format!("failed to call webhook: {problem}"))?;
+    review::read(&answer, uid, webhook.review_version(), is_mutating)
+        .map_err(|problem| format!("received invalid webhook response: {problem}"))
+}

@@ -1,0 +1,57 @@
+//! Where webhooks live that have no address of their own: services, and functions in the process.
+//!
+//! Owns the table from `clientConfig` to targets. Without cluster DNS, a `service` reference means
+//! nothing until somebody says which port of this machine stands for it.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use parking_lot::RwLock;
+use serde_json::Value;
+
+/// A function that answers an AdmissionReview with an AdmissionReview.
+pub type WebhookFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
+
+/// Who answers for a service or a URL.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum WebhookTarget {
+    /// A TLS server at an address; its certificate must fit the service's name and the caBundle.
+    Address(SocketAddr),
+    /// A TLS server at an address, whatever certificate it shows.
+    Insecure(SocketAddr),
+    /// A function in this process, called without any network.
+    Function(WebhookFunction),
+}
+
+/// The targets of one server.
+#[derive(Default)]
+pub(crate) struct Targets {
+    // Written through the server's handle, read by each webhook call.
+    services: RwLock<HashMap<(String, String), WebhookTarget>>,
+    urls: RwLock<HashMap<String, WebhookTarget>>,
+}
+
+impl Targets {
+    /// Says who answers for a service.
+    pub(crate) fn add_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
+        self.services.write().insert((namespace.to_owned(), name.to_owned()), target);
+    }
+
+    /// Says who answers for a URL, given without its query.
+    pub(crate) fn add_url(&self, url: &str, target: WebhookTarget) {
+        self.urls.write().insert(url.to_owned(), target);
+    }
+
+    /// Who answers for a service, if anybody.
+    pub(super) fn service(&self, namespace: &str, name: &str) -> Option<WebhookTarget> {
+        self.services.read().get(&(namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Who answers for a URL in place of its host, if anybody.
+    pub(super) fn url(&self, url: &str) -> Option<WebhookTarget> {
+        self.urls.read().get(url).cloned()
+    }
+}

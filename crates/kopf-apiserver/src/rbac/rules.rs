@@ -1,0 +1,236 @@
+//! Role-based access control: bindings to roles to rules, as the real server evaluates them.
+//!
+//! Pure functions of one snapshot. Members of `system:masters` may do everything. Aggregated
+//! cluster roles also get the rules of the roles that they select, in case no controller has
+//! written them down yet.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::{Attributes, Authorizer, Decision, Permissions};
+use crate::controllers::fields::{self, at, items, text, texts};
+use crate::controllers::selector;
+use crate::store::Snapshot;
+use crate::{Stored, User};
+
+const ROLES: &str = "roles.rbac.authorization.k8s.io";
+const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
+
+/// Decides by Roles, ClusterRoles and their bindings.
+pub(crate) struct RoleBased;
+
+impl Authorizer for RoleBased {
+    fn authorize(&self, snapshot: &Snapshot, user: &User, attributes: &Attributes) -> Decision {
+        if user.is_master() {
+            return Decision::Allow(String::new());
+        }
+        let mut problems = Vec::new();
+        for grant in Grant::all(snapshot, user, &attributes.namespace) {
+            match grant.rules(snapshot) {
+                Ok(rules) => {
+                    if rules.iter().any(|rule| allows(rule, attributes)) {
+                        return Decision::Allow(format!("RBAC: allowed by {}", grant.describe()));
+                    }
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match problems.as_slice() {
+            [] => Decision::Deny(String::new()),
+            [single] => Decision::Deny(format!("RBAC: {single}")),
+            several => Decision::Deny(format!("RBAC: [{}]", several.join(", "))),
+        }
+    }
+
+    fn permissions(&self, snapshot: &Snapshot, user: &User, namespace: &str) -> Permissions {
+        if user.is_master() {
+            return Permissions::everything();
+        }
+        let mut permissions = Permissions::default();
+        for grant in Grant::all(snapshot, user, namespace) {
+            for rule in grant.rules(snapshot).unwrap_or_default() {
+                let is_about_paths = !items(&rule, &["nonResourceURLs"]).is_empty();
+                let (list, keys): (_, &[&str]) = if is_about_paths {
+                    (&mut permissions.path_rules, &["verbs", "nonResourceURLs"])
+                } else {
+                    let keys = &["verbs", "apiGroups", "resources", "resourceNames"];
+                    (&mut permissions.resource_rules, keys)
+                };
+                let kept: Map<String, Value> = keys
+                    .iter()
+                    .filter_map(|key| Some(((*key).to_owned(), rule.get(key)?.clone())))
+                    .collect();
+                let kept = Value::Object(kept);
+                if !list.contains(&kept) {
+                    list.push(kept);
+                }
+            }
+        }
+        permissions
+    }
+}
+
+/// A binding that concerns a user.
+struct Grant {
+    binding: Arc<Stored>,
+    subject: Value,
+}
+
+impl Grant {
+    /// The bindings of a user: cluster-wide ones, then those of a namespace.
+    fn all(snapshot: &Snapshot, user: &User, namespace: &str) -> Vec<Self> {
+        let local = (!namespace.is_empty()).then(|| snapshot.list(BINDINGS, namespace));
+        snapshot
+            .list(CLUSTER_BINDINGS, "")
+            .chain(local.into_iter().flatten())
+            .filter_map(|(_, binding)| {
+                let own_namespace = fields::namespace(binding.value());
+                let subject = items(binding.value(), &["subjects"])
+                    .iter()
+                    .find(|subject| is_subject(subject, user, own_namespace))?;
+                Some(Self { binding: Arc::clone(binding), subject: subject.clone() })
+            })
+            .collect()
+    }
+
+    fn role(&self) -> (&str, &str) {
+        let reference = &self.binding.value()["roleRef"];
+        (text(reference, &["kind"]), text(reference, &["name"]))
+    }
+
+    /// The rules of the role behind the binding; the error names a missing role.
+    fn rules(&self, snapshot: &Snapshot) -> Result<Vec<Value>, String> {
+        let (kind, name) = self.role();
+        let role = match kind {
+            "Role" => snapshot.get(ROLES, fields::namespace(self.binding.value()), name),
+            _ => snapshot.get(CLUSTER_ROLES, "", name),
+        };
+        let Some(role) = role else {
+            let resource = kind.to_lowercase();
+            return Err(format!("{resource}.rbac.authorization.k8s.io {name:?} not found"));
+        };
+        Ok(effective_rules(role.value(), snapshot))
+    }
+
+    fn describe(&self) -> String {
+        let (kind, role) = self.role();
+        let name = self.binding.name();
+        let subject = describe_subject(&self.subject, fields::namespace(self.binding.value()));
+        match self.binding.namespace() {
+            "" => format!("ClusterRoleBinding {name:?} of {kind} {role:?} to {subject}"),
+            namespace => {
+                let name = format!("{name}/{namespace}");
+                format!("RoleBinding {name:?} of {kind} {role:?} to {subject}")
+            }
+        }
+    }
+}
+
+fn describe_subject(subject: &Value, binding_namespace: &str) -> String {
+    let name = text(subject, &["name"]);
+    match text(subject, &["kind"]) {
+        "ServiceAccount" => {
+            let namespace = match text(subject, &["namespace"]) {
+                "" => binding_namespace,
+                namespace => namespace,
+            };
+            format!("ServiceAccount {:?}", format!("{name}/{namespace}"))
+        }
+        kind => format!("{kind} {name:?}"),
+    }
+}
+
+fn is_subject(subject: &Value, user: &User, binding_namespace: &str) -> bool {
+    let name = text(subject, &["name"]);
+    match text(subject, &["kind"]) {
+        "User" => user.name == name,
+        "Group" => user.groups.iter().any(|group| group == name),
+        "ServiceAccount" => {
+            let namespace = match text(subject, &["namespace"]) {
+                "" => binding_namespace,
+                namespace => namespace,
+            };
+            user.name == format!("system:serviceaccount:{namespace}:{name}")
+        }
+        _ => false,
+    }
+}
+
+/// A role's own rules and those that it aggregates.
+pub(crate) fn effective_rules(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
+    let mut rules = items(role, &["rules"]).to_vec();
+    let selectors = items(role, &["aggregationRule", "clusterRoleSelectors"]);
+    if selectors.is_empty() {
+        return rules;
+    }
+    for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
+        let labels = at(other.value(), &["metadata", "labels"]);
+        let is_selected = selectors.iter().any(|found| selector::matches(Some(found), labels));
+        if is_selected && other.name() != fields::name(role) {
+            let nested = effective_rules_below(other.value(), snapshot);
+            rules.extend(
+                nested.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>(),
+            );
+        }
+    }
+    rules
+}
+
+/// Rules of an aggregated role. Roles that aggregate themselves contribute what they select too,
+/// one level deep, so that a ring of roles ends.
+fn effective_rules_below(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
+    let mut rules = items(role, &["rules"]).to_vec();
+    for found in items(role, &["aggregationRule", "clusterRoleSelectors"]) {
+        for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
+            if selector::matches(Some(found), at(other.value(), &["metadata", "labels"])) {
+                rules.extend(items(other.value(), &["rules"]).iter().cloned());
+            }
+        }
+    }
+    rules
+}
+
+/// Whether one rule allows a request.
+fn allows(rule: &Value, attributes: &Attributes) -> bool {
+    let has = |list: &str, wanted: &str| {
+        texts(rule, &[list]).iter().any(|entry| *entry == "*" || *entry == wanted)
+    };
+    if !has("verbs", &attributes.verb) {
+        return false;
+    }
+    if attributes.resource.is_empty() {
+        return texts(rule, &["nonResourceURLs"])
+            .iter()
+            .any(|pattern| matches_path(pattern, &attributes.path));
+    }
+    let names = texts(rule, &["resourceNames"]);
+    has("apiGroups", &attributes.group)
+        && texts(rule, &["resources"]).iter().any(|entry| matches_resource(entry, attributes))
+        && (names.is_empty() || names.contains(&attributes.name.as_str()))
+}
+
+fn matches_resource(entry: &str, attributes: &Attributes) -> bool {
+    if entry == "*" {
+        return true;
+    }
+    if attributes.subresource.is_empty() {
+        return entry == attributes.resource;
+    }
+    match entry.split_once('/') {
+        Some((resource, subresource)) => {
+            (resource == "*" || resource == attributes.resource)
+                && subresource == attributes.subresource
+        }
+        None => false,
+    }
+}
+
+fn matches_path(pattern: &str, path: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => path.starts_with(prefix),
+        None => pattern == path,
+    }
+}

@@ -1,0 +1,133 @@
+//! Role-based access control through the in-process door, as users with few rights meet it.
+
+use http_body_util::BodyExt;
+use kopf_apiserver::{Server, User};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+struct World {
+    server: Server,
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = Server::builder().controllers(false).rbac(true).build();
+        Self { server }
+    }
+
+    async fn grant(&self, table: &str, namespace: &str, object: Value) {
+        let created = self.server.local().create(table, namespace, object).await;
+        created.unwrap_or_else(|error| panic!("create in {table}: {error}"));
+    }
+
+    async fn ask(&self, user: &User, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(http_body_util::Full::new(bytes::Bytes::from(body)))
+            .expect("a request");
+        let service = self.server.service_as(user.clone());
+        let response = service.oneshot(request).await.expect("the service always answers");
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+}
+
+fn alice() -> User {
+    User::new("alice", ["system:authenticated"])
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn nothing_is_allowed_without_a_binding() {
+    let world = World::new().await;
+    let (status, body) = world.ask(&alice(), "GET", MAPS, Value::Null).await;
+    assert_eq!(status, 403);
+    assert_eq!(
+        body["message"],
+        "configmaps is forbidden: User \"alice\" cannot list resource \"configmaps\" in API group \
+         \"\" in the namespace \"default\""
+    );
+    let (status, _) = world.ask(&alice(), "GET", "/api", Value::Null).await;
+    assert_eq!(status, 200, "discovery is for everybody who is authenticated");
+    let (status, body) = world.ask(&User::anonymous(), "GET", "/api", Value::Null).await;
+    assert_eq!((status, &body["reason"]), (403, &json!("Forbidden")));
+    let (status, _) = world.ask(&User::admin(), "GET", MAPS, Value::Null).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_role_binding_grants_what_its_role_says_and_no_more() {
+    let world = World::new().await;
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"], "resourceNames": ["one"] },
+        { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"] },
+        { "apiGroups": ["apps"], "resources": ["deployments/status"], "verbs": ["get"] },
+    ]);
+    let role = json!({ "metadata": { "name": "reader" }, "rules": rules });
+    world.grant("roles.rbac.authorization.k8s.io", "default", role).await;
+    let binding = json!({ "metadata": { "name": "readers" },
+        "subjects": [{ "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice" }],
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" } });
+    world.grant("rolebindings.rbac.authorization.k8s.io", "default", binding).await;
+    for (method, path, expected) in [
+        ("GET", MAPS.to_owned(), 200),
+        ("GET", format!("{MAPS}/one"), 404),
+        ("GET", format!("{MAPS}/two"), 403),
+        ("DELETE", format!("{MAPS}/one"), 403),
+        ("GET", "/api/v1/namespaces/kube-system/configmaps".to_owned(), 403),
+        ("GET", "/api/v1/configmaps".to_owned(), 403),
+        ("GET", "/apis/apps/v1/namespaces/default/deployments/d".to_owned(), 403),
+        ("GET", "/apis/apps/v1/namespaces/default/deployments/d/status".to_owned(), 404),
+    ] {
+        let (status, body) = world.ask(&alice(), method, &path, Value::Null).await;
+        assert_eq!(status, expected, "{method} {path}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn reviews_answer_as_requests_would() {
+    let world = World::new().await;
+    let binding = json!({ "metadata": { "name": "viewers" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "bot", "namespace": "default" }],
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view" } });
+    world.grant("clusterrolebindings.rbac.authorization.k8s.io", "", binding).await;
+    let bot = User::service_account("default", "bot");
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let ask = |verb: &str, resource: &str| json!({ "spec": { "resourceAttributes": { "verb": verb, "resource": resource, "namespace": "x" } } });
+    let (status, body) = world.ask(&bot, "POST", path, ask("list", "pods")).await;
+    assert_eq!((status, &body["status"]["allowed"]), (201, &json!(true)));
+    assert_eq!(
+        body["status"]["reason"],
+        "RBAC: allowed by ClusterRoleBinding \"viewers\" of ClusterRole \"view\" to ServiceAccount \
+         \"bot/default\""
+    );
+    let (_, body) = world.ask(&bot, "POST", path, ask("list", "secrets")).await;
+    assert_eq!(body["status"], json!({ "allowed": false }));
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let (_, body) = world.ask(&bot, "POST", path, json!({ "spec": { "namespace": "x" } })).await;
+    let rules = body["status"]["resourceRules"].as_array().cloned().unwrap_or_default();
+    assert!(
+        rules.iter().any(|rule| rule["resources"].to_string().contains("\"pods\"")),
+        "the aggregated role contributes its rules: {body:#}"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_role_is_named_in_the_refusal() {
+    let world = World::new().await;
+    let binding = json!({ "metadata": { "name": "broken" },
+        "subjects": [{ "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice" }],
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "none" } });
+    world.grant("clusterrolebindings.rbac.authorization.k8s.io", "", binding).await;
+    let (_, body) = world.ask(&alice(), "GET", MAPS, Value::Null).await;
+    let message = body["message"].as_str().unwrap_or_default();
+    assert!(
+        message.ends_with(": RBAC: clusterrole.rbac.authorization.k8s.io \"none\" not found"),
+        "{message}"
+    );
+}
