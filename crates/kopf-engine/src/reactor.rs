@@ -175,7 +175,9 @@ impl Reactor {
     fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
         let mut is_heard = false;
         for observation in batch {
-            is_heard |= !matches!(observation, Observation::Disturbed { .. });
+            // A list that only begins says nothing about the server.
+            is_heard |=
+                !matches!(observation, Observation::ListBegun | Observation::Disturbed { .. });
             // The watch may be stopped while its last observations are still on the way.
             let Some(watch) = self.watches.get_mut(&id) else { return };
             match observation {

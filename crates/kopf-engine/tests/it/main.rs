@@ -1,5 +1,11 @@
 //! The engine against the embedded API server, in process and on a controlled clock.
 
+mod background;
 mod changes;
+mod crds;
+mod faults;
+mod indexes;
+mod progress;
 mod proxy;
+mod subhandlers;
 mod world;

@@ -1,0 +1,241 @@
+//! Daemons and timers: they run beside the object and never outlive it.
+
+use std::time::Duration;
+
+use kopf_core::handler::{DaemonOptions, Delay, HandlerKind, TimerOptions};
+use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::occasion::Occasion;
+use serde_json::{Value, json};
+
+use crate::world::{
+    Calls, FINALIZER, World, async_handler, eventually, handler, quiesce, temporary,
+};
+
+struct Alive(Calls);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.note("ended");
+    }
+}
+
+/// A daemon that stops when it is asked to.
+fn polite(world: &World, options: DaemonOptions) -> kopf_core::Handler {
+    let calls = world.calls.clone();
+    async_handler("daemon", HandlerKind::Daemon(options), move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            let _alive = Alive(calls);
+            call.stopped.expect("a stop flag").wait(None).await;
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+/// A daemon that never looks at its flag.
+fn stubborn(world: &World, options: DaemonOptions) -> kopf_core::Handler {
+    let calls = world.calls.clone();
+    async_handler("daemon", HandlerKind::Daemon(options), move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            let _alive = Alive(calls);
+            std::future::pending::<()>().await;
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_holds_the_object_until_it_has_stopped() {
+    let world = World::new().await;
+    let engine = world.start(vec![polite(&world, DaemonOptions::default())]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world
+        .until("a", "the finalizer", |it| it["metadata"]["finalizers"] == json!([FINALIZER]))
+        .await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stubborn_daemon_is_cancelled_after_its_grace() {
+    let world = World::new().await;
+    let options = DaemonOptions {
+        cancellation_backoff: Some(Duration::from_secs(5)),
+        cancellation_timeout: Some(Duration::from_secs(10)),
+        ..DaemonOptions::default()
+    };
+    let engine = world.start(vec![stubborn(&world, options)]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world
+        .until("a", "the finalizer", |it| it["metadata"]["finalizers"] == json!([FINALIZER]))
+        .await;
+    let before = tokio::time::Instant::now();
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    assert!(before.elapsed() >= Duration::from_secs(5));
+    assert!(before.elapsed() < Duration::from_secs(15), "{:?}", before.elapsed());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_ends_with_an_object_that_vanishes_at_once() {
+    let world = World::new().await;
+    let engine = world.start(vec![stubborn(&world, DaemonOptions::default())]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    // Somebody else tears the finalizer away together with the object.
+    world.delete("a").await;
+    world.merge("a", json!({"metadata": {"finalizers": null}})).await;
+    eventually("the end", || world.calls.count() == 2).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_end_with_the_operator() {
+    let world = World::new().await;
+    let engine = world.start(vec![stubborn(&world, DaemonOptions::default())]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    engine.stop().await.expect("a clean end");
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_stops_when_the_object_does_not_match_any_more() {
+    let world = World::new().await;
+    let mut daemon = polite(&world, DaemonOptions::default());
+    daemon.filters.labels =
+        vec![("run".into(), kopf_core::filter::MetaFilter::Equals("yes".into()))];
+    let engine = world.start(vec![daemon]).await;
+    world.create("a", json!({})).await;
+    quiesce().await;
+    assert_eq!(world.calls.count(), 0);
+    world.merge("a", json!({"metadata": {"labels": {"run": "yes"}}})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.merge("a", json!({"metadata": {"labels": {"run": "no"}}})).await;
+    world.until("a", "the release", |it| it["metadata"]["finalizers"].is_null()).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    world.merge("a", json!({"metadata": {"labels": {"run": "yes"}}})).await;
+    eventually("the second start", || world.calls.count() == 3).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_returns_is_not_started_again_and_lets_the_object_go() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let daemon = handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |_| {
+        calls.note("run");
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![daemon]).await;
+    world.create("a", json!({})).await;
+    eventually("the run", || world.calls.count() == 1).await;
+    quiesce().await;
+    world.merge("a", json!({"spec": {"x": 1}})).await;
+    world.until("a", "the release", |it| it["metadata"]["finalizers"].is_null()).await;
+    quiesce().await;
+    assert_eq!(world.calls.count(), 1);
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t3_daemons_retry_and_write_their_own_patches() {
+    let world = World::with_status().await;
+    let daemon = handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), |call| {
+        call.patch.lock().set(&"status.attempt".into(), json!(call.attempt.retry));
+        if call.attempt.retry < 2 { Err(temporary("again", 5.0)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![daemon]).await;
+    world.create("a", json!({})).await;
+    world.until("a", "the third attempt", |it| it["status"]["attempt"] == 2).await;
+    let writes = world.writes();
+    assert!(writes.iter().any(|it| it.path.ends_with("/status")), "{writes:#?}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_runs_at_its_interval_and_survives_failures() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let options =
+        TimerOptions { interval: Some(Duration::from_secs(10)), ..TimerOptions::default() };
+    let timer = handler("timer", HandlerKind::Timer(options), move |_| {
+        calls.note("tick");
+        if calls.count() == 2 {
+            return Err(HandlerError::Permanent { message: "once".into() });
+        }
+        Ok(Output::Json(json!({"count": calls.count()})))
+    });
+    let engine = world.start(vec![timer]).await;
+    world.create("a", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    assert_eq!(world.calls.count(), 5);
+    assert_eq!(world.get("a").await["status"]["timer"]["count"], 5);
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    let count = world.calls.count();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.calls.count(), count);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_timer_waits_until_the_object_is_quiet_and_sees_the_newest_state() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let options = TimerOptions { idle: Some(Duration::from_secs(10)), ..TimerOptions::default() };
+    let timer = handler("timer", HandlerKind::Timer(options), move |call| {
+        let Occasion::Background { live } = &call.occasion else { return Ok(Output::Nothing) };
+        calls.note(live.get().value()["spec"]["x"].to_string());
+        Ok(Output::Nothing)
+    });
+    let update = world.noting("unused", HandlerKind::Delete { optional: true });
+    let engine = world.start(vec![timer, update]).await;
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(world.calls.count(), 0, "the change has begun the countdown anew");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(world.calls.all(), ["2"]);
+    world.merge("a", json!({"spec": {"x": 3}})).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(world.calls.all(), ["2", "3"]);
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_run_waits_for_its_initial_delay() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let options = DaemonOptions {
+        initial_delay: Delay::Fixed(Duration::from_secs(20)),
+        ..DaemonOptions::default()
+    };
+    let daemon = handler("daemon", HandlerKind::Daemon(options), move |_| {
+        calls.note("run");
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![daemon]).await;
+    world.create("a", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(world.calls.count(), 0);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.calls.count(), 1);
+    engine.stop().await.expect("a clean end");
+}

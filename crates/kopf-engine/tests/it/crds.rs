@@ -1,0 +1,80 @@
+//! Resources and namespaces that come and go while the operator runs.
+
+use kopf_core::handler::HandlerKind;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
+use serde_json::json;
+
+use crate::world::{World, eventually, quiesce};
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_does_not_exist_yet_is_waited_for() {
+    let world = World::bare();
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    assert_eq!(engine.status().snapshot().waiting_for, ["kopf.dev/v1/kopfexamples"]);
+    world.create_crd(false).await;
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    assert!(engine.status().snapshot().waiting_for.is_empty());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_deleted_and_created_again_is_served_again() {
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    world
+        .crds()
+        .delete("kopfexamples.kopf.dev", &DeleteParams::default())
+        .await
+        .expect("the CRD is deleted");
+    eventually("the end of the watch", || engine.status().snapshot().watches.is_empty()).await;
+    world.create_crd(false).await;
+    world.create("b", json!({})).await;
+    eventually("the second call", || world.calls.count() == 2).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_served_as_they_come() {
+    let world = World::new().await;
+    let namespace = |name: &str| {
+        let resource = ApiResource::erase::<k8s_openapi_namespace::Namespace>(&());
+        let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &resource);
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+        });
+        async move {
+            let object = serde_json::from_value(object).expect("a namespace");
+            api.create(&PostParams::default(), &object).await.expect("it is created");
+        }
+    };
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.start_built(world.engine(handlers).namespaces(["team-*, !team-x"])).await;
+    let object = |name: &str| {
+        serde_json::from_value(json!({
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name},
+        }))
+        .expect("an object")
+    };
+    for name in ["team-a", "team-x", "other"] {
+        namespace(name).await;
+        world
+            .api_in(name)
+            .create(&PostParams::default(), &object("a"))
+            .await
+            .expect("it is created");
+    }
+    eventually("the call", || world.calls.count() == 1).await;
+    quiesce().await;
+    assert_eq!(world.calls.count(), 1);
+    let watches = engine.status().snapshot().watches;
+    assert_eq!(watches.len(), 1, "{watches:#?}");
+    assert_eq!(watches[0].namespace.as_deref(), Some("team-a"));
+    engine.stop().await.expect("a clean end");
+}
+
+mod k8s_openapi_namespace {
+    pub(crate) use k8s_openapi::api::core::v1::Namespace;
+}

@@ -1,0 +1,170 @@
+//! What the server and the network may do wrong, and what must not come of it.
+
+use std::time::Duration;
+
+use http::Method;
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::Output;
+use serde_json::{Value, json};
+
+use crate::proxy::{Fault, Rule};
+use crate::world::{World, eventually, handler, last_handled, quiesce};
+
+fn rule(method: Option<Method>, watches: Option<bool>, times: usize, fault: Fault) -> Rule {
+    Rule { method, path: "/kopfexamples", watches, times, fault }
+}
+
+/// The engine handles an object although its first requests of some kind fail.
+async fn survives(rule: Rule, patience: Duration) {
+    let world = World::new().await;
+    world.create("old", json!({"x": 1})).await;
+    world.journal.add_rule(rule);
+    let engine = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]).build().start();
+    let before = tokio::time::Instant::now();
+    world.until_handled("old").await;
+    world.create("new", json!({"x": 1})).await;
+    world.until_handled("new").await;
+    assert!(before.elapsed() <= patience, "{:?}", before.elapsed());
+    assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_fail_are_tried_again() {
+    for code in [401, 403, 404, 410, 429, 500, 503] {
+        let fault = Fault::Answer(code, None);
+        survives(rule(Some(Method::GET), Some(false), 5, fault), Duration::from_secs(30)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_fail_are_tried_again() {
+    for code in [401, 403, 404, 410, 429, 500, 503] {
+        let fault = Fault::Answer(code, None);
+        survives(rule(Some(Method::GET), Some(true), 5, fault), Duration::from_secs(30)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_connections_are_made_anew() {
+    survives(rule(Some(Method::GET), None, 8, Fault::Break), Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn patches_that_fail_are_sent_again_without_running_the_handler_again() {
+    for code in [401, 403, 409, 429, 500, 503] {
+        let fault = Fault::Answer(code, None);
+        survives(rule(Some(Method::PATCH), None, 3, fault), Duration::from_secs(60)).await;
+    }
+    survives(rule(Some(Method::PATCH), None, 3, Fault::Break), Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_whose_answer_is_lost_does_no_harm() {
+    survives(rule(Some(Method::PATCH), None, 2, Fault::AnswerAfter(500)), Duration::from_secs(60))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_longer_than_all_retries_of_a_request_is_survived() {
+    let fault = Fault::Answer(503, None);
+    survives(rule(None, None, 40, fault), Duration::from_secs(900)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_that_a_server_asks_for_is_kept() {
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    let fault = Fault::Answer(429, Some(17));
+    world.journal.add_rule(rule(Some(Method::PATCH), None, 1, fault));
+    let before = tokio::time::Instant::now();
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert!(before.elapsed() >= Duration::from_secs(17), "{:?}", before.elapsed());
+    assert!(before.elapsed() < Duration::from_secs(22), "{:?}", before.elapsed());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_noticed() {
+    survives(rule(Some(Method::GET), Some(true), 1, Fault::Silence), Duration::from_secs(90)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_events_are_made_up_for() {
+    survives(rule(Some(Method::GET), Some(true), 1, Fault::Drop), Duration::from_secs(90)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubled_events_change_nothing() {
+    survives(rule(Some(Method::GET), Some(true), 99, Fault::Double), Duration::from_secs(30)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_patch_that_meets_a_newer_version_is_made_again() {
+    let world = World::new().await;
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), delete]).await;
+    let fault = Fault::Answer(422, None);
+    world.journal.add_rule(rule(Some(Method::PATCH), None, 2, fault));
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_wish_of_a_handler_does_not_block_the_object() {
+    let world = World::new().await;
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        call.patch.lock().set(&"metadata.labels".into(), json!({"not valid!": "x"}));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_concurrent_edit_during_a_handler_is_handled_afterwards() {
+    let world = World::new().await;
+    let client = world.api();
+    let create = crate::world::async_handler("create_fn", HandlerKind::Create, move |_| {
+        let client = client.clone();
+        async move {
+            let patch = kube::api::Patch::Merge(json!({"spec": {"x": 2}}));
+            client.patch("a", &kube::api::PatchParams::default(), &patch).await.expect("patched");
+            Ok(Output::Nothing)
+        }
+    });
+    let update = world.noting("update_fn", HandlerKind::Update);
+    let engine = world.start(vec![create, update]).await;
+    world.create("a", json!({"x": 1})).await;
+    world
+        .until("a", "the update", |it| {
+            last_handled(it).is_some_and(|handled| handled["spec"]["x"] == 2)
+        })
+        .await;
+    assert_eq!(world.calls.all(), ["update_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_deleted_while_nobody_listens_are_forgotten() {
+    let world = World::new().await;
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: true });
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), delete]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    eventually("the object", || engine.status().snapshot().objects == 1).await;
+    // The next watches fail with 410, and the object goes meanwhile.
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), 3, Fault::Answer(410, None)));
+    world.server.compact();
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    tokio::time::sleep(Duration::from_secs(80)).await;
+    eventually("the forgetting", || engine.status().snapshot().objects == 0).await;
+    quiesce().await;
+    engine.stop().await.expect("a clean end");
+}

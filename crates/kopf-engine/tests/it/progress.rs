@@ -1,0 +1,322 @@
+//! Progress over restarts and crashes, resumption, supersession, and the golden traces.
+
+use std::time::Duration;
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::Output;
+use kopf_core::occasion::Occasion;
+use kopf_core::settings::{DiffbaseStorageSetting, ProgressStorageSetting, Settings};
+use serde_json::{Value, json};
+
+use crate::world::{
+    FINALIZER, LAST_HANDLED, World, async_handler, eventually, handler, last_handled, quiesce,
+    temporary,
+};
+
+fn annotation(object: &Value, name: &str) -> Value {
+    let text = &object["metadata"]["annotations"][format!("kopf.zalando.org/{name}")];
+    text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn t8_a_resumed_object_needs_no_patch() {
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+    world.journal.clear();
+    let resume = world.noting("resume_fn", HandlerKind::Resume { deleted: false });
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let engine = world.start(vec![create, resume]).await;
+    eventually("the resumption", || world.calls.count() == 2).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "resume_fn:0"]);
+    assert!(world.writes().is_empty(), "{:#?}", world.writes());
+    world.merge("a", json!({"metadata": {"labels": {"l": "1"}}})).await;
+    world
+        .until("a", "the handling", |object| {
+            last_handled(object).is_some_and(|it| it["metadata"]["labels"]["l"] == "1")
+        })
+        .await;
+    assert_eq!(world.calls.count(), 2, "a resumption happens once per process");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_succeeded_before_a_crash_is_not_run_again() {
+    let world = World::new().await;
+    let handlers = |world: &World| {
+        let calls = world.calls.clone();
+        let failing = handler("failing", HandlerKind::Create, move |call| {
+            calls.note(format!("failing:{}", call.attempt.retry));
+            if call.attempt.retry < 1 {
+                Err(temporary("not yet", 20.0))
+            } else {
+                Ok(Output::Nothing)
+            }
+        });
+        vec![world.noting("good", HandlerKind::Create), failing]
+    };
+    let engine = world.start(handlers(&world)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until("a", "the first failure", |it| annotation(it, "failing").is_object()).await;
+    engine.abort();
+    quiesce().await;
+    let engine = world.start(handlers(&world)).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["good:0", "failing:0", "failing:1"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_graceful_end_writes_down_what_was_kept_in_memory() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let failing = handler("failing", HandlerKind::Create, move |_| {
+        calls.note("failing");
+        Err(temporary("not yet", 0.9))
+    });
+    let engine = world.start(vec![world.noting("good", HandlerKind::Create), failing]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("the calls", || world.calls.count() == 2).await;
+    assert!(world.writes().is_empty(), "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+    let object = world.get("a").await;
+    assert_eq!(annotation(&object, "good")["success"], true, "{object:#}");
+    assert_eq!(annotation(&object, "failing")["retries"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_is_written_while_a_slow_neighbour_still_runs() {
+    let world = World::new().await;
+    let slow = async_handler("slow", HandlerKind::Create, |_| async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![world.noting("quick", HandlerKind::Create), slow]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until("a", "the early note", |it| annotation(it, "quick").is_object()).await;
+    assert_eq!(annotation(&object, "quick")["success"], true);
+    assert_eq!(annotation(&object, "slow")["retries"], 0);
+    let object = world.until_handled("a").await;
+    assert!(annotation(&object, "quick").is_null(), "notes are removed at the end: {object:#}");
+    quiesce().await;
+    assert_eq!(world.writes().len(), 2, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t1_retries_subhandlers_fields_and_deletion() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let create_fn = handler("create_fn", HandlerKind::Create, move |call| {
+        calls.note(format!("create_fn:{}", call.attempt.retry));
+        if call.attempt.retry == 0 {
+            Err(temporary("not ready ü", 1.7))
+        } else {
+            Ok(Output::Json(json!({"message": "hello"})))
+        }
+    });
+    let noting = |id: &'static str| world.noting(id, HandlerKind::Sub);
+    let (calls, a, b) = (world.calls.clone(), noting("a"), noting("b"));
+    let create_subs = handler("create_subs", HandlerKind::Create, move |call| {
+        calls.note("create_subs");
+        let children = call.children.expect("a changing handler has children");
+        children.register(a.clone());
+        children.register(b.clone());
+        Ok(Output::Nothing)
+    });
+    let mut field = world.noting("upd/spec.field", HandlerKind::Update);
+    field.filters.field = Some("spec.field".into());
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![create_fn, create_subs, field, delete]).await;
+    world.create("a", json!({"field": "value"})).await;
+    let object =
+        world.until("a", "the failure", |it| annotation(it, "create_fn").is_object()).await;
+    let record = annotation(&object, "create_fn");
+    assert_eq!(record["retries"], 1);
+    assert_eq!(record["message"], "not ready ü");
+    assert!(
+        object["metadata"]["annotations"]["kopf.zalando.org/create_fn"].as_str().is_some_and(
+            |text| text.contains("\\u00fc") && text.starts_with("{\"started\":\"2026-")
+        )
+    );
+    assert_eq!(annotation(&object, "create_subs")["success"], true);
+    assert_eq!(
+        annotation(&object, "create_subs")["subrefs"],
+        json!(["create_subs/a", "create_subs/b"])
+    );
+    assert_eq!(annotation(&object, "create_subs.a")["success"], true, "{object:#}");
+    let object = world.until_handled("a").await;
+    assert_eq!(object["status"], json!({"create_fn": {"message": "hello"}}));
+    let notes: Vec<&String> =
+        object["metadata"]["annotations"].as_object().expect("notes").keys().collect();
+    assert_eq!(notes, [LAST_HANDLED]);
+    assert!(
+        object["metadata"]["annotations"][LAST_HANDLED]
+            .as_str()
+            .is_some_and(|text| text.ends_with("}\n"))
+    );
+    world.merge("a", json!({"spec": {"field": "other"}})).await;
+    world.until_handled("a").await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(
+        world.calls.all(),
+        [
+            "create_fn:0",
+            "create_subs",
+            "a:0",
+            "b:0",
+            "create_fn:1",
+            "upd/spec.field:0",
+            "delete_fn:0"
+        ]
+    );
+    // The finalizer, the first failure, the end of the creation, the update, the release.
+    assert_eq!(world.writes().len(), 5, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t2_spec_status_and_transformations_in_one_cycle() {
+    let world = World::with_status().await;
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        let mut patch = call.patch.lock();
+        patch.set(&"spec.set".into(), json!(1));
+        patch.set(&"status.set".into(), json!(2));
+        patch.transform(|body| body["spec"]["list"] = json!([1, 2]));
+        patch.transform(|body| body["status"]["list"] = json!([3]));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(object["spec"], json!({"x": 1, "set": 1, "list": [1, 2]}));
+    assert_eq!(object["status"], json!({"set": 2, "list": [3]}));
+    quiesce().await;
+    // Two for the creation; one more because its own change of the spec is a change, too.
+    assert_eq!(world.writes().len(), 3, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t4_a_deletion_supersedes_a_waiting_update() {
+    let world = World::new().await;
+    let waiting = handler("waiting", HandlerKind::Update, |_| Err(temporary("wait", 100.0)));
+    let good = world.noting("good", HandlerKind::Update);
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![good, waiting, delete]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    world.until("a", "the waiting", |it| annotation(it, "waiting").is_object()).await;
+    world.journal.clear();
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["good:0", "delete_fn:0"]);
+    let writes = world.writes();
+    assert_eq!(writes.len(), 1, "{writes:#?}");
+    assert!(writes[0].body.to_string().contains("/metadata/finalizers"));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn t5_status_storages_keep_their_layout() {
+    let world = World::new().await;
+    let failing = handler("failing", HandlerKind::Create, |call| {
+        if call.attempt.retry < 1 { Err(temporary("not yet", 20.0)) } else { Ok(Output::Nothing) }
+    });
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.persistence.progress_storage = ProgressStorageSetting::Status { name: "myop".into() };
+    settings.persistence.diffbase_storage = DiffbaseStorageSetting::Status { name: "myop".into() };
+    let engine = world.start_built(world.engine(vec![failing]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world
+        .until("a", "the failure", |it| it["status"]["myop"]["progress"]["failing"].is_object())
+        .await;
+    assert_eq!(object["status"]["myop"]["progress"]["failing"]["retries"], 1);
+    let object = world
+        .until("a", "the handling", |it| {
+            it["status"]["myop"]["last-handled-configuration"].is_string()
+        })
+        .await;
+    assert_eq!(
+        object["status"]["myop"]["last-handled-configuration"],
+        json!("{\"spec\":{\"x\":1}}")
+    );
+    assert!(object["status"]["myop"]["progress"]["failing"].is_null(), "{object:#}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_finalizer_is_put_back() {
+    let world = World::new().await;
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![delete]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"metadata": {"finalizers": null}})).await;
+    world
+        .until("a", "the finalizer", |it| it["metadata"]["finalizers"] == json!([FINALIZER]))
+        .await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_nobody_cares_about_are_left_alone() {
+    let world = World::new().await;
+    let mut create = world.noting("create_fn", HandlerKind::Create);
+    create.filters.labels =
+        vec![("wanted".into(), kopf_core::filter::MetaFilter::Equals("yes".into()))];
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({"x": 1})).await;
+    quiesce().await;
+    assert!(world.writes().is_empty(), "{:#?}", world.writes());
+    world.merge("a", json!({"metadata": {"labels": {"wanted": "yes"}}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn field_handlers_see_only_their_field() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let mut field = handler("fn/spec.size", HandlerKind::Field, move |call| {
+        let Occasion::Change(change) = &call.occasion else { return Ok(Output::Nothing) };
+        calls.note(format!("{:?}->{:?}", change.old.as_deref(), change.new.as_deref()));
+        Ok(Output::Nothing)
+    });
+    field.filters.field = Some("spec.size".into());
+    let engine = world.start(vec![field]).await;
+    world.create("a", json!({"size": 1, "other": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"other": 2}})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"size": 3}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["None->Some(Number(1))", "Some(Number(1))->Some(Number(3))"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_changes_its_own_spec_for_ever_is_slowed_down() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let update = handler("update_fn", HandlerKind::Update, move |call| {
+        calls.note("update");
+        let count = calls.count();
+        call.patch.lock().set(&"spec.flip".into(), json!(count));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![update]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(world.calls.count() < 20, "{} calls in 30 seconds", world.calls.count());
+    engine.stop().await.expect("a clean end");
+}

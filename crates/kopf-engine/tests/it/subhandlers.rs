@@ -1,0 +1,104 @@
+//! Sub-handlers: implicit and explicit execution, retries, nesting, restarts.
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::Output;
+use serde_json::{Value, json};
+
+use crate::world::{World, async_handler, handler, quiesce, temporary};
+
+#[tokio::test(start_paused = true)]
+async fn finished_subhandlers_are_not_run_again_with_the_parent() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let good = world.noting("good", HandlerKind::Sub);
+    let parent = handler("parent", HandlerKind::Create, move |call| {
+        calls.note("parent");
+        let children = call.children.expect("children");
+        children.register(good.clone());
+        let calls = calls.clone();
+        children.register(handler("bad", HandlerKind::Sub, move |call| {
+            calls.note(format!("bad:{}", call.attempt.retry));
+            if call.attempt.retry < 1 { Err(temporary("wait", 20.0)) } else { Ok(Output::Nothing) }
+        }));
+        Ok(Output::Json(json!("done")))
+    });
+    let engine = world.start(vec![parent]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["parent", "good:0", "bad:0", "parent", "bad:1"]);
+    assert_eq!(object["status"], json!({"parent": "done"}));
+    assert_eq!(object["metadata"]["annotations"].as_object().map(|it| it.len()), Some(1));
+    assert_eq!(world.writes().len(), 2, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subhandlers_go_on_after_a_restart() {
+    let world = World::new().await;
+    let parent = |world: &World| {
+        let calls = world.calls.clone();
+        let good = world.noting("good", HandlerKind::Sub);
+        handler("parent", HandlerKind::Create, move |call| {
+            let children = call.children.expect("children");
+            children.register(good.clone());
+            let calls = calls.clone();
+            children.register(handler("bad", HandlerKind::Sub, move |call| {
+                calls.note(format!("bad:{}", call.attempt.retry));
+                if call.attempt.retry < 1 {
+                    Err(temporary("wait", 20.0))
+                } else {
+                    Ok(Output::Nothing)
+                }
+            }));
+            Ok(Output::Nothing)
+        })
+    };
+    let engine = world.start(vec![parent(&world)]).await;
+    world.create("a", json!({"x": 1})).await;
+    let has_note = |object: &Value| {
+        object["metadata"]["annotations"]["kopf.zalando.org/parent.bad"].is_string()
+    };
+    world.until("a", "the note", has_note).await;
+    engine.abort();
+    quiesce().await;
+    let engine = world.start(vec![parent(&world)]).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["good:0", "bad:0", "bad:1"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn explicit_execution_and_nesting_work() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let parent = async_handler("parent", HandlerKind::Create, move |call| {
+        let calls = calls.clone();
+        async move {
+            let children = call.children.expect("children");
+            let inner = calls.clone();
+            children.register(handler("sub", HandlerKind::Sub, move |call| {
+                inner.note("sub");
+                let innermost = inner.clone();
+                call.children.expect("children").register(handler(
+                    "subsub",
+                    HandlerKind::Sub,
+                    move |call| {
+                        innermost.note(format!("{}", call.handler.id));
+                        Ok(Output::Json(json!(1)))
+                    },
+                ));
+                Ok(Output::Nothing)
+            }));
+            children.execute().await?;
+            calls.note("after");
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![parent]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["sub", "parent/sub/subsub", "after"]);
+    assert_eq!(object["status"], json!({"parent/sub/subsub": 1}));
+    engine.stop().await.expect("a clean end");
+}
