@@ -13,6 +13,7 @@ use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::activities::{ActivityError, HandlerLogin, Stage};
 use crate::clock::Clock;
@@ -20,6 +21,7 @@ use crate::execute::Pool;
 use crate::insights::Scope;
 use crate::namespaces::NamespacePattern;
 use crate::poster::Recorder;
+use crate::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use crate::status::{Board, StatusHandle};
@@ -42,6 +44,7 @@ pub struct Engine {
     board: Arc<Board>,
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
+    probes: Option<ProbesEndpoint>,
 }
 
 /// Collects what an engine needs.
@@ -55,6 +58,7 @@ pub struct EngineBuilder {
     lifecycle: Lifecycle,
     memo: Extensions,
     state: Extensions,
+    probes: Option<ProbesEndpoint>,
 }
 
 enum Source {
@@ -78,6 +82,9 @@ pub enum EngineError {
     /// The prefix of our annotations is empty.
     #[error("the prefixes of annotations in settings.persistence must not be empty")]
     EmptyPrefix,
+    /// The probes cannot be served.
+    #[error("the operator could not serve its probes")]
+    Probes(#[from] ProbesError),
     /// There are no credentials for the cluster.
     #[error("the operator could not log in to the cluster")]
     Login(#[from] LoginError),
@@ -103,6 +110,7 @@ impl Engine {
             lifecycle: Lifecycle::default(),
             memo: Extensions::default(),
             state: Extensions::default(),
+            probes: None,
         }
     }
 
@@ -141,6 +149,7 @@ impl Engine {
         if self.context.settings.read().persistence.storages().is_err() {
             return Err(EngineError::EmptyPrefix);
         }
+        let probes = self.serve_probes().await?;
         self.cluster.set_policy(policy(&self.context.settings.read()));
         tokio::select! {
             connected = self.cluster.connect() => connected?,
@@ -164,6 +173,7 @@ impl Engine {
         });
         self.ready.send_replace(true);
         Reactor::new(shared, self.scope, messages).run(&mut shutdown).await;
+        drop(probes);
         finish_posting(poster).await;
         let handlers = self.registry.activities(Activity::Cleanup);
         self.stage
@@ -171,6 +181,19 @@ impl Engine {
             .await
             .map_err(|source| EngineError::Activity { phase: "clean up", source })?;
         Ok(())
+    }
+
+    async fn serve_probes(&self) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {
+        let Some(endpoint) = self.probes.clone() else { return Ok(None) };
+        let probes = Probes {
+            endpoint,
+            status: self.status(),
+            stage: Arc::clone(&self.stage),
+            handlers: self.registry.activities(Activity::Probe),
+            pool: Arc::clone(&self.pool),
+            kept: tokio::sync::Mutex::default(),
+        };
+        Ok(Some(probes.start().await?))
     }
 
     /// Starts in the background of the current tokio runtime.
@@ -247,6 +270,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Serves liveness, readiness and metrics there.
+    pub fn probes(mut self, endpoint: ProbesEndpoint) -> Self {
+        self.probes = Some(endpoint);
+        self
+    }
+
     /// The engine.
     #[must_use]
     pub fn build(self) -> Engine {
@@ -306,6 +335,7 @@ impl EngineBuilder {
             board: Board::new(),
             stores,
             ready,
+            probes: self.probes,
         }
     }
 }

@@ -8,11 +8,11 @@ use std::fmt::{Display, Write as _};
 use crate::status::{LATENCY_BOUNDS, Status};
 
 /// The media type of the text.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Renders all metrics.
 #[must_use]
-pub fn render(status: &Status) -> String {
+pub(crate) fn render(status: &Status) -> String {
     let mut text = Text::default();
     engine(&mut text, status);
     watches(&mut text, status);

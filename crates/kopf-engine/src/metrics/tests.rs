@@ -6,7 +6,13 @@ use super::render;
 use crate::status::{HandlerStatus, Status, WatchStatus};
 
 fn status() -> Status {
-    let handler = HandlerStatus { calls: 3, successes: 2, retries: 1, seconds: 0.5, ..HandlerStatus::default() };
+    let handler = HandlerStatus {
+        calls: 3,
+        successes: 2,
+        retries: 1,
+        seconds: 0.5,
+        ..HandlerStatus::default()
+    };
     let handler = HandlerStatus { buckets: [1, 0, 0, 0, 2, 0, 0, 0, 0], ..handler };
     let watch = WatchStatus {
         resource: "widgets.v1.example.com".into(),
@@ -28,7 +34,9 @@ fn status() -> Status {
 fn samples_carry_their_labels() {
     let text = render(&status());
     assert!(text.contains("kopf_api_requests_total{method=\"PATCH\",code=\"200\"} 9\n"), "{text}");
-    assert!(text.contains("kopf_watch_age_seconds{resource=\"widgets.v1.example.com\",namespace=\"\"} 1.5\n"));
+    assert!(text.contains(
+        "kopf_watch_age_seconds{resource=\"widgets.v1.example.com\",namespace=\"\"} 1.5\n"
+    ));
     assert!(text.contains("kopf_queue_due 7\n"), "{text}");
 }
 
