@@ -2,6 +2,8 @@
 //!
 //! The vectors come from `make_vectors.py`, which runs Kopf itself on random inputs.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
