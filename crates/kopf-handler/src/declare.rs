@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::{Call, Handler, Invocation, Invoke};
 
-use crate::input::StateRequirement;
+use crate::input::Requirement;
 
 /// A function with a handler attribute, by its own name.
 #[diagnostic::on_unimplemented(
@@ -23,7 +23,7 @@ pub struct Declaration {
     /// The handler as the engine knows it.
     pub handler: Handler,
     /// What must be there before the operator starts.
-    pub requires: Vec<StateRequirement>,
+    pub requires: Vec<Requirement>,
 }
 
 /// A plain function as user code; for use by the attributes only.

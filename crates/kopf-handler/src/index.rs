@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::input::{Input, InputRef};
+use crate::input::{Input, InputRef, Requirement};
 use crate::kind::Kind;
 use crate::outcome::Entries;
 
@@ -92,10 +92,18 @@ impl<K: Kind, S: IndexSource> InputRef<K> for Index<S> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::find(call)
     }
+
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Index { name: S::NAME })
+    }
 }
 
 impl<K: Kind, S: IndexSource> Input<K> for Index<S> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::find(call)
+    }
+
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Index { name: S::NAME })
     }
 }

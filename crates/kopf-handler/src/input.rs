@@ -23,7 +23,7 @@ pub use background::{Live, Stopped};
 pub use change::{Cause, Change, Diff, New, Old, RawEvent};
 pub use memo::{Memo, SharedMemo};
 pub use object::{Log, Mutable, Patch, Path, Recorder, This};
-pub use operator::{Now, Param, State, StateRequirement};
+pub use operator::{Now, Param, Requirement, State};
 pub use status::Status;
 
 /// A parameter taken by value.
@@ -56,7 +56,7 @@ pub trait Input<HandlerKind: Kind>: Sized {
 
     /// What must be there before the operator starts.
     #[must_use]
-    fn requires() -> Option<StateRequirement> {
+    fn requires() -> Option<Requirement> {
         None
     }
 }
@@ -75,7 +75,7 @@ pub trait InputRef<HandlerKind: Kind>: Sized {
 
     /// What must be there before the operator starts.
     #[must_use]
-    fn requires() -> Option<StateRequirement> {
+    fn requires() -> Option<Requirement> {
         None
     }
 }

@@ -3,6 +3,8 @@
 //! Knows the contract of `kopf-core` only: neither the engine nor a cluster. Users import it
 //! through the crate `kopf`.
 
+pub mod children;
+pub mod closure;
 pub mod declare;
 pub mod duration;
 pub mod error;
@@ -18,6 +20,7 @@ pub mod selector;
 pub mod testing;
 pub mod view;
 
+pub use children::Children;
 pub use duration::Seconds;
 pub use error::{Error, Fallible, Result, deny, permanent, temporary};
 pub use input::Patch;

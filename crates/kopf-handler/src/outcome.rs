@@ -16,7 +16,7 @@ use crate::kind::{Cleanup, Index, Kind, Login, Probe, Startup, StoringKind};
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler cannot return `{Self}`",
     label = "not a result of `{HandlerKind}` handlers",
-    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, startup and cleanup return nothing; indexes return a map, pairs or one value"
+    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value"
 )]
 pub trait Outcome<HandlerKind: Kind> {
     /// The value as the engine keeps it.
@@ -78,15 +78,25 @@ macro_rules! returns_nothing {
 use crate::kind::{Mutate, Validate};
 returns_nothing!(Startup Cleanup Validate Mutate);
 
-/// Credentials: how to reach the cluster.
-impl Outcome<Login> for kube::Config {
+/// Credentials of a login handler, opaque to everything but the client of the cluster.
+#[derive(Clone)]
+pub struct LoginResult(Arc<dyn Any + Send + Sync>);
+
+impl LoginResult {
+    /// Wraps what the client of the cluster understands.
+    pub fn new(credentials: impl Any + Send + Sync) -> Self {
+        Self(Arc::new(credentials))
+    }
+}
+
+impl Outcome<Login> for LoginResult {
     fn into_output(self) -> Result<Output, Error> {
-        Ok(Output::Opaque(Arc::new(self)))
+        Ok(Output::Opaque(self.0))
     }
 }
 
 /// Credentials, if this handler has any.
-impl Outcome<Login> for Option<kube::Config> {
+impl Outcome<Login> for Option<LoginResult> {
     fn into_output(self) -> Result<Output, Error> {
         self.map_or(Ok(Output::Nothing), Outcome::<Login>::into_output)
     }

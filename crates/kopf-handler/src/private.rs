@@ -20,7 +20,7 @@ pub use serde_json::json;
 
 pub use crate::declare::function;
 pub use crate::filter::{condition, delay, look, matching_resources, meta_matches, value_matches};
-pub use crate::input::StateRequirement;
+pub use crate::input::Requirement;
 pub use crate::outcome::{FinishPlain, Returning};
 pub use crate::selector::{Definition, NoDefinition};
 
@@ -56,11 +56,11 @@ pub fn check_ref<K: Kind, T: InputRef<K>>() {}
 
 pub fn check_mut<K: Kind, T: InputMut<K>>() {}
 
-pub fn requires<K: Kind, T: Input<K>>() -> Option<StateRequirement> {
+pub fn requires<K: Kind, T: Input<K>>() -> Option<Requirement> {
     T::requires()
 }
 
-pub fn requires_ref<K: Kind, T: InputRef<K>>() -> Option<StateRequirement> {
+pub fn requires_ref<K: Kind, T: InputRef<K>>() -> Option<Requirement> {
     T::requires()
 }
 

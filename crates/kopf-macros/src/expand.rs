@@ -285,7 +285,7 @@ fn declaration(
         #param
         #needs
         #description
-        let requires: ::std::vec::Vec<::std::option::Option<::kopf::__private::StateRequirement>> =
+        let requires: ::std::vec::Vec<::std::option::Option<::kopf::__private::Requirement>> =
             ::std::vec![#(#requires),*];
         ::kopf::Declaration { handler, requires: requires.into_iter().flatten().collect() }
     }))

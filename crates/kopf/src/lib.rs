@@ -1,5 +1,11 @@
 //! Kubernetes operators in a few lines of Rust: the crate that users import.
 
+// The attributes write paths into `::kopf`, also in the tests of this crate.
+extern crate self as kopf;
+
+pub mod logging;
+mod operator;
+
 pub use kopf_core::invoke::{Attempt, StopReason};
 pub use kopf_core::occasion::EventKind;
 pub use kopf_core::{Reason, Settings};
@@ -10,12 +16,13 @@ pub use kopf_handler::input::{
     RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
 };
 pub use kopf_handler::{
-    Annotations, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result, Seconds,
-    Spec, Uid, View, deny, permanent, temporary,
+    Annotations, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result,
+    Seconds, Spec, Uid, View, deny, permanent, temporary,
 };
-pub use kopf_handler::{index, kind};
+pub use kopf_handler::{closure, index, kind};
 pub use kopf_macros::{daemon, index, subhandler, timer};
 pub use kube::Client;
+pub use operator::{InvalidOperator, Operator};
 
 #[doc(hidden)]
 pub use kopf_handler::private as __private;
@@ -31,10 +38,10 @@ pub mod on {
 /// Everything that handlers usually name: `use kopf::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Annotations, Attempt, Cause, Change, Client, Diff, DryRun, Error, EventKind, Fallible,
-        Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object, Old,
-        Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds, Settings,
-        SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
+        Annotations, Attempt, Cause, Change, Children, Client, Diff, DryRun, Error, EventKind,
+        Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object,
+        Old, Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
+        Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
     };
     pub use serde_json::{Value, json};
 }

@@ -188,19 +188,24 @@ macro_rules! log_levels {
                     tracing::$level!(target: "kopf.activities", "{message}");
                     return;
                 };
-                let object = &subject.object;
-                tracing::$level!(
-                    target: "kopf.objects",
-                    api_version = object.api_version(),
-                    kind = object.kind(),
-                    namespace = object.namespace(),
-                    name = object.name(),
-                    uid = object.uid(),
-                    "{message}",
-                );
+                // The engine's span does not reach threads of blocking functions.
+                span(subject).in_scope(|| tracing::$level!(target: "kopf.objects", "{message}"));
             }
         )*}
     };
+}
+
+fn span(subject: &Subject) -> tracing::Span {
+    let object = &subject.object;
+    tracing::info_span!(
+        target: "kopf.objects",
+        "object",
+        apiVersion = object.api_version(),
+        kind = object.kind(),
+        namespace = object.namespace(),
+        name = object.name(),
+        uid = object.uid(),
+    )
 }
 
 log_levels! {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use kopf_core::invoke::{Attempt, Extensions};
+use kopf_core::invoke::Attempt;
 use kopf_core::{Call, Settings};
 use kopf_model::Timestamp;
 
@@ -23,36 +23,28 @@ pub struct Param<T>(Arc<T>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub Timestamp);
 
-/// A type of which there must be a value in the operator's state.
-#[derive(Clone, Copy, Debug)]
-pub struct StateRequirement {
-    type_id: TypeId,
-    /// The name of the type.
-    pub type_name: &'static str,
-    is_there: fn(&Extensions) -> bool,
+/// What must be there before the operator starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// A value of a type in the operator's state.
+    State {
+        /// The type.
+        type_id: TypeId,
+        /// The name of the type.
+        type_name: &'static str,
+    },
+    /// An index among the operator's handlers.
+    Index {
+        /// The name of the index.
+        name: &'static str,
+    },
 }
 
-impl StateRequirement {
+impl Requirement {
     /// The requirement of a value of this type.
     #[must_use]
-    pub fn of<T: Send + Sync + 'static>() -> Self {
-        Self {
-            type_id: TypeId::of::<T>(),
-            type_name: std::any::type_name::<T>(),
-            is_there: |state| state.get::<T>().is_some(),
-        }
-    }
-
-    /// Whether the value is there.
-    #[must_use]
-    pub fn is_met(&self, state: &Extensions) -> bool {
-        (self.is_there)(state)
-    }
-}
-
-impl PartialEq for StateRequirement {
-    fn eq(&self, other: &Self) -> bool {
-        self.type_id == other.type_id
+    pub fn state<T: 'static>() -> Self {
+        Self::State { type_id: TypeId::of::<T>(), type_name: std::any::type_name::<T>() }
     }
 }
 
@@ -87,8 +79,8 @@ impl<K: Kind, T: Send + Sync + 'static> Input<K> for State<T> {
         call.operator.state.get().map(Self).ok_or_else(|| missing::<T>())
     }
 
-    fn requires() -> Option<StateRequirement> {
-        Some(StateRequirement::of::<T>())
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::state::<T>())
     }
 }
 

@@ -1,3 +1,4 @@
 //! Handlers through the public API, called as the engine calls them.
 
+mod compile_fail;
 mod inputs;

@@ -1,0 +1,83 @@
+//! Sub-handlers: parts of a handler with retries and progress of their own.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use kopf_core::{Call, HandlerKind};
+
+use crate::closure::{Closure, HandlerFn, sub};
+use crate::declare::{Declaration, Declare};
+use crate::error::Error;
+use crate::input::Input;
+use crate::kind::{ChangeKind, Sub};
+
+/// Adds sub-handlers to the running handler and runs them.
+///
+/// They run after the function is over, or when it calls [`Children::run`]. What succeeded is not
+/// run again when the handler is retried for the sake of the others.
+///
+/// ```ignore
+/// #[kopf::on::create("kopfexamples")]
+/// async fn create(spec: &Spec, children: Children) {
+///     for item in spec["items"].as_array().into_iter().flatten() {
+///         let item = item.to_string();
+///         children.add(&item.clone(), move |log: Log| {
+///             let item = item.clone();
+///             async move { log.info(format!("item {item}")) }
+///         });
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Children(Arc<dyn kopf_core::invoke::Children>);
+
+impl Children {
+    /// Adds a closure as a sub-handler of this name.
+    pub fn add<Inputs: 'static>(&self, name: &str, function: impl HandlerFn<Sub, Inputs>) {
+        self.add_with(sub(function).id(name));
+    }
+
+    /// Adds a closure with options, made by [`sub`].
+    pub fn add_with(&self, handler: Closure) {
+        self.0.register(Declaration::from(handler).handler);
+    }
+
+    /// Adds a function with `#[kopf::subhandler]`.
+    pub fn declare<D: Declare>(&self) {
+        for declaration in sub_handlers::<D>() {
+            self.0.register(declaration.handler);
+        }
+    }
+
+    /// Adds a function with `#[kopf::subhandler]` under another name, with its own `Param<T>`.
+    pub fn declare_as<D: Declare>(&self, name: &str, param: impl Any + Send + Sync) {
+        let param: Arc<dyn Any + Send + Sync> = Arc::new(param);
+        for mut declaration in sub_handlers::<D>() {
+            declaration.handler.id = name.into();
+            declaration.handler.param = Some(Arc::clone(&param));
+            self.0.register(declaration.handler);
+        }
+    }
+
+    /// Runs what was added so far, as far as it is due.
+    ///
+    /// # Errors
+    /// Fails when something is left for later; the handler should pass that on with `?`.
+    pub async fn run(&self) -> Result<(), Error> {
+        Ok(self.0.execute().await?)
+    }
+}
+
+fn sub_handlers<D: Declare>() -> impl Iterator<Item = Declaration> {
+    let is_sub = |it: &Declaration| matches!(it.handler.kind, HandlerKind::Sub);
+    D::declare().into_iter().filter(is_sub)
+}
+
+impl<K: ChangeKind> Input<K> for Children {
+    fn take(call: &Call) -> Result<Self, Error> {
+        call.children.clone().map(Self).ok_or_else(|| {
+            let id = &call.handler.id;
+            Error::from(format!("handler {id} cannot have sub-handlers here")).permanent()
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! Logs in Kopf's formats: plain, full and JSON, with references to objects.
+//!
+//! A layer for `tracing`. Takes the object from the span `object` of target `kopf.objects`, which
+//! the engine opens around everything it does about one object; knows nothing else of the engine.
+
+use std::fmt::{self, Write as _};
+use std::io::Write;
+use std::str::FromStr;
+use std::sync::Mutex;
+
+use jiff::{Timestamp, Zoned};
+use serde_json::{Map, Value, json};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+const OBJECTS: &str = "kopf.objects";
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The message alone.
+    Plain,
+    /// With time, source and level.
+    #[default]
+    Full,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What is logged, and how.
+///
+/// ```no_run
+/// use kopf::logging::{LogFormat, Logging};
+/// Logging { format: LogFormat::Json, ..Logging::default() }.install();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Logging {
+    /// How lines look.
+    pub format: LogFormat,
+    /// The least important level that is shown.
+    pub level: LevelFilter,
+    /// Whether the libraries below speak as loudly as the operator.
+    pub debug: bool,
+    /// Whether `[namespace/name]` goes before messages about objects; by the format if not given.
+    pub prefix: Option<bool>,
+    /// The key of the object's reference in JSON.
+    pub refkey: String,
+}
+
+/// An unknown name of a format.
+#[derive(Debug, thiserror::Error)]
+#[error("a log format is plain, full or json, not {0:?}")]
+pub struct UnknownFormat(String);
+
+impl Default for Logging {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::default(),
+            level: LevelFilter::INFO,
+            debug: false,
+            prefix: None,
+            refkey: "object".into(),
+        }
+    }
+}
+
+impl FromStr for LogFormat {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name.to_ascii_lowercase().as_str() {
+            "plain" => Ok(Self::Plain),
+            "full" => Ok(Self::Full),
+            "json" => Ok(Self::Json),
+            _ => Err(UnknownFormat(name.to_owned())),
+        }
+    }
+}
+
+impl Logging {
+    /// Sends all lines of this process to its standard error.
+    ///
+    /// Does nothing when the program has set up its own logs already.
+    pub fn install(self) {
+        let layer = self.layer(std::io::stderr());
+        let _already_set_up = tracing_subscriber::registry().with(layer).try_init();
+    }
+
+    /// The layer alone, for programs that combine it with others.
+    pub fn layer<S, W>(self, writer: W) -> impl Layer<S> + Send + Sync + 'static
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+        W: Write + Send + 'static,
+    {
+        Lines { logging: self, writer: Mutex::new(writer) }
+    }
+
+    fn shows(&self, metadata: &Metadata<'_>) -> bool {
+        // Spans carry the references, so they are needed whatever the level.
+        if metadata.is_span() {
+            return metadata.target() == OBJECTS;
+        }
+        let level = if self.debug || metadata.target().starts_with("kopf") || is_ours(metadata) {
+            self.level
+        } else {
+            self.level.min(LevelFilter::INFO)
+        };
+        *metadata.level() <= level
+    }
+}
+
+/// Libraries that tell about every request on the debug level.
+fn is_ours(metadata: &Metadata<'_>) -> bool {
+    const CHATTY: [&str; 7] = ["kube", "hyper", "h2", "rustls", "tower", "tonic", "mio"];
+    !CHATTY.iter().any(|name| metadata.target().starts_with(name))
+}
+
+struct Lines<W> {
+    logging: Logging,
+    /// Written by every thread that logs, a whole line at a time.
+    writer: Mutex<W>,
+}
+
+/// The reference to an object, kept with its span.
+struct Reference(Map<String, Value>);
+
+impl<S, W> Layer<S> for Lines<W>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: Write + Send + 'static,
+{
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.logging.shows(metadata)
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if attributes.metadata().target() != OBJECTS {
+            return;
+        }
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(Reference(fields.others));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let scope = context.event_scope(event);
+        let reference = scope.into_iter().flatten().find_map(|span| {
+            span.extensions().get::<Reference>().map(|reference| reference.0.clone())
+        });
+        let line = match self.logging.format {
+            LogFormat::Json => self.logging.json(event.metadata(), fields, reference),
+            LogFormat::Plain | LogFormat::Full => {
+                self.logging.text(event.metadata(), &fields, reference.as_ref())
+            }
+        };
+        // A full disk or a closed terminal must not stop the operator.
+        if let Ok(mut writer) = self.writer.lock() {
+            let _lost = writeln!(writer, "{line}");
+        }
+    }
+}
+
+impl Logging {
+    fn text(
+        &self,
+        metadata: &Metadata<'_>,
+        fields: &Fields,
+        reference: Option<&Map<String, Value>>,
+    ) -> String {
+        let mut line = String::new();
+        if self.format == LogFormat::Full {
+            let time = Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
+            let (target, level) = (metadata.target(), text_level(*metadata.level()));
+            let _infallible = write!(line, "[{time}] {target:<20.20} [{level:<8.8}] ");
+        }
+        if let Some(reference) = reference.filter(|_| self.prefix.unwrap_or(true)) {
+            let part = |key| reference.get(key).and_then(Value::as_str);
+            let name = part("name").unwrap_or_default();
+            let _infallible = match part("namespace") {
+                Some(namespace) => write!(line, "[{namespace}/{name}] "),
+                None => write!(line, "[{name}] "),
+            };
+        }
+        line.push_str(&fields.message);
+        for (key, value) in fields.others.iter().filter(|(key, _)| *key != "details") {
+            let _infallible = match value {
+                Value::String(text) => write!(line, " {key}={text}"),
+                other => write!(line, " {key}={other}"),
+            };
+        }
+        if let Some(details) = fields.others.get("details").and_then(Value::as_str) {
+            let _infallible = write!(line, "\n{details}");
+        }
+        line
+    }
+
+    fn json(
+        &self,
+        metadata: &Metadata<'_>,
+        mut fields: Fields,
+        reference: Option<Map<String, Value>>,
+    ) -> String {
+        let mut line = Map::new();
+        if self.prefix == Some(true)
+            && let Some(reference) = &reference
+        {
+            let part = |key| reference.get(key).and_then(Value::as_str);
+            let place = part("namespace").map(|it| format!("{it}/")).unwrap_or_default();
+            let name = part("name").unwrap_or_default();
+            fields.message = format!("[{place}{name}] {}", fields.message);
+        }
+        line.insert("message".into(), fields.message.into());
+        if let Some(details) = fields.others.shift_remove("details") {
+            line.insert("exc_info".into(), details);
+        }
+        line.append(&mut fields.others);
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string();
+        line.insert("timestamp".into(), now.into());
+        if let Some(mut reference) = reference {
+            let mut ordered = Map::new();
+            for key in ["apiVersion", "kind", "name", "uid", "namespace"] {
+                ordered.insert(key.into(), reference.remove(key).unwrap_or_default());
+            }
+            line.insert(self.refkey.clone(), ordered.into());
+        }
+        line.insert("severity".into(), json!(json_level(*metadata.level())));
+        Value::from(line).to_string()
+    }
+}
+
+fn text_level(level: Level) -> &'static str {
+    match level {
+        Level::TRACE | Level::DEBUG => "DEBUG",
+        Level::INFO => "INFO",
+        Level::WARN => "WARNING",
+        Level::ERROR => "ERROR",
+    }
+}
+
+fn json_level(level: Level) -> &'static str {
+    match level {
+        Level::TRACE | Level::DEBUG => "debug",
+        Level::INFO => "info",
+        Level::WARN => "warn",
+        Level::ERROR => "error",
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Map<String, Value>,
+}
+
+impl Fields {
+    fn add(&mut self, field: &Field, value: Value) {
+        match (field.name(), value) {
+            ("message", Value::String(text)) => self.message = text,
+            (name, value) => {
+                self.others.insert(name.to_owned(), value);
+            }
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, format!("{value:?}").into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value.into());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field, value.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,328 @@
+//! The operator: handlers, state and settings, ready to be run.
+//!
+//! Collects declarations from attributes and closures, checks them all at once, and hands them to
+//! the engine. Knows nothing of arguments and terminals.
+
+use std::any::TypeId;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kopf_core::invoke::Extensions;
+use kopf_core::{Handler, HandlerKind, Settings};
+use kopf_handler::closure::{self, Closure, ForResources, HandlerFn};
+use kopf_handler::declare::{Declaration, Declare};
+use kopf_handler::input::Requirement;
+use kopf_handler::kind;
+
+use crate::Error;
+
+/// An operator in the making.
+///
+/// ```
+/// use kopf::prelude::*;
+///
+/// #[kopf::on::create("kopf.dev", "v1", "kopfexamples")]
+/// async fn create_fn(name: Name) -> Result<Value> {
+///     Ok(json!({"message": format!("hello, {name}")}))
+/// }
+///
+/// let operator = kopf::operator!("demo", [create_fn])
+///     .on_delete("kopfexamples", |name: Name, log: Log| async move {
+///         log.info(format!("good-bye, {name}"));
+///     });
+/// assert_eq!(operator.handlers().count(), 2);
+/// ```
+#[must_use = "an operator does nothing until it is run"]
+pub struct Operator {
+    pub(crate) name: String,
+    declarations: Vec<Declaration>,
+    state: Vec<Provided>,
+    pub(crate) settings: Settings,
+}
+
+struct Provided {
+    type_id: TypeId,
+    make: MakeState,
+}
+
+type MakeState = Box<dyn FnOnce(Arc<Extensions>) -> BoxFuture<'static, Result<(), Error>> + Send>;
+
+/// Everything that is wrong with an operator, found before it starts.
+#[derive(Debug, thiserror::Error)]
+#[error("the operator {name} cannot start: {}", problems.join("; "))]
+pub struct InvalidOperator {
+    name: String,
+    /// One sentence per problem.
+    pub problems: Vec<String>,
+}
+
+/// Makes an operator of functions with handler attributes, by their names.
+///
+/// ```
+/// # use kopf::prelude::*;
+/// mod pods {
+///     #[kopf::on::event("pods")]
+///     pub async fn spy() {}
+/// }
+///
+/// #[kopf::on::startup]
+/// async fn configure(settings: &mut Settings) {
+///     settings.posting.enabled = false;
+/// }
+///
+/// let operator = kopf::operator!("demo", [configure, pods::spy]);
+/// ```
+#[macro_export]
+macro_rules! operator {
+    ($name:expr, [$($handler:ty),* $(,)?] $(,)?) => {
+        $crate::Operator::new($name)$(.handler::<$handler>())*
+    };
+}
+
+impl Operator {
+    /// An operator without handlers.
+    pub fn new(name: impl Into<String>) -> Self {
+        let settings = Settings::default();
+        Self { name: name.into(), declarations: Vec::new(), state: Vec::new(), settings }
+    }
+
+    /// Adds a function with handler attributes.
+    pub fn handler<D: Declare>(mut self) -> Self {
+        self.declarations.extend(D::declare());
+        self
+    }
+
+    /// Adds a closure with its options, or a handler made otherwise.
+    pub fn with(mut self, handler: impl Into<Declaration>) -> Self {
+        self.declarations.push(handler.into());
+        self
+    }
+
+    /// Puts a value in for `State<T>`.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        let make: MakeState = Box::new(move |state| {
+            state.insert(Arc::new(value));
+            Box::pin(async { Ok(()) })
+        });
+        self.state.push(Provided { type_id: TypeId::of::<T>(), make });
+        self
+    }
+
+    /// Puts a value in for `State<T>`, made by an async function when the operator starts.
+    ///
+    /// ```
+    /// # use kopf::prelude::*;
+    /// struct Cloud;
+    /// async fn connect() -> Result<Cloud, std::io::Error> { Ok(Cloud) }
+    ///
+    /// let operator = kopf::Operator::new("demo").state_from(connect);
+    /// ```
+    pub fn state_from<T, E, F>(mut self, make: impl FnOnce() -> F + Send + 'static) -> Self
+    where
+        T: Send + Sync + 'static,
+        E: Into<Error>,
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        let make: MakeState = Box::new(move |state| {
+            let value = make();
+            Box::pin(async move {
+                state.insert(Arc::new(value.await.map_err(Into::into)?));
+                Ok(())
+            })
+        });
+        self.state.push(Provided { type_id: TypeId::of::<T>(), make });
+        self
+    }
+
+    /// Changes the settings that the operator starts with; startup handlers may still change them.
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// The name of the operator.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All handlers, in the order of their declaration.
+    pub fn handlers(&self) -> impl Iterator<Item = &Handler> {
+        self.declarations.iter().map(|declaration| &declaration.handler)
+    }
+
+    /// Checks that everything that the handlers require is there.
+    ///
+    /// # Errors
+    /// Fails with all problems at once.
+    pub fn check(&self) -> Result<(), InvalidOperator> {
+        let mut problems = Vec::new();
+        for declaration in &self.declarations {
+            let id = &declaration.handler.id;
+            for requirement in &declaration.requires {
+                if !self.meets(requirement) {
+                    problems.push(match requirement {
+                        Requirement::State { type_name, .. } => {
+                            format!("handler {id} takes `State<{type_name}>`, but no `.state(...)` gives it")
+                        }
+                        Requirement::Index { name } => {
+                            format!("handler {id} takes the index {name}, which is not in the operator")
+                        }
+                    });
+                }
+            }
+        }
+        problems.extend(self.repeated_ids());
+        if problems.is_empty() {
+            return Ok(());
+        }
+        problems.dedup();
+        Err(InvalidOperator { name: self.name.clone(), problems })
+    }
+
+    fn meets(&self, requirement: &Requirement) -> bool {
+        match requirement {
+            Requirement::State { type_id, .. } => {
+                self.state.iter().any(|provided| provided.type_id == *type_id)
+            }
+            Requirement::Index { name } => self
+                .handlers()
+                .any(|handler| matches!(handler.kind, HandlerKind::Index) && &*handler.id == *name),
+        }
+    }
+
+    /// Two functions under one id would share their progress and overwrite their results.
+    fn repeated_ids(&self) -> Vec<String> {
+        let handlers: Vec<_> = self.handlers().collect();
+        let mut problems = Vec::new();
+        for (index, handler) in handlers.iter().enumerate() {
+            let is_twin = |other: &&&Handler| {
+                other.id == handler.id
+                    && other.selector.is_some() == handler.selector.is_some()
+                    && !Arc::ptr_eq(&other.invoke, &handler.invoke)
+            };
+            if handlers[..index].iter().any(|other| is_twin(&other)) {
+                let id = &handler.id;
+                problems
+                    .push(format!("two handlers have the id {id}: give one of them `id = ...`"));
+            }
+        }
+        problems
+    }
+
+    /// The parts for the engine.
+    pub(crate) async fn into_parts(
+        self,
+    ) -> Result<(Vec<Handler>, Settings, Arc<Extensions>), Error> {
+        let state = Arc::new(Extensions::default());
+        for provided in self.state {
+            (provided.make)(Arc::clone(&state)).await?;
+        }
+        let handlers = self.declarations.into_iter().map(|declaration| declaration.handler);
+        Ok((handlers.collect(), self.settings, state))
+    }
+
+    fn add(self, handler: Closure) -> Self {
+        let mut declaration = Declaration::from(handler);
+        // The second closure of a kind must not share the progress of the first.
+        let base = Arc::clone(&declaration.handler.id);
+        let is_taken = |id: &str| self.handlers().any(|handler| &*handler.id == id);
+        let mut number = 1;
+        while is_taken(&declaration.handler.id) {
+            number += 1;
+            declaration.handler.id = format!("{base}_{number}").into();
+        }
+        self.with(declaration)
+    }
+}
+
+macro_rules! builder_methods {
+    ($($(#[$doc:meta])* $method:ident = $function:ident, $marker:ident;)*) => {
+        impl Operator {$(
+            $(#[$doc])*
+            ///
+            /// # Panics
+            /// Panics when the texts do not name a resource; they are part of the program.
+            pub fn $method<Inputs: 'static>(
+                self,
+                resources: impl ForResources,
+                function: impl HandlerFn<kind::$marker, Inputs>,
+            ) -> Self {
+                self.add(closure::$function(resources, function))
+            }
+        )*}
+    };
+}
+
+builder_methods! {
+    /// Calls a closure for objects that were never handled before.
+    on_create = create, Create;
+    /// Calls a closure for essential changes.
+    on_update = update, Update;
+    /// Calls a closure for requested deletions.
+    on_delete = delete, Delete;
+    /// Calls a closure for objects that exist when the operator starts.
+    on_resume = resume, Resume;
+    /// Calls a closure for raw events.
+    on_event = event, Event;
+    /// Runs a closure beside every object.
+    daemon = daemon, Daemon;
+    /// Checks objects by a closure before they are stored.
+    on_validate = validate, Validate;
+    /// Changes objects by a closure before they are stored.
+    on_mutate = mutate, Mutate;
+}
+
+impl Operator {
+    /// Calls a closure for changes of one field.
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource; they are part of the program.
+    pub fn on_field<Inputs: 'static>(
+        self,
+        resources: impl ForResources,
+        path: &str,
+        function: impl HandlerFn<kind::Field, Inputs>,
+    ) -> Self {
+        self.add(closure::field(resources, path, function))
+    }
+
+    /// Runs a closure repeatedly beside every object.
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource; they are part of the program.
+    pub fn timer<Inputs: 'static>(
+        self,
+        resources: impl ForResources,
+        interval: Duration,
+        function: impl HandlerFn<kind::Timer, Inputs>,
+    ) -> Self {
+        self.add(closure::timer(resources, interval, function))
+    }
+
+    /// Calls a closure before the operator touches the cluster.
+    pub fn on_startup<Inputs: 'static>(
+        self,
+        function: impl HandlerFn<kind::Startup, Inputs>,
+    ) -> Self {
+        self.add(closure::startup(function))
+    }
+
+    /// Calls a closure after all else has stopped.
+    pub fn on_cleanup<Inputs: 'static>(
+        self,
+        function: impl HandlerFn<kind::Cleanup, Inputs>,
+    ) -> Self {
+        self.add(closure::cleanup(function))
+    }
+
+    /// Calls a closure for the liveness answer.
+    pub fn on_probe<Inputs: 'static>(self, function: impl HandlerFn<kind::Probe, Inputs>) -> Self {
+        self.add(closure::probe(function))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+struct Handler;
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::event("kopfexamples", backoff = 5)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", backoff = "10 parsecs")]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", errors = never)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", needs = ["deployments.apps"])]
+async fn handle() {}
+
+fn main() {}

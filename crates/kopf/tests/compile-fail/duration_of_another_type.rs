@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+const SOON: u32 = 5;
+
+#[kopf::on::create("kopfexamples", backoff = SOON)]
+async fn handle() {}
+
+fn main() {}

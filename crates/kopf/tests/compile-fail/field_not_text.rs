@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::field("kopfexamples", field = 5)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::field("kopfexamples", field = "spec..size")]
+async fn handle() {}
+
+fn main() {}

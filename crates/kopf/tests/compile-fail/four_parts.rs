@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopf.dev", "v1", "kopfexamples", "status")]
+async fn handle() {}
+
+fn main() {}

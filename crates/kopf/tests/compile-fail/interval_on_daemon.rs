@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::daemon("kopfexamples", interval = "5s")]
+async fn handle() {}
+
+fn main() {}

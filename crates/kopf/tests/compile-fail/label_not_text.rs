@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", labels = {"app": 5})]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", labels = "app")]
+async fn handle() {}
+
+fn main() {}

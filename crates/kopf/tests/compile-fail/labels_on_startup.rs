@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::startup(labels = {"a": "b"})]
+async fn handle() {}
+
+fn main() {}

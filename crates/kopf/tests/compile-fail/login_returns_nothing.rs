@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::login]
+async fn handle() {}
+
+fn main() {}

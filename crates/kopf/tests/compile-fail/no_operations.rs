@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::validate("kopfexamples", operations = [])]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+async fn handle(retry: u32) {
+    println!("{retry}");
+}
+
+fn main() {}

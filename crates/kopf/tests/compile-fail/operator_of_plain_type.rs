@@ -1,0 +1,7 @@
+use kopf::prelude::*;
+
+struct Handler;
+
+fn main() {
+    let _ = kopf::operator!("demo", [Handler]);
+}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", retries = 5, retries = 6)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", optional)]
+async fn handle() {}
+
+fn main() {}

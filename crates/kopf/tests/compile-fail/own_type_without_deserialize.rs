@@ -1,0 +1,12 @@
+use kopf::prelude::*;
+
+struct Sizes {
+    size: u32,
+}
+
+#[kopf::on::create("kopfexamples")]
+async fn handle(sizes: &Sizes) {
+    println!("{}", sizes.size);
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create(retries = 5, "kopfexamples")]
+async fn handle() {}
+
+fn main() {}

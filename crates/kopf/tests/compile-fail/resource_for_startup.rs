@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::startup("kopfexamples")]
+async fn handle() {}
+
+fn main() {}

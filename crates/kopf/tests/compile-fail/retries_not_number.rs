@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", retries = "five")]
+async fn handle() {}
+
+fn main() {}

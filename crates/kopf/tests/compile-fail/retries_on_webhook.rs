@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::validate("kopfexamples", retries = 5)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+#[kopf::on::startup]
+async fn handle() -> i64 {
+    5
+}
+
+fn main() {}

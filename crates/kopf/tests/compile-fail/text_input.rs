@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+async fn handle(name: &str) {
+    println!("{name}");
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+async fn handle(name: impl ToString) {
+    println!("{}", name.to_string());
+}
+
+fn main() {}

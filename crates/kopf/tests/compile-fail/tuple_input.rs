@@ -1,0 +1,8 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples")]
+async fn handle(pair: (Name, Uid)) {
+    drop(pair);
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use kopf::prelude::*;
+
+#[derive(Clone)]
+struct ByLabel;
+
+#[kopf::on::create("pods")]
+async fn handle(pods: &Index<ByLabel>) {
+    drop(pods);
+}
+
+fn main() {}

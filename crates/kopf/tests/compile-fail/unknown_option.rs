@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", retrys = 5)]
+async fn handle() {}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::update("kopfexamples", field = "spec.size", value = 5, old = 4)]
+async fn handle() {}
+
+fn main() {}

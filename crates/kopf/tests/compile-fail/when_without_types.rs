@@ -1,0 +1,6 @@
+use kopf::prelude::*;
+
+#[kopf::on::create("kopfexamples", when = |spec| spec["size"] == 5)]
+async fn handle() {}
+
+fn main() {}
