@@ -47,7 +47,8 @@ struct Provided {
     make: MakeState,
 }
 
-type MakeState = Box<dyn FnOnce(Arc<Extensions>) -> BoxFuture<'static, Result<(), Error>> + Send>;
+type MakeState = Box<dyn FnOnce() -> BoxFuture<'static, Result<PutState, Error>> + Send>;
+type PutState = Box<dyn FnOnce(&Extensions) + Send>;
 
 /// Everything that is wrong with an operator, found before it starts.
 #[derive(Debug, thiserror::Error)]
@@ -101,13 +102,8 @@ impl Operator {
     }
 
     /// Puts a value in for `State<T>`.
-    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        let make: MakeState = Box::new(move |state| {
-            state.insert(Arc::new(value));
-            Box::pin(async { Ok(()) })
-        });
-        self.state.push(Provided { type_id: TypeId::of::<T>(), make });
-        self
+    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.state_from(|| async { Ok::<_, Error>(value) })
     }
 
     /// Puts a value in for `State<T>`, made by an async function when the operator starts.
@@ -125,11 +121,11 @@ impl Operator {
         E: Into<Error>,
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let make: MakeState = Box::new(move |state| {
-            let value = make();
+        let make: MakeState = Box::new(move || {
+            let making = make();
             Box::pin(async move {
-                state.insert(Arc::new(value.await.map_err(Into::into)?));
-                Ok(())
+                let value = Arc::new(making.await.map_err(Into::into)?);
+                Ok(Box::new(move |state: &Extensions| state.insert(value)) as PutState)
             })
         });
         self.state.push(Provided { type_id: TypeId::of::<T>(), make });
@@ -213,12 +209,11 @@ impl Operator {
     }
 
     /// The parts for the engine.
-    pub(crate) async fn into_parts(
-        self,
-    ) -> Result<(Vec<Handler>, Settings, Arc<Extensions>), Error> {
-        let state = Arc::new(Extensions::default());
+    pub(crate) async fn into_parts(self) -> Result<(Vec<Handler>, Settings, Extensions), Error> {
+        let state = Extensions::default();
         for provided in self.state {
-            (provided.make)(Arc::clone(&state)).await?;
+            let put = (provided.make)().await?;
+            put(&state);
         }
         let handlers = self.declarations.into_iter().map(|declaration| declaration.handler);
         Ok((handlers.collect(), self.settings, state))
