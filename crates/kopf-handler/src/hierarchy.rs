@@ -39,9 +39,7 @@ impl Owner {
     /// # Errors
     /// Fails when the child is not an object or a list of objects.
     pub fn adopt<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
-        self.change(child, |child, owner| {
-            Ok(hierarchy::adopt(child, owner, &self.adoption)?)
-        })
+        self.change(child, |child, owner| Ok(hierarchy::adopt(child, owner, &self.adoption)?))
     }
 
     /// The same, with children that have exactly the owner's name.

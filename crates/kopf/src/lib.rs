@@ -1,10 +1,16 @@
-//! Kubernetes operators in a few lines of Rust: the crate that users import.
+//! Kubernetes operators in a few lines of Rust.
+//!
+#![doc = include_str!("tour.md")]
 
 // The attributes write paths into `::kopf`, also in the tests of this crate.
 extern crate self as kopf;
 
 pub mod logging;
+pub mod login;
 mod operator;
+#[cfg(feature = "cli")]
+mod program;
+mod running;
 
 pub use kopf_core::invoke::{Attempt, StopReason};
 pub use kopf_core::occasion::EventKind;
@@ -16,13 +22,16 @@ pub use kopf_handler::input::{
     RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
 };
 pub use kopf_handler::{
-    Annotations, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Patch, Result,
-    Seconds, Spec, Uid, View, deny, permanent, temporary,
+    Annotations, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owner, Patch,
+    Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
 };
 pub use kopf_handler::{closure, index, kind};
 pub use kopf_macros::{daemon, index, subhandler, timer};
 pub use kube::Client;
 pub use operator::{InvalidOperator, Operator};
+#[cfg(feature = "cli")]
+pub use program::Exit;
+pub use running::{Config, RunError, Running, Stopper};
 
 #[doc(hidden)]
 pub use kopf_handler::private as __private;
@@ -40,7 +49,7 @@ pub mod prelude {
     pub use crate::{
         Annotations, Attempt, Cause, Change, Children, Client, Diff, DryRun, Error, EventKind,
         Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object,
-        Old, Operation, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
+        Old, Operation, Owner, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
         Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
     };
     pub use serde_json::{Value, json};

@@ -1,3 +1,12 @@
-//! What you learn: the smallest operator.
+//! What you learn: the smallest operator; what a handler returns is stored in the status.
+use kopf::prelude::*;
 
-fn main() {}
+#[kopf::on::create("kopf.dev", "v1", "greetings")]
+async fn create_fn(spec: &Spec, name: Name) -> Result<Value> {
+    println!("And here we are! Creating {name}: {spec}");
+    Ok(json!({"message": "hello world"}))
+}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("minimal", [create_fn]).main()
+}

@@ -11,7 +11,9 @@ use kopf::{Declare, Index};
 use kopf_core::handler::{Delay, ErrorsMode};
 use kopf_core::invoke::{BoxFuture, Extensions, IndexView, OperatorContext, Stop, StopReason};
 use kopf_core::occasion::{Activity, Change as CoreChange, Live as CoreLive, Review as CoreReview};
-use kopf_core::{Call, Handler, HandlerError, HandlerKind, MetaFilter, Occasion, Output, ValueFilter};
+use kopf_core::{
+    Call, Handler, HandlerError, HandlerKind, MetaFilter, Occasion, Output, ValueFilter,
+};
 use kopf_handler::testing;
 use kopf_model::resource::SelectorName;
 use kube::CustomResource;
@@ -19,7 +21,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[kube(group = "example.com", version = "v1", kind = "Database", namespaced, status = "DatabaseStatus")]
+#[kube(
+    group = "example.com",
+    version = "v1",
+    kind = "Database",
+    namespaced,
+    status = "DatabaseStatus"
+)]
 #[serde(rename_all = "camelCase")]
 struct DatabaseSpec {
     size_gb: u32,
@@ -250,8 +258,7 @@ impl IndexView for OneEntry {
 fn indexes_are_named_by_their_functions() {
     let handler = only::<by_node>();
     assert!(handler.filters.field.is_none());
-    let Ok(Output::Entries(mut entries)) =
-        testing::run(call(handler, database(), Occasion::Index))
+    let Ok(Output::Entries(mut entries)) = testing::run(call(handler, database(), Occasion::Index))
     else {
         panic!("entries of an index");
     };
@@ -333,12 +340,8 @@ fn startup_handlers_change_the_settings() {
     assert_eq!(&*handler.id, "begin");
     let state = Extensions::default();
     state.insert(Arc::new(Cloud("cloud")));
-    let mut call = testing::call(
-        handler,
-        None,
-        Occasion::Activity(Activity::Startup),
-        Timestamp::UNIX_EPOCH,
-    );
+    let mut call =
+        testing::call(handler, None, Occasion::Activity(Activity::Startup), Timestamp::UNIX_EPOCH);
     let recorder = Arc::clone(&call.operator.recorder);
     call.operator =
         Arc::new(OperatorContext { settings: Settings::default().into(), state, recorder });

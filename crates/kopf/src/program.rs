@@ -1,0 +1,146 @@
+//! `Operator::main`: a whole program around an operator.
+//!
+//! Owns arguments with Kopf's names and environment variables, the runtime, signals and the exit
+//! code. Everything about handling objects is the engine's.
+
+mod arguments;
+#[cfg(feature = "embedded")]
+mod embedded;
+
+use std::fmt::Write as _;
+use std::process::{ExitCode, Termination};
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use self::arguments::{Arguments, Command, RunArguments};
+use crate::{Operator, Running};
+
+/// The exit code when something failed while running.
+const FAILED: u8 = 1;
+/// The exit code when the arguments or the files they name are wrong, or the operator itself is.
+const USAGE: u8 = 2;
+
+/// How the program ended; returned from `main`.
+#[must_use = "return it from `main`"]
+#[derive(Debug)]
+pub struct Exit(u8);
+
+impl Termination for Exit {
+    fn report(self) -> ExitCode {
+        ExitCode::from(self.0)
+    }
+}
+
+/// A failure of the program, with the fix where it is known.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Box<dyn std::error::Error + Send + Sync>,
+    pub(crate) hint: Option<String>,
+    pub(crate) code: u8,
+}
+
+impl Failure {
+    /// A failure caused by what the user typed or wrote.
+    pub(crate) fn usage(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { error: error.into(), hint: None, code: USAGE }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The whole text: error, causes, hint.
+    fn render(&self) -> String {
+        let mut text = format!("error: {}\n", self.error);
+        let mut said = self.error.to_string();
+        let causes = std::iter::successors(self.error.source(), |&cause| cause.source());
+        for cause in causes.map(ToString::to_string) {
+            // Many libraries repeat the cause in their own text.
+            if !said.contains(&cause) {
+                let _infallible = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
+            }
+            said = cause;
+        }
+        if let Some(hint) = &self.hint {
+            let _infallible = writeln!(text, "hint: {hint}");
+        }
+        text
+    }
+}
+
+impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), hint: None, code: FAILED }
+    }
+}
+
+impl Operator {
+    /// Runs the operator as a program with the process's arguments.
+    ///
+    /// `run` has Kopf's options and environment variables; `--help` tells the rest.
+    ///
+    /// ```no_run
+    /// fn main() -> kopf::Exit {
+    ///     kopf::Operator::new("demo").main()
+    /// }
+    /// ```
+    pub fn main(self) -> Exit {
+        let mut command = Arguments::command();
+        // The name on the command line is the program's; the title is the operator's.
+        command = command.about(format!("The Kubernetes operator `{}`", self.name()));
+        let matches = command.get_matches();
+        let arguments = match Arguments::from_arg_matches(&matches) {
+            Ok(arguments) => arguments,
+            Err(error) => error.exit(),
+        };
+        let outcome = match arguments.command {
+            Command::Run(arguments) => self.run_program(&arguments),
+        };
+        match outcome {
+            Ok(()) => Exit(0),
+            Err(failure) => {
+                eprint!("{}", failure.render());
+                Exit(failure.code)
+            }
+        }
+    }
+
+    fn run_program(self, arguments: &RunArguments) -> Result<(), Failure> {
+        arguments.logging().install();
+        self.check().map_err(Failure::usage)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(async {
+            #[cfg(feature = "embedded")]
+            if arguments.embedded.embedded {
+                return embedded::run(self, arguments).await;
+            }
+            let running = self.start(arguments.config()).await?;
+            until_stopped(running).await
+        })
+    }
+}
+
+/// Waits for the end of the operator or for a signal; a second signal ends the process at once.
+async fn until_stopped(running: Running) -> Result<(), Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let stopper = running.stopper();
+    let ended = running.wait();
+    tokio::pin!(ended);
+    let name = tokio::select! {
+        outcome = &mut ended => return Ok(outcome?),
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+    };
+    tracing::info!(target: "kopf", "Signal {name} is received. Operator is stopping.");
+    stopper.stop();
+    tokio::select! {
+        outcome = &mut ended => Ok(outcome?),
+        _ = interrupt.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
+        _ = terminate.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

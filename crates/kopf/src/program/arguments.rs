@@ -1,0 +1,157 @@
+//! What can be typed after the operator's name: Kopf's options, and where they go.
+
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+
+use crate::Config;
+use crate::logging::{LogFormat, Logging};
+
+/// The priority of an operator on a developer's machine, as in Kopf.
+const DEV_PRIORITY: i64 = 666;
+
+/// A Kubernetes operator
+#[derive(Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// Watch the cluster and handle what happens there
+    Run(Box<RunArguments>),
+}
+
+#[derive(Args)]
+pub(super) struct RunArguments {
+    /// Work in all namespaces
+    #[arg(short = 'A', long, env = "KOPF_RUN_CLUSTERWIDE", conflicts_with = "namespaces",
+        action = ArgAction::SetTrue, value_parser = FalseyValueParser::new(), hide_env = true)]
+    pub(super) all_namespaces: bool,
+    /// Work in this namespace, or in those of a pattern such as `team-*,!team-x`; repeatable
+    #[arg(
+        short,
+        long = "namespace",
+        value_name = "NAME",
+        env = "KOPF_RUN_NAMESPACES",
+        value_delimiter = ' ',
+        hide_env = true
+    )]
+    pub(super) namespaces: Vec<String>,
+    /// Ignore other operators of the same kind
+    #[arg(long, env = "KOPF_RUN_STANDALONE", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    standalone: bool,
+    /// Run with the priority of a developer's machine, pausing the deployed operator
+    #[arg(long, env = "KOPF_RUN_DEV", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    dev: bool,
+    /// Serve probes here, such as `http://0.0.0.0:8080/healthz`
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "URL",
+        env = "KOPF_RUN_LIVENESS_ENDPOINT",
+        hide_env = true
+    )]
+    liveness: Option<String>,
+    /// The peering object by which operators of the same kind know each other
+    #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING", hide_env = true)]
+    peering: Option<String>,
+    /// The priority among operators of the same kind; the highest one works
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        env = "KOPF_RUN_PRIORITY",
+        allow_hyphen_values = true,
+        hide_env = true
+    )]
+    priority: Option<i64>,
+    #[command(flatten)]
+    logs: LogArguments,
+    #[cfg(feature = "embedded")]
+    #[command(flatten)]
+    pub(super) embedded: super::embedded::EmbeddedArguments,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Logs")]
+struct LogArguments {
+    /// Tell everything that happens to objects
+    #[arg(short, long, env = "KOPF_RUN_VERBOSE", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    verbose: bool,
+    /// Tell everything, including the libraries below
+    #[arg(short, long, env = "KOPF_RUN_DEBUG", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    debug: bool,
+    /// Tell warnings and errors only
+    #[arg(short, long, env = "KOPF_RUN_QUIET", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    quiet: bool,
+    /// How lines look: plain, full or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        env = "KOPF_RUN_LOG_FORMAT",
+        default_value = "full",
+        hide_env = true
+    )]
+    log_format: LogFormat,
+    /// The key of the object's reference in JSON lines
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "KOPF_RUN_LOG_REFKEY",
+        default_value = "object",
+        hide_env = true
+    )]
+    log_refkey: String,
+    /// Begin lines with `[namespace/name]`
+    #[arg(long, env = "KOPF_RUN_LOG_PREFIX", action = ArgAction::SetTrue, hide_env = true,
+        value_parser = FalseyValueParser::new(), overrides_with = "no_log_prefix")]
+    log_prefix: bool,
+    /// Do not begin lines with `[namespace/name]`
+    #[arg(long, action = ArgAction::SetTrue, overrides_with = "log_prefix")]
+    no_log_prefix: bool,
+}
+
+impl RunArguments {
+    /// How the operator is to log.
+    pub(super) fn logging(&self) -> Logging {
+        let logs = &self.logs;
+        let level = match (logs.debug || logs.verbose, logs.quiet) {
+            (true, _) => LevelFilter::DEBUG,
+            (false, true) => LevelFilter::WARN,
+            (false, false) => LevelFilter::INFO,
+        };
+        let prefix = (logs.log_prefix || logs.no_log_prefix).then_some(logs.log_prefix);
+        let (format, refkey) = (logs.log_format, logs.log_refkey.clone());
+        Logging { format, level, debug: logs.debug, prefix, refkey }
+    }
+
+    /// Where and how the operator is to work.
+    pub(super) fn config(&self) -> Config {
+        let mut namespaces = self.namespaces.clone();
+        // The former name of the variable, still accepted by Kopf.
+        if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
+            namespaces.extend(namespace.split_whitespace().map(str::to_owned));
+        }
+        Config {
+            namespaces,
+            all_namespaces: self.all_namespaces,
+            standalone: self.standalone.then_some(true),
+            priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
+            peering: self.peering.clone(),
+            ..Config::default()
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use clap::{CommandFactory as _, Parser as _};
+
+use super::Failure;
+use super::arguments::{Arguments, Command, RunArguments};
+
+fn parse(words: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
+    let words = ["demo", "run"].iter().chain(words);
+    Arguments::try_parse_from(words).map(|Arguments { command: Command::Run(run) }| run)
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn namespaces_exclude_the_whole_cluster() {
+    assert!(parse(&["-A", "-n", "a"]).is_err());
+    let config = parse(&["-n", "a", "--namespace", "b"]).expect("valid arguments").config();
+    assert_eq!(config.namespaces, ["a", "b"]);
+    assert!(!config.all_namespaces);
+}
+
+#[test]
+fn developers_take_precedence() {
+    let config = parse(&["--dev", "-p", "5"]).expect("valid arguments").config();
+    assert_eq!(config.priority, Some(666));
+}
+
+#[test]
+fn log_formats_are_checked() {
+    assert!(parse(&["--log-format", "JSON"]).is_ok());
+    let error = parse(&["--log-format", "xml"]).err().expect("an unknown format");
+    assert!(error.to_string().contains("a log format is plain, full or json"), "{error}");
+}
+
+#[test]
+fn failures_tell_their_causes_once() {
+    let failure = Failure::usage("it broke").hint("mend it");
+    assert_eq!(failure.render(), "error: it broke\nhint: mend it\n");
+}

@@ -1,0 +1,209 @@
+//! Running operators: in this program until it is over, or beside everything else it does.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use kopf_core::invoke::Extensions;
+use kopf_core::{Registry, Settings};
+use kopf_engine::{Engine, EngineError, StatusHandle};
+use tokio::sync::watch;
+
+use crate::operator::{InvalidOperator, Operator};
+
+/// Where and how an operator works.
+///
+/// ```
+/// let config = kopf::Config { namespaces: vec!["team-*".into()], ..kopf::Config::default() };
+/// ```
+#[derive(Clone, Default)]
+pub struct Config {
+    /// The namespaces, as names or patterns such as `team-*,!team-x`; empty means the whole cluster.
+    pub namespaces: Vec<String>,
+    /// The whole cluster, whatever the namespaces say.
+    pub all_namespaces: bool,
+    /// A ready client instead of a login, such as one into an in-process server.
+    pub client: Option<kube::Client>,
+    /// Whether to ignore other operators of the same kind; by the settings if not given.
+    pub standalone: Option<bool>,
+    /// The priority among operators of the same kind; by the settings if not given.
+    pub priority: Option<i64>,
+    /// The peering object by which operators of the same kind know each other.
+    pub peering: Option<String>,
+}
+
+/// Why an operator did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Something that the handlers require is not there.
+    #[error(transparent)]
+    Invalid(#[from] InvalidOperator),
+    /// A value of the state could not be made.
+    #[error("the state of the operator could not be made: {message}")]
+    State {
+        /// What went wrong.
+        message: String,
+    },
+    /// The engine could not start or wind up.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// An operator that runs beside everything else in this program.
+///
+/// It stops when this is dropped.
+#[must_use = "the operator stops when this is dropped"]
+pub struct Running {
+    stop: Stopper,
+    task: tokio::task::JoinHandle<Result<(), EngineError>>,
+    ready: watch::Receiver<bool>,
+    status: StatusHandle,
+}
+
+/// Asks a running operator to stop, from anywhere.
+#[derive(Clone)]
+pub struct Stopper(Arc<watch::Sender<bool>>);
+
+impl Stopper {
+    fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Asks the operator to stop; it winds up in order.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut flag = self.0.subscribe();
+        async move {
+            // The end of all stoppers means the same as a request.
+            let _gone = flag.wait_for(|stopped| *stopped).await;
+        }
+    }
+}
+
+impl Operator {
+    /// Runs until a startup handler fails for good; only the caller's own end stops it otherwise.
+    ///
+    /// # Errors
+    /// Fails when the operator is invalid, cannot log in, or a startup handler fails for good.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), kopf::RunError> {
+    /// kopf::Operator::new("demo").run(kopf::Config::default()).await
+    /// # }
+    /// ```
+    pub async fn run(self, config: Config) -> Result<(), RunError> {
+        self.run_until(config, std::future::pending()).await
+    }
+
+    /// Runs until the shutdown is asked for, then winds up in order.
+    ///
+    /// # Errors
+    /// Fails when the operator is invalid, cannot log in, or a startup or cleanup handler fails for
+    /// good.
+    pub async fn run_until(
+        self,
+        config: Config,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), RunError> {
+        Ok(self.engine(config).await?.run(shutdown).await?)
+    }
+
+    /// Starts in the background of the current tokio runtime.
+    ///
+    /// # Errors
+    /// Fails when the operator is invalid. What fails later is told by [`Running::wait`].
+    pub async fn start(self, config: Config) -> Result<Running, RunError> {
+        let engine = self.engine(config).await?;
+        let stop = Stopper::new();
+        let (ready, status) = (engine.ready(), engine.status());
+        let task = tokio::spawn(engine.run(stop.stopped()));
+        Ok(Running { stop, task, ready, status })
+    }
+
+    async fn engine(self, config: Config) -> Result<Engine, RunError> {
+        self.check()?;
+        let (handlers, mut settings, state) = self
+            .into_parts()
+            .await
+            .map_err(|error| RunError::State { message: error.to_string() })?;
+        config.apply_to(&mut settings);
+        Ok(config.engine(handlers.into_iter().collect(), settings, state))
+    }
+}
+
+impl Config {
+    fn apply_to(&self, settings: &mut Settings) {
+        let peering = &mut settings.peering;
+        peering.clusterwide = self.all_namespaces;
+        if let Some(standalone) = self.standalone {
+            peering.standalone = standalone;
+        }
+        if let Some(priority) = self.priority {
+            peering.priority = priority;
+        }
+        if let Some(name) = &self.peering {
+            peering.name.clone_from(name);
+            peering.mandatory = true;
+        }
+    }
+
+    fn engine(self, registry: Registry, settings: Settings, state: Extensions) -> Engine {
+        let mut builder = Engine::builder(registry).settings(settings).state(state);
+        if !self.all_namespaces {
+            builder = builder.namespaces(self.namespaces.iter().map(String::as_str));
+        }
+        if let Some(client) = self.client {
+            builder = builder.client(client);
+        }
+        builder.build()
+    }
+}
+
+impl Running {
+    /// Waits until the startup handlers are done and the cluster is reached; false if it ended.
+    pub async fn ready(&mut self) -> bool {
+        self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
+    }
+
+    /// How the operator is doing.
+    #[must_use]
+    pub fn status(&self) -> &StatusHandle {
+        &self.status
+    }
+
+    /// Asks for the end, from anywhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stop.clone()
+    }
+
+    /// Asks for the end and waits for it.
+    ///
+    /// # Errors
+    /// As [`Operator::run_until`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn stop(self) -> Result<(), RunError> {
+        self.stop.stop();
+        self.wait().await
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// As [`Operator::run_until`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn wait(self) -> Result<(), RunError> {
+        match self.task.await {
+            Ok(outcome) => Ok(outcome?),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What you learn: handlers in parts, each with its own retries; finished parts are not repeated.
+use kopf::prelude::*;
+
+#[kopf::on::create("kopf.dev", "v1", "shelves")]
+async fn fill(spec: &Spec, children: Children) -> Result {
+    let items = spec["items"].as_array().cloned().unwrap_or_default();
+    for item in items.iter().filter_map(Value::as_str) {
+        children.declare_as::<place>(item, item.to_owned());
+    }
+    children.add("label", |name: Name, log: Log| async move {
+        log.info(format!("shelf {name} is labelled"));
+    });
+    children.run().await
+}
+
+/// Fails at first, and is tried again alone.
+#[kopf::subhandler(backoff = "1s")]
+async fn place(item: Param<String>, attempt: Attempt) -> Result<String> {
+    if attempt.retry == 0 {
+        return Err(kopf::temporary("too heavy").retry_in(1.secs()));
+    }
+    Ok(format!("{} is placed", *item))
+}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("subhandlers", [fill]).main()
+}

@@ -1,0 +1,28 @@
+//! What you learn: an operator beside other work in a program of your own, and closures as handlers.
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kopf::prelude::*;
+use kopf::{Config, Operator};
+
+#[derive(Default)]
+struct Seen(AtomicU32);
+
+#[tokio::main]
+async fn main() -> Result {
+    kopf::logging::Logging::default().install();
+    let operator = Operator::new("embedded")
+        .state(Seen::default())
+        .on_create("greetings.v1.kopf.dev", |name: Name, seen: State<Seen>| async move {
+            let count = seen.0.fetch_add(1, Ordering::Relaxed) + 1;
+            println!("{name} is number {count}");
+        })
+        .timer("greetings.v1.kopf.dev", 60.secs(), |name: Name| async move {
+            println!("{name} is still here");
+        });
+    let mut running = operator.start(Config::default()).await?;
+    running.ready().await;
+    println!("the operator runs beside us; press Ctrl-C to stop it");
+    tokio::signal::ctrl_c().await?;
+    running.stop().await?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! What you learn: what runs before and after everything else, logs in, and answers probes.
+use std::time::Instant;
+
+use kopf::login::{self, LoginResult};
+use kopf::prelude::*;
+
+struct Started(Instant);
+
+#[kopf::on::startup]
+async fn configure(settings: &mut Settings, log: Log) {
+    settings.posting.handlers = true; // successes and failures become Kubernetes events
+    settings.execution.default_backoff = 10.secs();
+    log.info("the operator is starting");
+}
+
+#[kopf::on::login(retries = 3)]
+async fn log_in() -> Result<LoginResult> {
+    let token = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    match std::path::Path::new(token).is_file() {
+        true => login::with_service_account(),
+        false => login::with_kubeconfig().await,
+    }
+}
+
+#[kopf::on::probe(id = "uptime")]
+async fn uptime(started: State<Started>) -> u64 {
+    started.0.elapsed().as_secs()
+}
+
+#[kopf::on::cleanup]
+async fn say_good_bye(log: Log) {
+    log.info("the operator has stopped");
+}
+
+#[kopf::on::create("kopf.dev", "v1", "greetings")]
+async fn create_fn() {}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("hooks", [configure, log_in, uptime, say_good_bye, create_fn])
+        .state(Started(Instant::now()))
+        .main()
+}

@@ -1,0 +1,19 @@
+//! What you learn: work repeated beside an object, and values kept in memory with it.
+use kopf::prelude::*;
+
+#[kopf::timer("kopf.dev", "v1", "greetings", interval = "5s", sharp)]
+async fn tick(count: &mut Memo<u32>, name: Name) -> u32 {
+    **count += 1;
+    println!("tick {} of {name}", **count);
+    **count
+}
+
+/// Only after nobody has touched the object for ten seconds.
+#[kopf::timer("kopf.dev", "v1", "greetings", idle = "10s")]
+async fn idle(name: Name, Now(now): Now) {
+    println!("{name} was left alone until {now}");
+}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("timers", [tick, idle]).main()
+}

@@ -1,0 +1,24 @@
+//! What you learn: one handler for many kinds at once: by category, by group, or by a function.
+use kopf::prelude::*;
+
+/// Everything that `kubectl get all` shows.
+#[kopf::on::event(category = "all")]
+async fn all(object: &Object, namespace: Namespace) {
+    println!("{} {namespace}/{}", object.resource(), object.name());
+}
+
+/// Everything of one group and version.
+#[kopf::on::create("kopf.dev", "v1", everything)]
+async fn ours(object: &Object) -> Result<Value> {
+    Ok(json!({"kind": object.kind()}))
+}
+
+/// Whatever a function accepts.
+#[kopf::on::event(resources = |resource| resource.namespaced && resource.kind.ends_with("Set"))]
+async fn sets(object: &Object) {
+    println!("a set: {object:?}");
+}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("many-kinds", [all, ours, sets]).main()
+}
