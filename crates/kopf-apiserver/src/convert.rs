@@ -3,6 +3,8 @@
 //! Custom resources with conversion `None` change their apiVersion only. Of the built-in kinds
 //! only events (one store for two groups) and autoscalers have two served versions.
 
+mod autoscaler;
+
 use serde_json::{Map, Value};
 
 use crate::resource::ResourceInfo;
@@ -16,6 +18,8 @@ pub(crate) fn is_alias(resource: &ResourceInfo) -> bool {
 pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value {
     if is_alias(resource) {
         rename(&mut object, EVENT_FIELDS, false);
+    } else if resource.kind == AUTOSCALER && resource.version == "v1" && !resource.is_custom() {
+        autoscaler::to_v1(&mut object);
     } else if resource.version == resource.storage_version {
         return object;
     }
@@ -51,6 +55,8 @@ pub(crate) fn set_type(object: &mut Value, kind: &str, api_version: &str) {
     ordered.extend(old.into_iter().filter(|(key, _)| key != "kind" && key != "apiVersion"));
     *fields = ordered;
 }
+
+const AUTOSCALER: &str = "HorizontalPodAutoscaler";
 
 /// (name in core v1, name in events.k8s.io/v1)
 const EVENT_FIELDS: &[(&str, &str)] = &[

@@ -74,7 +74,10 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
             "serviceaccount": { "name": call.info.name, "uid": account.uid() },
         },
     });
-    let sent = json!({"spec": review["spec"]});
+    let sent = json!({
+        "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
+        "spec": review["spec"],
+    });
     review["kind"] = json!("TokenRequest");
     review["apiVersion"] = json!("authentication.k8s.io/v1");
     review["metadata"] = json!({

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, admit, generation};
+use super::{Call, admit, generation, scale};
 use crate::admission::Operation;
 use crate::apply;
 use crate::meta::{self, metadata_mut};
@@ -137,6 +137,7 @@ fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
         errors.extend(verdict.errors);
         warnings.extend(verdict.warnings);
     }
+    errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
     let context = call.kind_context(&snapshot);
     errors.extend(strategy.validate_create(&context, object));

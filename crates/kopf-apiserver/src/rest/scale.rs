@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Call, Change, update_with};
-use crate::resource::ScalePaths;
+use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
 /// The `Scale` view of an object.
@@ -86,6 +86,53 @@ pub(crate) async fn write(
         Ok(object)
     })
     .await
+}
+
+/// What is wrong with the replicas and the selector of a custom resource that can be scaled.
+pub(super) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
+    let Some(paths) = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for path in [&paths.spec_replicas, &paths.status_replicas] {
+        let value = at(object, path);
+        match (value.as_i64(), value) {
+            (_, Value::Null) => {}
+            (Some(replicas), _) if replicas < 0 => {
+                let detail = "should be a non-negative integer";
+                errors.push(FieldError::invalid(path.as_str(), value, detail));
+            }
+            (Some(replicas), _) if replicas > i64::from(i32::MAX) => {
+                let detail = format!("should be less than or equal to {}", i32::MAX);
+                errors.push(FieldError::invalid(path.as_str(), value, &detail));
+            }
+            (Some(_), _) => {}
+            (None, other) => {
+                let detail = accessor_error(path, other, "int64");
+                errors.push(FieldError::invalid(path.as_str(), &0.into(), &detail));
+            }
+        }
+    }
+    if let Some(path) = &paths.label_selector {
+        let value = at(object, path);
+        if !value.is_null() && !value.is_string() {
+            let detail = accessor_error(path, value, "string");
+            errors.push(FieldError::invalid(path.as_str(), &"".into(), &detail));
+        }
+    }
+    errors
+}
+
+fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
+    let (shown, found) = match value {
+        Value::String(text) => (text.clone(), "string"),
+        Value::Bool(flag) => (flag.to_string(), "bool"),
+        Value::Number(number) if number.is_f64() => (number.to_string(), "float64"),
+        Value::Number(number) => (number.to_string(), "int64"),
+        Value::Array(_) => (value.to_string(), "[]interface {}"),
+        _ => (value.to_string(), "map[string]interface {}"),
+    };
+    format!("{path} accessor error: {shown} is of the type {found}, expected {expected}")
 }
 
 fn paths(call: &Call) -> ScalePaths {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, admit, create, generation};
+use super::{Call, admit, create, generation, scale};
 use crate::admission::Operation;
 use crate::apply;
 use crate::meta::{self, metadata_mut};
@@ -317,6 +317,7 @@ fn check(
         errors.extend(verdict.errors);
         warnings.extend(verdict.warnings);
     }
+    errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
     let context = call.kind_context(snapshot);
     errors.extend(strategy.validate_update(&context, object, old));

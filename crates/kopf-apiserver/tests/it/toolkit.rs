@@ -105,3 +105,15 @@ async fn compaction_expires_old_versions() {
     let events: Vec<_> = stream.try_collect().await.unwrap();
     assert!(matches!(events.as_slice(), [WatchEvent::Error(status)] if status.code == 410));
 }
+
+#[tokio::test]
+async fn pods_run_once_controllers_have_settled() {
+    let server = Server::new();
+    let pod = "kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n";
+    server.load_yaml(pod).await.unwrap();
+    server.settle().await;
+    let pods: Api<k8s_openapi::api::core::v1::Pod> =
+        Api::default_namespaced(Client::new(server.service(), "default"));
+    let status = pods.get("p").await.unwrap().status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Running"), "{status:?}");
+}
