@@ -44,6 +44,14 @@ pub(super) fn check(
     }
 }
 
+/// Evaluates the rules of a value that stands at a path, such as a default.
+pub(super) fn check_below(schema: &Schema, value: &Value, path: &str, findings: &mut Findings<'_>) {
+    if schema.has_rules {
+        let place = Place { path: path.to_owned(), old: None, unchanged: false };
+        node(schema, value, &place, findings);
+    }
+}
+
 /// Where a value is and what it was before.
 struct Place<'a> {
     path: String,

@@ -29,10 +29,14 @@ pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'_>) -> T) -> T {
     FUNCTIONS.with(|functions| run(functions))
 }
 
-/// Parses an expression the way upstream does, optional syntax included.
+/// Parses an expression as it is written, optional syntax included.
+pub(super) fn parse_unexpanded(source: &str) -> Result<IdedExpr, ParseErrors> {
+    Parser::new().enable_optional_syntax(true).parse(source)
+}
+
+/// Parses an expression and expands what the crate cannot evaluate itself.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, ParseErrors> {
-    let parsed = Parser::new().enable_optional_syntax(true).parse(source);
-    parsed.map(|mut expression| {
+    parse_unexpanded(source).map(|mut expression| {
         expand(&mut expression);
         expression
     })
