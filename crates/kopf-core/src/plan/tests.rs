@@ -353,6 +353,23 @@ fn an_update_superseded_by_a_deletion_is_purged() {
 }
 
 #[test]
+fn a_change_that_is_taken_back_leaves_no_progress() {
+    let mut changed = handled();
+    changed["spec"]["size"] = json!(2);
+    let update = |id| handler(id, HandlerKind::Update);
+    let mut world = World::new(changed, vec![update("u1"), update("u2")]);
+    world.memory.fully_handled_once = true;
+    world.cycle(None, 0.0, &[("u1", done()), ("u2", again(100.0))]);
+    world.body["spec"]["size"] = json!(1);
+    let (_, called) = world.cycle(None, 1.0, &[]);
+    assert!(called.is_empty());
+    assert_eq!(world.body["metadata"]["annotations"], last_handled(1));
+    world.body["spec"]["size"] = json!(3);
+    let (_, called) = world.cycle(None, 2.0, &[("u1", done()), ("u2", done())]);
+    assert_eq!(called, ["u1", "u2"], "the next change is for everybody");
+}
+
+#[test]
 fn handlers_that_succeeded_for_the_former_cause_count_for_the_mixed_in_one() {
     let resume = handler("r", HandlerKind::Resume { deleted: false });
     let slow = handler("s", HandlerKind::Resume { deleted: false });
