@@ -175,9 +175,10 @@ fn a_create_handler_costs_one_write_without_progress() {
     assert!(plan.is_handled && plan.wake_at.is_none() && plan.remember.is_none());
     assert_eq!(
         world.take_writes(),
-        [
-            json!({"status": {"a": {"m": 1}, "b": "r"}, "metadata": {"annotations": last_handled(1)}})
-        ]
+        [json!({
+            "status": {"a": {"m": 1}, "b": "r"},
+            "metadata": {"annotations": last_handled(1)},
+        })]
     );
     assert_eq!(world.lines, ["Creation is processed: 2 succeeded; 0 failed."]);
     let (_, called) = world.cycle(None, 1.0, &[]);
