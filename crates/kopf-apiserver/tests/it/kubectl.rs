@@ -112,7 +112,9 @@ async fn rollouts_finish_undo_and_scale() {
     cluster.succeed("rollout restart deployment/web").await;
     cluster.succeed("rollout status deployment/web --timeout=20s").await;
     cluster.succeed("scale deployment/web --replicas=5").await;
-    cluster.succeed("wait deployment/web --for=jsonpath={.status.readyReplicas}=5 --timeout=20s").await;
+    cluster
+        .succeed("wait deployment/web --for=jsonpath={.status.readyReplicas}=5 --timeout=20s")
+        .await;
     cluster.succeed("wait deployment/web --for=condition=Available --timeout=20s").await;
     cluster.succeed("delete deployment web --cascade=foreground --timeout=20s").await;
     let output = cluster.succeed("get pods,replicasets,deployments").await;
@@ -147,7 +149,9 @@ async fn jobs_pods_and_namespaces_can_be_waited_for() {
     cluster.succeed("wait pod/alone --for=condition=Ready -n team --timeout=20s").await;
     cluster.succeed("expose pod alone --port=80 -n team").await;
     let path = "jsonpath={.spec.clusterIP}";
-    assert!(cluster.succeed(&format!("get service alone -n team -o {path}")).await.starts_with("10."));
+    assert!(
+        cluster.succeed(&format!("get service alone -n team -o {path}")).await.starts_with("10.")
+    );
     cluster.succeed("delete pod alone -n team --timeout=20s").await;
     cluster.succeed("delete namespace team --timeout=20s").await;
     let ran = cluster.kubectl("get namespace team").await;
@@ -160,7 +164,9 @@ async fn rights_can_be_asked_for() {
     let Some(cluster) = Cluster::new(server).await else { return };
     assert_eq!(cluster.succeed("auth can-i delete pods").await.trim(), "yes");
     cluster.succeed("create serviceaccount bot").await;
-    cluster.succeed("create rolebinding bots --clusterrole=view --serviceaccount=default:bot").await;
+    cluster
+        .succeed("create rolebinding bots --clusterrole=view --serviceaccount=default:bot")
+        .await;
     let bot = "--as=system:serviceaccount:default:bot";
     assert_eq!(cluster.succeed(&format!("auth can-i list pods {bot}")).await.trim(), "yes");
     let ran = cluster.kubectl(&format!("auth can-i list secrets {bot}")).await;
