@@ -225,7 +225,7 @@ fn is_isbn10(text: &str) -> bool {
         })
         .collect();
     let sum: u32 = digits.iter().enumerate().map(|(at, digit)| (at as u32 + 1) * digit).sum();
-    digits.len() == 10 && digits.iter().all(|digit| *digit <= 10) && sum % 11 == 0
+    digits.len() == 10 && digits.iter().all(|digit| *digit <= 10) && sum.is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -234,9 +234,9 @@ fn is_isbn13(text: &str) -> bool {
         .filter(|character| !matches!(character, '-' | ' '))
         .map(|character| character.to_digit(10).unwrap_or(1000))
         .collect();
-    let weight = |at: usize| if at % 2 == 0 { 1 } else { 3 };
+    let weight = |at: usize| if at.is_multiple_of(2) { 1 } else { 3 };
     let sum: u32 = digits.iter().enumerate().map(|(at, digit)| weight(at) * digit).sum();
-    digits.len() == 13 && digits.iter().all(|digit| *digit <= 9) && sum % 10 == 0
+    digits.len() == 13 && digits.iter().all(|digit| *digit <= 9) && sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {
@@ -247,5 +247,5 @@ fn is_credit_card(text: &str) -> bool {
         (_, doubled) => doubled,
     };
     let reversed = digits.chars().rev().filter_map(|digit| digit.to_digit(10)).enumerate();
-    CARD.is_match(&digits) && reversed.map(luhn).sum::<u32>() % 10 == 0
+    CARD.is_match(&digits) && reversed.map(luhn).sum::<u32>().is_multiple_of(10)
 }

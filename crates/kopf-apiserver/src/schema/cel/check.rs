@@ -273,7 +273,8 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         let at = self.cursor.find_after(name, "(");
-        if functions::MACROS.contains(&name) {
+        let has_two_variables = functions::COMPREHENSIONS.contains(&name) && call.args.len() == 3;
+        if functions::MACROS.contains(&name) || has_two_variables {
             // Macros that were not expanded bind variables of their own.
             return (Kind::Anything, at);
         }
@@ -283,6 +284,15 @@ impl<'a> Checker<'a> {
         {
             let at = self.cursor.literal();
             return (self.complain(at, "invalid matches argument".to_owned()), at);
+        }
+        if let ("format", [IdedExpr { expr: Expr::List(list), .. }]) = (name, call.args.as_slice())
+        {
+            // The only list whose elements may differ.
+            self.cursor.find("[");
+            list.elements.iter().for_each(|element| {
+                self.infer(element);
+            });
+            return (Kind::Text, at);
         }
         let arguments: Vec<Kind<'a>> =
             call.args.iter().map(|argument| self.infer(argument).0).collect();

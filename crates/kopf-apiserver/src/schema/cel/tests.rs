@@ -104,6 +104,18 @@ fn items_of_associative_lists_are_compared_with_themselves() {
 }
 
 #[test]
+fn order_means_nothing_in_sets_and_associative_lists() {
+    let schema = schema(json!([{"rule": "self == oldSelf", "message": "immutable"}]));
+    let old = json!({"items": [{"name": "a", "v": 1}, {"name": "b", "v": 2}], "list": ["x", "y"]});
+    let reordered =
+        json!({"items": [{"name": "b", "v": 2}, {"name": "a", "v": 1}], "list": ["x", "y"]});
+    assert!(texts(&schema, reordered, Some(old.clone())).is_empty());
+    let atomic =
+        json!({"items": [{"name": "a", "v": 1}, {"name": "b", "v": 2}], "list": ["y", "x"]});
+    assert_eq!(texts(&schema, atomic, Some(old)).len(), 1);
+}
+
+#[test]
 fn optional_old_self_is_evaluated_on_create() {
     let rules = json!([{"rule": "oldSelf.hasValue() || self.n == 1", "optionalOldSelf": true,
         "message": "starts at 1"}]);

@@ -1,4 +1,6 @@
-//! The functions and operators of upstream's environment, version 1.33.
+//! The functions and operators of upstream's environment.
+//!
+//! A 1.33 server takes what 1.32 understands, so that it can be rolled back.
 
 use kube_cel::cel::common::ast::{Expr, IdedExpr, operators};
 
@@ -26,9 +28,9 @@ pub(super) const MACROS: [&str; 6] =
     ["optMap", "optFlatMap", "transformList", "transformMap", "transformMapEntry", "existsOne"];
 
 /// Two-variable forms of known macros stay calls, too.
-const COMPREHENSIONS: [&str; 3] = ["all", "exists", "exists_one"];
+pub(super) const COMPREHENSIONS: [&str; 3] = ["all", "exists", "exists_one"];
 
-const FUNCTIONS: [&str; 91] = [
+const FUNCTIONS: [&str; 86] = [
     "size",
     "contains",
     "startsWith",
@@ -111,11 +113,6 @@ const FUNCTIONS: [&str; 91] = [
     "prefixLength",
     "format.named",
     "validate",
-    "semver",
-    "isSemver",
-    "major",
-    "minor",
-    "patch",
     "or",
     "orValue",
     "value",
@@ -232,7 +229,7 @@ pub(super) fn result<'a>(
         ("string", None, _) | ("join" | "replace" | "substring" | "charAt", Some(_), _) => {
             Some(Kind::Text)
         }
-        ("isQuantity" | "isURL" | "isIP" | "isCIDR" | "isSemver" | "isSorted" | "hasValue", ..) => {
+        ("isQuantity" | "isURL" | "isIP" | "isCIDR" | "isSorted" | "hasValue", ..) => {
             Some(Kind::Boolean)
         }
         _ => Some(Kind::Anything),
