@@ -188,7 +188,7 @@ impl Encoder {
                     row["conditions"] = conditions;
                 }
                 match self.include_object.as_str() {
-                    "None" => {}
+                    "None" => row["object"] = Value::Null,
                     "Object" => row["object"] = object.clone(),
                     _ => row["object"] = metadata_only(object, version),
                 }

@@ -77,10 +77,14 @@ pub(crate) trait KindStrategy: Send + Sync {
     }
 }
 
-/// A kind without peculiarities.
+/// A kind without peculiarities: custom resources.
 struct PlainKind;
 
-impl KindStrategy for PlainKind {}
+impl KindStrategy for PlainKind {
+    fn default(&self, _context: &KindContext<'_>, object: &mut Value) {
+        shape::tidy_numbers(object);
+    }
+}
 
 /// The strategy of a resource.
 pub(crate) fn strategy_for(resource: &ResourceInfo) -> &'static dyn KindStrategy {

@@ -16,7 +16,6 @@ mod memory;
 mod message;
 mod metrics;
 mod namespaces;
-mod narrowing;
 mod pass;
 mod poster;
 mod probes;

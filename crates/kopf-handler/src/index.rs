@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kopf_core::Call;
 use kopf_core::invoke::IndexView;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -37,7 +38,7 @@ pub trait IndexSource: 'static {
 ///     println!("{} pods", pods.get(&name.0).len());
 /// }
 /// ```
-pub struct Index<S> {
+pub struct Index<S: IndexSource> {
     view: Arc<dyn IndexView>,
     source: PhantomData<fn() -> S>,
 }
@@ -78,7 +79,10 @@ impl<S: IndexSource> Index<S> {
     }
 }
 
-impl<S> fmt::Debug for Index<S> {
+impl<S: IndexSource> fmt::Debug for Index<S>
+where
+    Key<S>: Serialize,
+{
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Index").field("keys", &self.view.keys()).finish()
     }

@@ -33,21 +33,24 @@ pub(crate) struct Conflict {
 }
 
 /// Paths that never have an owner.
-fn ownerless() -> FieldSet {
-    FieldSet::of_fields(&[
-        &["apiVersion"],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ])
+fn ownerless() -> &'static FieldSet {
+    static OWNERLESS: std::sync::OnceLock<FieldSet> = std::sync::OnceLock::new();
+    OWNERLESS.get_or_init(|| {
+        FieldSet::of_fields(&[
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "creationTimestamp"],
+            &["metadata", "selfLink"],
+            &["metadata", "uid"],
+            &["metadata", "clusterName"],
+            &["metadata", "generation"],
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+        ])
+    })
 }
 
 /// Gives the changed fields to an updater and takes them from everybody else.
@@ -60,7 +63,7 @@ pub(crate) fn update(
 ) {
     let comparison = compare(old, new, write.of);
     take_changes(managers, None, &comparison.without(write.ignored));
-    let taken = comparison.changed().without_subtrees(write.ignored).difference(&ownerless());
+    let taken = comparison.changed().without_subtrees(write.ignored).difference(ownerless());
     if taken.is_empty() {
         return;
     }
@@ -120,7 +123,7 @@ pub(crate) fn apply(
     take_changes(managers, Some(id), &comparison);
     let is_changed = !same(live, &object);
     if let Some(ownership) = managers.entries.get_mut(id) {
-        ownership.fields = ownership.fields.difference(&ownerless());
+        ownership.fields = ownership.fields.difference(ownerless());
         if is_changed {
             ownership.time = Some(write.time.to_owned());
         }

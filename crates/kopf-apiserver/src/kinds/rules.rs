@@ -63,6 +63,9 @@ fn check(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
             storage::check(resource, object, problems);
         }
         ("", "events") => config::event(object, problems),
+        ("", "podtemplates") => {
+            pod_spec::check(&object["template"]["spec"], "template.spec", problems);
+        }
         ("apps" | "batch" | "autoscaling", _) => workloads::check(resource, object, problems),
         ("", "replicationcontrollers") => workloads::check(resource, object, problems),
         ("networking.k8s.io" | "discovery.k8s.io", _) => {

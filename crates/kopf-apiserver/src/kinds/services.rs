@@ -1,7 +1,8 @@
 //! What the server decides about services: cluster addresses, IP families and node ports.
 //!
-//! Addresses are taken from one range in order; what is taken is read from the snapshot, so that
-//! a fork or a restored world needs no allocator state.
+//! Addresses are taken from one range, starting at a place that the server's id source names, so
+//! that a freed address is not reused at once. What is taken is read from the snapshot: a fork or
+//! a restored world needs no allocator state.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -13,7 +14,7 @@ use super::fields::{fill, is_empty, items_mut, list, text};
 
 /// The first address of the service range; the range has [`ADDRESSES_MAX`] addresses.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 0);
-const ADDRESSES_MAX: u32 = 1 << 20;
+const ADDRESSES_MAX: u32 = 1 << 16;
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
 /// Gives a new service its addresses and ports.
@@ -85,7 +86,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     let specs = || context.snapshot.list("services", "").map(|(_, stored)| &stored.value()["spec"]);
     if is_empty(spec, "clusterIP") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
-        if let Some(address) = free_address(&taken) {
+        if let Some(address) = free_address(&taken, context.ids.number()) {
             spec["clusterIP"] = address.into();
         }
     }
@@ -104,7 +105,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     if has_node_ports(spec) {
         let ports = specs().flat_map(|spec| list(spec, "ports"));
         let mut taken: HashSet<i64> = ports.filter_map(|port| port["nodePort"].as_i64()).collect();
-        allocate_node_ports(spec, &mut taken);
+        allocate_node_ports(spec, &mut taken, context.ids.number());
     } else if text(spec, "type") == "ClusterIP" {
         for port in items_mut(spec, "ports") {
             port.as_object_mut().and_then(|port| port.shift_remove("nodePort"));
@@ -112,15 +113,18 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     }
 }
 
-fn free_address(taken: &HashSet<&str>) -> Option<String> {
+fn free_address(taken: &HashSet<&str>, seed: u64) -> Option<String> {
     let first = u32::from(FIRST_ADDRESS);
-    // The network's own address is no service; the next one is the API server's.
-    let mut candidates =
-        (1..ADDRESSES_MAX).map(|offset| Ipv4Addr::from(first + offset).to_string());
+    let start = u32::try_from(seed % u64::from(ADDRESSES_MAX)).unwrap_or_default();
+    // The network's own address is no service, and the next one belongs to the API server.
+    let offsets = (0..ADDRESSES_MAX).map(|step| (start + step) % ADDRESSES_MAX);
+    let mut candidates = offsets
+        .filter(|offset| *offset > 1)
+        .map(|offset| Ipv4Addr::from(first + offset).to_string());
     candidates.find(|address| !taken.contains(address.as_str()))
 }
 
-fn allocate_node_ports(spec: &mut Value, taken: &mut HashSet<i64>) {
+fn allocate_node_ports(spec: &mut Value, taken: &mut HashSet<i64>, seed: u64) {
     // One node port serves the same number in TCP and UDP.
     let mut chosen: Vec<(i64, String, i64)> = Vec::new();
     for port in items_mut(spec, "ports") {
@@ -133,13 +137,16 @@ fn allocate_node_ports(spec: &mut Value, taken: &mut HashSet<i64>) {
             .iter()
             .find(|(same, other, _)| *same == number && *other != protocol)
             .map(|(_, _, node_port)| *node_port);
-        let Some(node_port) =
-            shared.or_else(|| NODE_PORTS.clone().find(|port| !taken.contains(port)))
-        else {
-            return;
-        };
+        let Some(node_port) = shared.or_else(|| free_node_port(taken, seed)) else { return };
         taken.insert(node_port);
         chosen.push((number, protocol, node_port));
         port["nodePort"] = node_port.into();
     }
+}
+
+fn free_node_port(taken: &HashSet<i64>, seed: u64) -> Option<i64> {
+    let size = NODE_PORTS.end() - NODE_PORTS.start() + 1;
+    let start = i64::try_from(seed % size.unsigned_abs()).unwrap_or_default();
+    let mut ports = (0..size).map(|step| NODE_PORTS.start() + (start + step) % size);
+    ports.find(|port| !taken.contains(port))
 }

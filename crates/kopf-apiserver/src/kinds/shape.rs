@@ -210,13 +210,25 @@ fn normalise_content(content: &Content, value: Value) -> Value {
         (Content::List(inner), Value::Array(items)) => {
             Value::Array(items.into_iter().map(|item| normalise_content(inner, item)).collect())
         }
-        (Content::Map(inner), Value::Object(fields)) => {
-            let fields = fields.into_iter();
-            Value::Object(
-                fields.map(|(key, value)| (key, normalise_content(inner, value))).collect(),
-            )
+        (Content::Map(inner), Value::Object(mut fields)) => {
+            // Go writes maps in the order of their keys.
+            fields.sort_keys();
+            for value in fields.values_mut() {
+                *value = normalise_content(inner, value.take());
+            }
+            Value::Object(fields)
         }
         (_, value) => value,
+    }
+}
+
+/// Writes numbers like Go does, which has no `1.0`.
+pub(crate) fn tidy_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => *value = whole(value.take()),
+        Value::Array(items) => items.iter_mut().for_each(tidy_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(tidy_numbers),
+        _ => {}
     }
 }
 

@@ -56,7 +56,6 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
         strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
         check(call, &candidate)?;
-        schema::settle_numbers(&call.resource, &mut candidate);
         admit::validate(call, Operation::Create, Some(&candidate), None).await?;
         match commit(call, &candidate).await {
             Err(error) if error.is_already_exists() && generated => {
@@ -157,10 +156,16 @@ async fn commit(call: &mut Call, object: &Value) -> Result<Arc<Stored>, StatusEr
     let stored_form = convert::to_storage(&call.resource, object.clone());
     let resource = Arc::clone(&call.resource);
     let name = meta::text(object, "name");
-    let taken = || StatusError::already_exists(&resource.group, &resource.resource, name);
+    let existing = || call.inner.store.snapshot().get(&resource.table, call.namespace(), name);
+    let taken = || {
+        let mut error = StatusError::already_exists(&resource.group, &resource.resource, name);
+        if existing().is_some_and(|stored| meta::is_deleting(stored.value())) {
+            error.message = format!("object is being deleted: {}", error.message);
+        }
+        error
+    };
     if call.options.dry_run {
-        let snapshot = call.inner.store.snapshot();
-        if snapshot.get(&resource.table, call.namespace(), name).is_some() {
+        if existing().is_some() {
             return Err(taken());
         }
         return Ok(Arc::new(Stored::new(stored_form, 0)));

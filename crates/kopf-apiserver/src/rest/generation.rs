@@ -8,6 +8,7 @@ use crate::resource::ResourceInfo;
 /// Built-in tables whose objects count their generation.
 const COUNTING: &[&str] = &[
     "pods",
+    "podtemplates",
     "replicationcontrollers",
     "daemonsets.apps",
     "deployments.apps",

@@ -205,25 +205,6 @@ fn run_apply(call: &Call, live: Option<&Value>, applied: &Value) -> Result<Value
 /// The applied configuration, typed and restricted to what this endpoint may set.
 fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     let mut applied = body.value;
-    if !applied["metadata"]["managedFields"].is_null() {
-        return Err(StatusError::bad_request("metadata.managedFields must be nil"));
-    }
-    let resource = &call.resource;
-    let (kind, api_version) = (applied["kind"].as_str(), applied["apiVersion"].as_str());
-    if kind.is_none() || api_version.is_none() {
-        return Err(StatusError::bad_request(format!(
-            "invalid object type: {}, Kind={}",
-            api_version.unwrap_or("/"),
-            kind.unwrap_or_default()
-        )));
-    }
-    if kind != Some(&resource.kind) || api_version != Some(&resource.api_version()) {
-        return Err(StatusError::bad_request(format!(
-            "invalid object type: {}, Kind={}",
-            api_version.unwrap_or_default(),
-            kind.unwrap_or_default()
-        )));
-    }
     // The YAML decoder reports all its problems in one text, a line each after a heading.
     for problem in &body.duplicates {
         let lines = problem.lines().map(str::trim).filter(|line| !line.ends_with("errors:"));

@@ -33,8 +33,10 @@ pub(crate) async fn update(call: &mut Call, object: Value) -> Result<Arc<Stored>
     place(call, &mut object)?;
     let missing =
         call.inner.store.snapshot().get(&call.resource.table, call.namespace(), &call.info.name);
-    if missing.is_none() && creates_on_update(&call.resource.table) {
-        if call.info.subresource.is_empty() {
+    if missing.is_none() {
+        check_precondition(call, meta::text(&object, "uid"), "")?;
+        if creates_on_update(&call.resource.table) && call.info.subresource.is_empty() {
+            metadata_mut(&mut object).shift_remove("resourceVersion");
             return create(call, object).await;
         }
     }
@@ -47,7 +49,6 @@ fn creates_on_update(table: &str) -> bool {
         "endpoints",
         "events",
         "limitranges",
-        "podtemplates",
         "services",
         "leases.coordination.k8s.io",
         "roles.rbac.authorization.k8s.io",
@@ -102,8 +103,8 @@ fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
             Ok(())
         }
         given => Err(StatusError::bad_request(format!(
-            "the namespace of the object ({given}) does not match the namespace on the URL \
-             ({wanted})"
+            "the namespace of the provided object does not match the namespace sent on the \
+             request"
         ))),
     }
 }
@@ -165,7 +166,6 @@ async fn attempt(
     meta::carry_over(&mut object, old);
     generation::advance(&call.resource, &mut object, old);
     check(call, snapshot, &object, old)?;
-    schema::settle_numbers(&call.resource, &mut object);
     admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
     metadata_mut(&mut object)
         .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
@@ -210,21 +210,11 @@ fn check_identity(
     object: &Value,
     stored: &Stored,
 ) -> Result<(), StatusError> {
-    let uid = meta::text(object, "uid");
-    if !uid.is_empty() && uid != stored.uid() && change == Change::Put {
-        let namespace = if call.resource.namespaced {
-            format!("{}/", call.info.namespace)
-        } else {
-            String::new()
-        };
-        return Err(call.conflict(&format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{namespace}{}, \
-             ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: \
-             {uid}, UID in object meta: {}",
-            call.resource.resource,
-            call.info.name,
-            stored.uid()
-        )));
+    if change == Change::Put {
+        check_precondition(call, meta::text(object, "uid"), stored.uid())?;
+    }
+    if change == Change::Patch {
+        check_fixed_metadata(call, object, stored)?;
     }
     match meta::text(object, "resourceVersion") {
         "" if needs_version(call) && change == Change::Put => {
@@ -248,6 +238,53 @@ fn check_identity(
              try again",
         )),
     }
+}
+
+/// A uid in a PUT is a condition on the stored object, even on one that does not exist.
+fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), StatusError> {
+    if wanted.is_empty() || wanted == stored {
+        return Ok(());
+    }
+    let resource = &call.resource;
+    let mut key = resource.resource.clone();
+    if resource.is_custom() {
+        key = format!("{}/{key}", resource.group);
+    }
+    if resource.namespaced {
+        key = format!("{key}/{}", call.info.namespace);
+    }
+    Err(call.conflict(&format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{key}/{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object \
+         meta: {stored}",
+        call.info.name
+    )))
+}
+
+/// Refuses changes of metadata that only the server makes.
+fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<(), StatusError> {
+    let mut errors = Vec::new();
+    let old = stored.value();
+    let uid = meta::text(object, "uid");
+    if !uid.is_empty() && uid != stored.uid() {
+        errors.push(FieldError::invalid("metadata.uid", &uid.into(), "field is immutable"));
+    }
+    let deleted = meta::text(object, "deletionTimestamp");
+    if !deleted.is_empty() && deleted != meta::text(old, "deletionTimestamp") {
+        let shown = deleted.replace('T', " ").replace('Z', " +0000 UTC");
+        errors.push(FieldError::new(
+            crate::FieldErrorReason::Invalid,
+            "metadata.deletionTimestamp",
+            format!("Invalid value: {shown}: field is immutable"),
+        ));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    // Upstream validates metadata in the generic code and again in the strategy: causes double.
+    let doubled: Vec<FieldError> =
+        errors.iter().flat_map(|error| [error.clone(), error.clone()]).collect();
+    Err(call.invalid(&call.info.name, &doubled))
 }
 
 /// Undoes changes that this endpoint may not make.

@@ -150,8 +150,10 @@ async fn load(call: &mut Call, mut object: Value, name: &str) -> Result<(), Stat
             name.clone_into(&mut call.info.name);
             rest::update_with(call, rest::Change::Patch, |_, old| {
                 let mut object = typed.clone();
-                meta::metadata_mut(&mut object)
-                    .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
+                let metadata = meta::metadata_mut(&mut object);
+                for key in ["resourceVersion", "uid", "deletionTimestamp"] {
+                    metadata.insert(key.into(), old["metadata"][key].clone());
+                }
                 Ok(object)
             })
             .await?

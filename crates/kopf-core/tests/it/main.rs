@@ -2,4 +2,3 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod histories;
-mod states;

@@ -23,7 +23,6 @@ impl<K: ObjectKind, T: View> InputRef<K> for T {
 
 macro_rules! by_value {
     ($($type:ident),*) => {$(
-        #[diagnostic::do_not_recommend]
         impl<K: ObjectKind> Input<K> for $type {
             fn take(call: &Call) -> Result<Self, Error> {
                 Self::view(subject(call)?)
@@ -53,8 +52,6 @@ impl<T> DerefMut for This<T> {
         &mut self.0
     }
 }
-
-#[diagnostic::do_not_recommend]
 
 impl<K: ObjectKind, T: View> Input<K> for This<T> {
     fn take(call: &Call) -> Result<Self, Error> {
@@ -159,8 +156,6 @@ impl<const N: usize> From<[&str; N]> for Path {
     }
 }
 
-#[diagnostic::do_not_recommend]
-
 impl<K: ObjectKind> InputMut<K> for Patch {
     type Held = Plain<Self>;
 
@@ -230,8 +225,6 @@ pub struct Recorder {
     subject: Subject,
     recorder: std::sync::Arc<dyn kopf_core::invoke::Record>,
 }
-
-#[diagnostic::do_not_recommend]
 
 impl<K: ObjectKind> Input<K> for Recorder {
     fn take(call: &Call) -> Result<Self, Error> {

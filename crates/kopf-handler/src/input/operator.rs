@@ -122,7 +122,6 @@ impl<K: Kind> Input<K> for Settings {
     }
 }
 
-#[diagnostic::do_not_recommend]
 impl<K: ActivityKind> InputMut<K> for Settings {
     type Held = Plain<Self>;
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::event("kopfexamples", backoff = 5)]
 async fn handle() {}
 

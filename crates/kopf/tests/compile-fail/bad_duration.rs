@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", backoff = "10 parsecs")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", needs = ["deployments.apps"])]
 async fn handle() {}
 

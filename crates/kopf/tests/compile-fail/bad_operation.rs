@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::validate("kopfexamples", operations = ["PATCH"])]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples")]
 async fn handle(names: Vec<String>) {
     println!("{names:?}");

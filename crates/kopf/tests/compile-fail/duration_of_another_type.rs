@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 const SOON: u32 = 5;
 
 #[kopf::on::create("kopfexamples", backoff = SOON)]

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::field("kopfexamples")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::field("kopfexamples", field = "spec..size")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopf.dev", "v1", "kopfexamples", "status")]
 async fn handle() {}
 

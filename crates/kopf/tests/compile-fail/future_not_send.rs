@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples")]
 async fn handle() {
     let count = std::rc::Rc::new(5);

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::daemon("kopfexamples", interval = "5s")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 fn is_big(size: u32) -> bool {
     size > 5
 }

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::startup(labels = {"a": "b"})]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create]
 async fn handle() {}
 

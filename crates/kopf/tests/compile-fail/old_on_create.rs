@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", field = "spec.size", old = 5)]
 async fn handle() {}
 

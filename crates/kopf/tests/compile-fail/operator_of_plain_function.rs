@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 fn handle() {}
 
 fn main() {

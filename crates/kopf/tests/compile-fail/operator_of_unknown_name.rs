@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 fn main() {
     let _ = kopf::operator!("demo", [handle]);
 }

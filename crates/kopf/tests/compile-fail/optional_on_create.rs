@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", optional)]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 struct Sizes {
     size: u32,
 }

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 struct Done;
 
 #[kopf::on::create("kopfexamples")]

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create(retries = 5, "kopfexamples")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::startup("kopfexamples")]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::validate("kopfexamples", retries = 5)]
 async fn handle() {}
 

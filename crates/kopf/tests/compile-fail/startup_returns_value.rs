@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::startup]
 async fn handle() -> i64 {
     5

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", kind = "KopfExample")]
 async fn handle() {}
 

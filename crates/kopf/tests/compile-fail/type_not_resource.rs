@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[derive(serde::Deserialize)]
 struct Sizes {}
 

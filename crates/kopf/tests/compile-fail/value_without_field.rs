@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", value = 5)]
 async fn handle() {}
 

@@ -1,3 +1,5 @@
+use kopf::prelude::*;
+
 #[kopf::on::create("kopfexamples", when = |spec| spec["size"] == 5)]
 async fn handle() {}
 

@@ -85,9 +85,40 @@ fn secret(object: &Value, problems: &mut Problems) {
         _ => &[],
     };
     for key in needed {
-        if object["data"].get(key).is_none() {
+        let Some(value) = object["data"].get(key).and_then(Value::as_str) else {
             problems.required(&format!("data[{key}]"), "");
+            continue;
+        };
+        if key.starts_with(".docker")
+            && let Some(problem) = json_problem(value)
+        {
+            let redacted = Value::from("<secret contents redacted>");
+            problems.invalid(&format!("data[{key}]"), &redacted, &problem);
         }
+    }
+}
+
+/// Why the encoded bytes are no JSON, in the words of Go's decoder where they are common.
+fn json_problem(encoded: &str) -> Option<String> {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
+    serde_json::from_slice::<Value>(&bytes).err()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim();
+    for literal in ["null", "true", "false"] {
+        let mut pairs = text.chars().zip(literal.chars());
+        if pairs.next().is_none_or(|(found, wanted)| found != wanted) {
+            continue;
+        }
+        if let Some((found, wanted)) = pairs.find(|(found, wanted)| found != wanted) {
+            return Some(format!(
+                "invalid character '{found}' in literal {literal} (expecting '{wanted}')"
+            ));
+        }
+    }
+    match text.chars().next() {
+        None | Some('{' | '[' | '"') => Some("unexpected end of JSON input".to_owned()),
+        Some(first) => Some(format!("invalid character '{first}' looking for beginning of value")),
     }
 }
 

@@ -26,9 +26,9 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
                 // Go prints addresses here; no client can rely on them.
                 problems.invalid_text(
                     "spec",
-                    "policy.PodDisruptionBudgetSpec{MinAvailable:(*intstr.IntOrString)(0xc0), \
+                    "policy.PodDisruptionBudgetSpec{MinAvailable:(*intstr.IntOrString)(0xc000000000), \
                      Selector:(*v1.LabelSelector)(nil), \
-                     MaxUnavailable:(*intstr.IntOrString)(0xc0), \
+                     MaxUnavailable:(*intstr.IntOrString)(0xc000000000), \
                      UnhealthyPodEvictionPolicy:(*policy.UnhealthyPodEvictionPolicyType)(nil)}",
                     "minAvailable and maxUnavailable cannot be both set",
                 );
