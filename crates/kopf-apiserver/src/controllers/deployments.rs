@@ -84,8 +84,6 @@ impl Controller for Deployments {
             deployment.roll(&claimant, &mut outcome);
         }
         deployment.report(&mut outcome);
-        // After the status, since that write is guarded by the version that this one changes.
-        deployment.note_revision(&mut outcome);
         outcome
     }
 }

@@ -155,7 +155,8 @@ async fn attempt(
 ) -> Result<Option<Arc<Stored>>, StatusError> {
     check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they meant to write.
-    if change != Change::Apply && call.info.subresource != "scale" {
+    // A binding belongs to no field manager, as upstream.
+    if change != Change::Apply && !matches!(&*call.info.subresource, "scale" | "binding") {
         track(call, &mut object, old);
     }
     restrict(call, &mut object, old);
@@ -164,7 +165,9 @@ async fn attempt(
     strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
     admit::mutate(call, Operation::Update, &mut object, Some(old)).await?;
     meta::carry_over(&mut object, old);
-    generation::advance(&call.resource, &mut object, old);
+    if call.info.subresource != "binding" {
+        generation::advance(&call.resource, &mut object, old);
+    }
     check(call, snapshot, &object, old)?;
     admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
     metadata_mut(&mut object)

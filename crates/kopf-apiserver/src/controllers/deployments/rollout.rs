@@ -3,10 +3,8 @@
 //! Pure: reads the observed sizes in [`Deployment`], asks for writes in an [`Outcome`]. A run makes
 //! either the scale-up or the scale-downs of one step; the resulting changes wake it again.
 
-use serde_json::json;
-
 use super::template::new_set;
-use super::{Deployment, Member, REVISION};
+use super::{Deployment, Member};
 use crate::controllers::fields::{self, annotation, number};
 use crate::controllers::kinds::{PODS, REPLICA_SETS};
 use crate::controllers::pod_state::{self, Claimant};
@@ -35,18 +33,6 @@ impl Deployment<'_> {
             }
         }
         self.revision = Some(revision);
-    }
-
-    /// Shows the current revision on the Deployment itself.
-    pub(super) fn note_revision(&self, outcome: &mut Outcome) {
-        let Some(revision) = self.revision.map(|revision| revision.to_string()) else { return };
-        if annotation(self.object, REVISION) != Some(revision.as_str()) {
-            outcome.push(Action::Patch {
-                key: self.key.clone(),
-                subresource: "",
-                patch: json!({ "metadata": { "annotations": { REVISION: revision } } }),
-            });
-        }
     }
 
     /// How large the current set may grow from `present` in this step.

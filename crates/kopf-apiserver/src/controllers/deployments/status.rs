@@ -5,9 +5,9 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Deployment;
+use super::{Deployment, REVISION};
 use crate::controllers::fields::{self, after_seconds, number, stamp, text};
-use crate::controllers::world::Outcome;
+use crate::controllers::world::{Action, Outcome};
 
 /// A condition before it gets its times.
 struct Finding {
@@ -49,7 +49,16 @@ impl Deployment<'_> {
         if let Some(collisions) = previous.get("collisionCount") {
             status["collisionCount"] = collisions.clone();
         }
-        outcome.put_status(self.key, self.object, status);
+        let mut object = self.object.clone();
+        object["status"] = status;
+        // The revision is shown on the Deployment itself, by the same write.
+        if let Some(revision) = self.revision {
+            let path = ["metadata", "annotations", REVISION];
+            fields::set(&mut object, &path, json!(revision.to_string()));
+        }
+        if object != *self.object {
+            outcome.push(Action::Update { key: self.key.clone(), subresource: "status", object });
+        }
     }
 
     fn has_deadline(&self) -> bool {

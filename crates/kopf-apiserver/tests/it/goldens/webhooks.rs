@@ -1,0 +1,56 @@
+//! The webhooks that ran beside the recorded server, as functions in the process.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
+use kopf_apiserver::{Server, WebhookFunction, WebhookTarget};
+use serde_json::{Value, json};
+
+/// What stands in recordings for a scrubbed CA bundle.
+const SCRUBBED: &str = "<caBundle>";
+
+/// Puts a decodable bundle where the recording has a scrubbed one.
+pub(crate) fn fill_bundle(text: &str) -> String {
+    text.replace(SCRUBBED, &STANDARD.encode(SCRUBBED))
+}
+
+/// Scrubs the bundle that `fill_bundle` put in.
+pub(crate) fn scrub_bundle(text: &str) -> String {
+    text.replace(&STANDARD.encode(SCRUBBED), SCRUBBED)
+}
+
+/// Makes the webhooks known under their recorded URLs.
+pub(crate) fn serve(server: &Server) {
+    let patch = json!([{ "op": "add", "path": "/metadata/labels", "value": { "mut": "1" } }]);
+    let patch = STANDARD.encode(patch.to_string());
+    let answers = [
+        ("mut", json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })),
+        (
+            "deny",
+            json!({ "allowed": false, "warnings": ["w1"],
+                    "status": { "code": 418, "message": "tea", "reason": "Teapot" } }),
+        ),
+        ("denyplain", json!({ "allowed": false })),
+    ];
+    for (path, answer) in answers {
+        let target = WebhookTarget::Function(answering(answer));
+        server.webhook_url(&format!("https://127.0.0.1:18444/{path}"), target);
+    }
+}
+
+fn answering(response: Value) -> WebhookFunction {
+    Arc::new(move |review: Value| -> BoxFuture<'static, Value> {
+        let mut response = response.clone();
+        response["uid"] = review["request"]["uid"].clone();
+        let is_deletion = review["request"]["operation"] == "DELETE";
+        if is_deletion && response.get("patch").is_some() {
+            response = json!({ "allowed": true, "uid": response["uid"] });
+        }
+        Box::pin(async move {
+            json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+                    "response": response })
+        })
+    })
+}
