@@ -1,3 +1,5 @@
+//! The decision table of causes, all of it.
+
 use serde_json::{Value, json};
 
 use super::{Familiarity, detect};

@@ -1,3 +1,5 @@
+//! Sub-handlers across cycles and restarts.
+
 use std::sync::Arc;
 use std::time::Duration;
 

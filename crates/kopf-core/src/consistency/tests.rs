@@ -1,3 +1,5 @@
+//! Versions against our writes, and loops of writes.
+
 use std::time::Duration;
 
 use kopf_model::Patch;

@@ -1,3 +1,5 @@
+//! Stages of stopping and schedules of timers, as tables.
+
 use std::time::Duration;
 
 use super::{AfterRun, Patience, Stage, after_run, idle_wait};

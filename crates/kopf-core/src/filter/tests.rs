@@ -1,3 +1,5 @@
+//! Every kind of condition on every kind of occasion.
+
 use std::sync::Arc;
 
 use kopf_model::Diff;

@@ -1,3 +1,5 @@
+//! The decision table of the finalizer, all of it.
+
 use super::{Holding, Step, decide};
 
 #[track_caller]

@@ -1,3 +1,5 @@
+//! Entries that come, change and go.
+
 use std::any::Any;
 use std::sync::Arc;
 

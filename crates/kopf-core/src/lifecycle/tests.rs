@@ -1,3 +1,5 @@
+//! What every lifecycle chooses.
+
 use std::sync::Arc;
 
 use super::Lifecycle;

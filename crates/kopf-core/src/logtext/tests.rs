@@ -1,3 +1,5 @@
+//! Lines that users look for, word by word.
+
 use std::time::Duration;
 
 use super::{processed, seconds, superseded, throttling};

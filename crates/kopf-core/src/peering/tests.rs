@@ -1,3 +1,5 @@
+//! Who works and who pauses.
+
 use std::time::Duration;
 
 use kopf_model::peering::Peer;

@@ -1,3 +1,5 @@
+//! Cycles of one object, with the writes that they cost.
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Records through outcomes, storing, loading and purging.
+
 use std::sync::Arc;
 use std::time::Duration;
 

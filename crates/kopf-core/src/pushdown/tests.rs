@@ -1,3 +1,5 @@
+//! What is pushed to the server, and what must not be.
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

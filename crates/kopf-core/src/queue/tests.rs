@@ -1,3 +1,5 @@
+//! The promises of the queue, one by one and under random actions.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -1,3 +1,5 @@
+//! Who is registered for what.
+
 use std::sync::Arc;
 
 use kopf_model::Selector;

@@ -1,3 +1,5 @@
+//! The table of outcomes, with the lines in the log.
+
 use std::time::Duration;
 
 use super::{FailureKind, Outcome, Verdict, check_before, judge};

@@ -1,3 +1,5 @@
+//! Whom a cause concerns.
+
 use std::sync::Arc;
 
 use kopf_model::Diff;

@@ -1,3 +1,5 @@
+//! The growing pauses.
+
 use std::time::Duration;
 
 use super::Throttle;

@@ -1,3 +1,5 @@
+//! Requests for patches, against a server that answers.
+
 use kopf_model::json_patch::{self, Operation};
 use kopf_model::{Object, Patch, Resource, finalizer, merge};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Orders, scopes and reductions; diffs applied to random trees.
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

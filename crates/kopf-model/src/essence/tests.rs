@@ -1,3 +1,5 @@
+//! What counts as a change, in trees and in bytes.
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

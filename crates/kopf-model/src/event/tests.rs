@@ -1,3 +1,5 @@
+//! Bodies of Kubernetes events.
+
 use serde_json::{Value, json};
 
 use super::{EventDraft, cut_message};

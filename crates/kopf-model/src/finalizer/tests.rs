@@ -1,3 +1,5 @@
+//! Edits of the list of finalizers.
+
 use serde_json::json;
 
 use super::{add, is_present, remove};

@@ -1,3 +1,5 @@
+//! Children of all shapes and their owners.
+
 use serde_json::{Value, json};
 
 use super::{

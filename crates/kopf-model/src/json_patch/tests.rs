@@ -1,3 +1,5 @@
+//! Steps between trees, there and applied.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Escapes in stored text.
+
 use super::to_ascii;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Keys of annotations against known ones of Kopf.
+
 use serde_json::json;
 
 use super::KeyMaker;

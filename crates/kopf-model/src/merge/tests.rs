@@ -1,3 +1,5 @@
+//! Merge patches by the RFC, and whether they change anything.
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -1,3 +1,5 @@
+//! Patterns and the namespaces that they match.
+
 use super::NamespacePattern;
 
 #[track_caller]

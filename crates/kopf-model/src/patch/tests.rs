@@ -1,3 +1,5 @@
+//! What ends up in a patch.
+
 use serde_json::json;
 
 use super::Patch;

@@ -1,3 +1,5 @@
+//! Records of peers.
+
 use std::time::Duration;
 
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Records of progress as text.
+
 use serde_json::json;
 
 use super::{Absent, ProgressRecord, format_time, parse_time};

@@ -1,3 +1,5 @@
+//! Forms of selectors and what they select.
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Notes on objects: written, read, purged, and made to fit.
+
 use serde_json::{Value, json};
 
 use super::{
