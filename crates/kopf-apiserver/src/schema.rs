@@ -89,9 +89,43 @@ pub(crate) fn validate_status(schema: &Schema, object: &Value, old: Option<&Valu
     complete(schema, object, old, errors)
 }
 
-/// What is wrong with the shape of a value, with field paths that start at `at`; for defaults.
-pub(crate) fn validate_at(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
-    validate::check(schema, value, None, at)
+/// What is wrong with a default value, with field paths that start at `at`.
+pub(crate) fn validate_default(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    embedded::check(schema, value, at, &mut errors);
+    if errors.is_empty() {
+        errors = validate::check(schema, value, None, at);
+    }
+    if errors.is_empty() {
+        let mut findings = cel::Findings { errors: &mut errors, warnings: &mut Vec::new() };
+        cel::check_below(schema, value, at, &mut findings);
+    }
+    errors
+}
+
+/// Turns whole floats of a custom resource into integers, as the real server's storage does.
+///
+/// Only after validation, since rules tell `3` from `3.0`.
+pub(crate) fn settle_numbers(resource: &crate::resource::ResourceInfo, object: &mut Value) {
+    if resource.is_custom() {
+        settle(object);
+    }
+}
+
+fn settle(value: &mut Value) {
+    // Larger floats are written with an exponent and stay floats.
+    const INTEGER_MAX: f64 = 9.2e18;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            if float.fract() == 0.0 && float.abs() < INTEGER_MAX {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(fields) => fields.values_mut().for_each(settle),
+        _ => {}
+    }
 }
 
 /// The checks that follow the check of the shape.
@@ -136,5 +170,7 @@ pub(crate) struct Verdict {
     pub(crate) warnings: Vec<String>,
 }
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;

@@ -19,11 +19,11 @@ pub struct RequestError {
     /// The HTTP method.
     pub method: Method,
     /// The path with the query.
-    pub path: String,
+    pub path: Box<str>,
     /// What the server said, or what went wrong on the way.
-    pub message: String,
+    pub message: Box<str>,
     /// The server's `reason`, such as `AlreadyExists`.
-    pub reason: Option<String>,
+    pub reason: Option<Box<str>>,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
     /// The underlying error, for connection failures.
@@ -125,8 +125,8 @@ impl RequestError {
         Self {
             failure,
             method: method.clone(),
-            path: path.to_owned(),
-            message,
+            path: path.into(),
+            message: message.into(),
             reason: None,
             retry_after: None,
             source: None,
@@ -159,9 +159,9 @@ impl RequestError {
         Self {
             failure: Failure::of_code(code.as_u16()),
             method: method.clone(),
-            path: path.to_owned(),
-            message,
-            reason: status.and_then(|it| it.reason),
+            path: path.into(),
+            message: message.into(),
+            reason: status.and_then(|it| it.reason).map(Into::into),
             retry_after: from_header.or(from_status),
             source: None,
         }
@@ -176,7 +176,7 @@ impl RequestError {
             path,
             if status.message.is_empty() { "the watch failed".into() } else { status.message },
         );
-        error.reason = status.reason;
+        error.reason = status.reason.map(Into::into);
         error.retry_after =
             status.details.and_then(|it| it.retry_after_seconds).map(Duration::from_secs);
         error

@@ -66,11 +66,14 @@ pub struct WatchLimits {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observation {
-    /// A list begins; what it does not contain by its end does not exist any more.
-    ListBegun,
+    /// A list begins, as of this version; what it does not contain by its end does not exist.
+    ListBegun {
+        /// The version of the collection.
+        version: String,
+    },
     /// An object in a list.
     Listed(Object),
-    /// The list is complete, as of this version.
+    /// The list is complete.
     ListEnded,
     /// An event about an object.
     Changed(ChangeKind, Object),
@@ -240,9 +243,9 @@ impl<T: Clone> Watcher<T> {
     }
 
     async fn list(&mut self) -> Result<String, Stopped> {
-        self.batch.push(Observation::ListBegun);
         let mut next: Option<String> = None;
         loop {
+            let is_first = next.is_none();
             let mut path = self.path();
             address::push_query(&mut path, "limit", &self.collection.limits.page_size.to_string());
             if let Some(token) = &next {
@@ -251,6 +254,10 @@ impl<T: Clone> Watcher<T> {
             let bytes = self.page(path.clone()).await?;
             let page: Page<'_> = serde_json::from_slice(&bytes)
                 .map_err(|error| malformed(&path, "the list could not be read", error))?;
+            if is_first {
+                let version = page.metadata.resource_version.clone();
+                self.batch.push(Observation::ListBegun { version });
+            }
             let item_kind = page.kind.strip_suffix("List").unwrap_or_default();
             for item in page.items.unwrap_or_default() {
                 let object = listed_object(item, &page.api_version, item_kind)

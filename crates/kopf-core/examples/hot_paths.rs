@@ -1,4 +1,5 @@
-//! Prints what the hot paths of one object cost: `cargo run --release -p kopf-core --example hot_paths`.
+//! Prints what the hot paths of one object cost:
+//! `cargo run --release -p kopf-core --example hot_paths`.
 //!
 //! Thread time is not measured, so run it on a quiet machine; the best of many batches is shown.
 

@@ -8,8 +8,8 @@ use crate::progress::State;
 /// A way of choosing.
 #[derive(Clone, Default)]
 pub enum Lifecycle {
-    /// All, those with fewer attempts first. Outcomes of one cycle leave in one write, so that there
-    /// is no reason to run one handler per cycle.
+    /// All, those with fewer attempts first. Outcomes of one cycle leave in one write, so that
+    /// there is no reason to run one handler per cycle.
     #[default]
     AsapAll,
     /// One with the fewest attempts, as Kopf does by default.

@@ -119,7 +119,8 @@ pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> Line {
 pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
     let [succeeded, failed, left] = counts;
     Line::info(format!(
-        "{} is superseded by {}: {succeeded} succeeded; {failed} failed; {left} left to the moment.",
+        "{} is superseded by {}: {succeeded} succeeded; {failed} failed; \
+         {left} left to the moment.",
         title_capitalised(former),
         title(reason.as_str()),
     ))

@@ -143,11 +143,20 @@ impl Agenda {
             Reason::Noop => self.lines.push(Line::debug(logtext::NOOP)),
             Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => {}
         }
-        if !change.reason.has_handlers() {
-            return Ok(());
-        }
         let (subject, body) = (&inputs.snapshot.subject, inputs.snapshot.object().value());
         let (reason, storage) = (change.reason, &*inputs.storages.progress);
+        if reason == Reason::Noop {
+            // A change was taken back before its handlers had finished. What is left of their
+            // progress would make them skip the next change.
+            State::load(storage, body, &self.owned, inputs.now)?.purge_loaded(
+                storage,
+                body,
+                &mut self.early,
+            );
+        }
+        if !reason.has_handlers() {
+            return Ok(());
+        }
         self.selected = select::for_change(&self.owned, subject, change);
         let mut state = State::load(storage, body, &self.owned, inputs.now)?
             .with_purpose(reason)

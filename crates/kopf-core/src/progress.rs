@@ -288,6 +288,11 @@ impl State {
         }
     }
 
+    /// Asks for the removal of the records in the state and of their sub-handlers.
+    pub fn purge_loaded(&self, storage: &dyn ProgressStorage, body: &Value, patch: &mut Patch) {
+        self.purge(storage, body, &[], patch);
+    }
+
     /// Asks for the removal of all records: of the owned handlers, of others in the state, and of
     /// their sub-handlers.
     pub fn purge(

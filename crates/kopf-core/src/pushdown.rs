@@ -1,7 +1,8 @@
 //! Conditions that the server can check, so that objects of no interest are never sent.
 //!
 //! Only exact translations: an object is left out only if no handler of the resource could ever
-//! concern it. Objects that stop matching appear as deleted; the engine has to ask whether they are.
+//! concern it. Objects that stop matching appear as deleted; the engine has to ask whether they
+//! are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -58,8 +58,8 @@ impl Writer {
 
     /// The next request, or none when nothing is left to be changed.
     ///
-    /// `freshest` is the newest known state: of the cycle at first, then of the last answer, or of a
-    /// newer event after a conflict.
+    /// `freshest` is the newest known state: of the cycle at first, then of the last answer, or of
+    /// a newer event after a conflict.
     #[must_use]
     pub fn next(&self, freshest: &Object) -> Option<Write> {
         let body = freshest.value();

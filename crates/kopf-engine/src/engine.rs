@@ -156,7 +156,8 @@ impl Engine {
             () = &mut shutdown => return Ok(()),
         };
         self.context.state.insert(Arc::new(self.cluster.client().await?));
-        let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context)));
+        let (close_poster, closing) = oneshot::channel();
+        let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context), closing));
         let (sender, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             cluster: self.cluster,
@@ -174,7 +175,7 @@ impl Engine {
         self.ready.send_replace(true);
         Reactor::new(shared, self.scope, messages).run(&mut shutdown).await;
         drop(probes);
-        finish_posting(poster).await;
+        finish_posting(poster, close_poster).await;
         let handlers = self.registry.activities(Activity::Cleanup);
         self.stage
             .run(Activity::Cleanup, &handlers, &self.pool)
@@ -407,8 +408,10 @@ fn policy(settings: &Settings) -> Policy {
     }
 }
 
-/// The poster ends by itself only when the last handler has let go of the recorder.
-async fn finish_posting(poster: tokio::task::JoinHandle<()>) {
+/// Lets the poster send what is still waiting, but not for long.
+async fn finish_posting(poster: tokio::task::JoinHandle<()>, close: oneshot::Sender<()>) {
+    // It may have ended already; then there is nothing to close.
+    let _ = close.send(());
     let abort = poster.abort_handle();
     let _ = tokio::time::timeout(POSTING_GRACE, poster).await;
     abort.abort();

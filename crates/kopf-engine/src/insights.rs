@@ -81,8 +81,20 @@ impl Insights {
             .retain(|id, promise| resources.contains_key(id) != (*promise == Promise::Served));
     }
 
+    /// The group that a CRD adds to.
+    pub(crate) fn group_of_crd(crd: &Object) -> Option<&str> {
+        crd.value().get("spec")?.get("group")?.as_str()
+    }
+
     /// Takes the state of a CRD; returns its group if it has to be discovered anew.
-    pub(crate) fn learn_crd(&mut self, crd: &Object, gone: bool) -> Option<String> {
+    ///
+    /// A listed CRD that is known already is no news, a changed one may have other properties now.
+    pub(crate) fn learn_crd(
+        &mut self,
+        crd: &Object,
+        gone: bool,
+        is_listed: bool,
+    ) -> Option<String> {
         let spec = crd.value().get("spec")?;
         let group = spec.get("group")?.as_str()?;
         let plural = spec.get("names")?.get("plural")?.as_str()?;
@@ -104,7 +116,7 @@ impl Insights {
             } else {
                 self.promised.remove(&id);
                 // The schema, the short names or the subresources may be others now.
-                changed |= promise == Promise::Served;
+                changed |= promise == Promise::Served && !is_listed;
             }
         }
         changed.then(|| group.to_owned())

@@ -16,6 +16,7 @@ mod memory;
 mod message;
 mod metrics;
 mod namespaces;
+mod narrowing;
 mod pass;
 mod poster;
 mod probes;

@@ -13,7 +13,7 @@ use kopf_core::invoke::{OperatorContext, Record};
 use kopf_core::occasion::Subject;
 use kopf_model::{Object, Resource, record::format_time};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
@@ -97,9 +97,25 @@ impl Record for Recorder {
 }
 
 impl Poster {
-    /// Sends events until the last recorder is gone.
-    pub(crate) async fn run(mut self, context: Arc<OperatorContext>) {
-        while let Some(entry) = self.receiver.recv().await {
+    /// Sends events until it is told to close, and then what is still waiting.
+    pub(crate) async fn run(
+        mut self,
+        context: Arc<OperatorContext>,
+        closing: oneshot::Receiver<()>,
+    ) {
+        tokio::pin!(closing);
+        let mut is_closing = false;
+        loop {
+            let entry = tokio::select! {
+                biased;
+                Some(entry) = self.receiver.recv() => entry,
+                _ = &mut closing, if !is_closing => {
+                    is_closing = true;
+                    self.receiver.close();
+                    continue;
+                }
+                else => return,
+            };
             let posting = context.settings.read().posting.clone();
             if !posting.enabled {
                 continue;

@@ -80,6 +80,25 @@ struct Watch {
     is_listed: bool,
     is_listing: bool,
     is_failing: bool,
+    /// The newest version of any list.
+    newest: u64,
+}
+
+impl Watch {
+    /// A server that was restored from a backup goes back in time: nothing known is newer then.
+    fn note_version(&mut self, version: &str) {
+        let Ok(version) = version.parse::<u64>() else { return };
+        if version < self.newest {
+            tracing::warn!(
+                resource = %self.desired.resource,
+                "the server has gone back in time; looking at all objects anew"
+            );
+            for (_, record) in self.store.iter_mut() {
+                record.version = Version::default();
+            }
+        }
+        self.newest = version;
+    }
 }
 
 impl Reactor {
@@ -176,14 +195,17 @@ impl Reactor {
         let mut is_heard = false;
         for observation in batch {
             // A list that only begins says nothing about the server.
-            is_heard |=
-                !matches!(observation, Observation::ListBegun | Observation::Disturbed { .. });
+            is_heard |= !matches!(
+                observation,
+                Observation::ListBegun { .. } | Observation::Disturbed { .. }
+            );
             // The watch may be stopped while its last observations are still on the way.
             let Some(watch) = self.watches.get_mut(&id) else { return };
             match observation {
-                Observation::ListBegun => {
+                Observation::ListBegun { version } => {
                     watch.store.begin_list();
                     watch.is_listing = true;
+                    watch.note_version(&version);
                 }
                 Observation::Listed(object) => self.see(id, None, object),
                 Observation::ListEnded => {
@@ -258,7 +280,6 @@ impl Reactor {
 
     /// An object that was not in the last list does not exist any more.
     fn vanish(&mut self, id: u32, uid: crate::store::Uid) {
-        let now = self.moment();
         let Some(watch) = self.watches.get_mut(&id) else { return };
         let Some(record) = watch.store.get(uid) else { return };
         let body = record.memory.as_ref().and_then(|memory| memory.body.clone());
@@ -270,8 +291,16 @@ impl Reactor {
             return;
         };
         let key = Key { watch: id, group: group_of(&object), uid };
-        record.put(object, true);
-        self.queue.offer(key, Urgency::Fresh, now);
+        self.vanish_as(key, object);
+    }
+
+    fn vanish_as(&mut self, key: Key, object: Object) {
+        let now = self.moment();
+        let Some(watch) = self.watches.get_mut(&key.watch) else { return };
+        if let Some(record) = watch.store.get(key.uid) {
+            record.put(object, true);
+            self.queue.offer(key, Urgency::Fresh, now);
+        }
     }
 
     fn receive(&mut self, message: Message) {
@@ -387,6 +416,9 @@ impl Reactor {
         if done.gone {
             watch.store.remove(key.uid);
             self.queue.forget(&key);
+        } else if !watch.is_listing && watch.store.is_missing(key.uid) {
+            // A list without it has ended while a worker was at it.
+            self.vanish_as(key, done.subject.object);
         }
     }
 

@@ -127,6 +127,11 @@ impl Store {
             .collect()
     }
 
+    /// Whether the last list did not contain an object.
+    pub(crate) fn is_missing(&self, uid: Uid) -> bool {
+        self.records.get(&uid).is_some_and(|record| record.generation != self.generation)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.records.len()
     }

@@ -73,6 +73,7 @@ fn sub_handlers<D: Declare>() -> impl Iterator<Item = Declaration> {
     D::declare().into_iter().filter(is_sub)
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: ChangeKind> Input<K> for Children {
     fn take(call: &Call) -> Result<Self, Error> {
         call.children.clone().map(Self).ok_or_else(|| {

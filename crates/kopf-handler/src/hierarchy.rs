@@ -103,6 +103,7 @@ impl Owner {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: ObjectKind> Input<K> for Owner {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self { subject: subject(call)?.clone(), adoption: Adoption::default() })

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use kopf_core::Call;
 use kopf_core::invoke::IndexView;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -38,7 +37,7 @@ pub trait IndexSource: 'static {
 ///     println!("{} pods", pods.get(&name.0).len());
 /// }
 /// ```
-pub struct Index<S: IndexSource> {
+pub struct Index<S> {
     view: Arc<dyn IndexView>,
     source: PhantomData<fn() -> S>,
 }
@@ -79,10 +78,7 @@ impl<S: IndexSource> Index<S> {
     }
 }
 
-impl<S: IndexSource> fmt::Debug for Index<S>
-where
-    Key<S>: Serialize,
-{
+impl<S> fmt::Debug for Index<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Index").field("keys", &self.view.keys()).finish()
     }

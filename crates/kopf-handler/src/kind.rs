@@ -31,6 +31,10 @@ pub trait ActivityKind: Kind {}
 pub trait StoringKind: ObjectKind {}
 
 /// Kinds whose handlers are over soon, so that they may hold an object's memo.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` handler cannot hold a memo: take `SharedMemo<T>` by value",
+    label = "not for as long as `{Self}` handlers run"
+)]
 pub trait BriefKind: ObjectKind {}
 
 macro_rules! kinds {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::input::{Input, InputMut, InputRef, Param};
@@ -56,13 +57,35 @@ pub fn check_ref<K: Kind, T: InputRef<K>>() {}
 
 pub fn check_mut<K: Kind, T: InputMut<K>>() {}
 
-pub fn requires<K: Kind, T: Input<K>>() -> Option<Requirement> {
-    T::requires()
+/// What an input by value requires; nothing if it is no input, which is told elsewhere.
+pub struct Requires<K, T>(PhantomData<(K, T)>);
+
+/// What an input by reference requires; nothing if it is no input, which is told elsewhere.
+pub struct RequiresRef<K, T>(PhantomData<(K, T)>);
+
+pub trait RequiresNothing {
+    fn find() -> Option<Requirement> {
+        None
+    }
 }
 
-pub fn requires_ref<K: Kind, T: InputRef<K>>() -> Option<Requirement> {
-    T::requires()
+impl<K: Kind, T: Input<K>> Requires<K, T> {
+    #[must_use]
+    pub fn find() -> Option<Requirement> {
+        T::requires()
+    }
 }
+
+impl<K: Kind, T: InputRef<K>> RequiresRef<K, T> {
+    #[must_use]
+    pub fn find() -> Option<Requirement> {
+        T::requires()
+    }
+}
+
+impl<K, T> RequiresNothing for Requires<K, T> {}
+
+impl<K, T> RequiresNothing for RequiresRef<K, T> {}
 
 pub fn selector_of<K: TypedResource>() -> Selector {
     K::selector()

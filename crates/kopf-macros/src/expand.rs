@@ -25,6 +25,9 @@ pub(crate) fn attribute(name: &str, options: TokenStream, item: TokenStream) -> 
                 function.attrs.retain(|attribute| Kind::from_attribute(attribute).is_none());
                 let vis = &function.vis;
                 let name = &function.sig.ident;
+                if function.sig.receiver().is_some() {
+                    return quote!(#[allow(unused)] #function);
+                }
                 quote!(#[allow(unused, non_camel_case_types)] #vis struct #name {}
                     impl ::kopf::Declare for #name {
                         fn declare() -> ::std::vec::Vec<::kopf::Declaration> { ::std::vec![] }
@@ -265,10 +268,10 @@ fn declaration(
     let marker = kind.marker();
     let requires = parameters.iter().filter_map(|Parameter { passing, ty }| match passing {
         Passing::Value => {
-            Some(quote_spanned!(ty.span()=> ::kopf::__private::requires::<::kopf::kind::#marker, #ty>()))
+            Some(quote_spanned!(ty.span()=> ::kopf::__private::Requires::<::kopf::kind::#marker, #ty>::find()))
         }
         Passing::Reference => {
-            Some(quote_spanned!(ty.span()=> ::kopf::__private::requires_ref::<::kopf::kind::#marker, #ty>()))
+            Some(quote_spanned!(ty.span()=> ::kopf::__private::RequiresRef::<::kopf::kind::#marker, #ty>::find()))
         }
         Passing::Mutable => None,
     });
@@ -285,6 +288,8 @@ fn declaration(
         #param
         #needs
         #description
+        #[allow(unused_imports)]
+        use ::kopf::__private::RequiresNothing as _;
         let requires: ::std::vec::Vec<::std::option::Option<::kopf::__private::Requirement>> =
             ::std::vec![#(#requires),*];
         ::kopf::Declaration { handler, requires: requires.into_iter().flatten().collect() }

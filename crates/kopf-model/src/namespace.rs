@@ -1,4 +1,4 @@
-//! Patterns of namespaces that an operator serves: names, globs with negations, regular expressions.
+//! Patterns of namespaces that an operator serves: names, globs with negations, regexps.
 
 use regex::Regex;
 

@@ -1,4 +1,4 @@
-//! Kinds of objects as the cluster's discovery tells them, and the selectors that choose among them.
+//! Kinds of objects as the cluster's discovery tells them, and selectors to choose among them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

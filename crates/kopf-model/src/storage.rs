@@ -152,7 +152,7 @@ impl std::fmt::Display for StoredForm {
             }
             Self::Digested { plain_size, stored_size, digests } => write!(
                 formatter,
-                "compressed from {plain_size} to {stored_size} bytes with {digests} values as digests"
+                "compressed from {plain_size} to {stored_size} bytes, {digests} values as digests"
             ),
         }
     }

@@ -78,7 +78,7 @@ pub struct InvalidOperator {
 #[macro_export]
 macro_rules! operator {
     ($name:expr, [$($handler:ty),* $(,)?] $(,)?) => {
-        $crate::Operator::new($name)$(.handler::<$handler>())*
+        $crate::Operator::new($name)$(.declared(<$handler as $crate::Declare>::declare()))*
     };
 }
 
@@ -92,6 +92,13 @@ impl Operator {
     /// Adds a function with handler attributes.
     pub fn handler<D: Declare>(mut self) -> Self {
         self.declarations.extend(D::declare());
+        self
+    }
+
+    /// Adds what a function with handler attributes declares; for the macro [`operator!`](crate::operator).
+    #[doc(hidden)]
+    pub fn declared(mut self, declarations: Vec<Declaration>) -> Self {
+        self.declarations.extend(declarations);
         self
     }
 
@@ -157,6 +164,10 @@ impl Operator {
         let mut problems = Vec::new();
         for declaration in &self.declarations {
             let id = &declaration.handler.id;
+            if let HandlerKind::Validate(_) | HandlerKind::Mutate(_) = declaration.handler.kind {
+                problems
+                    .push(format!("handler {id} is a webhook, which the engine cannot serve yet"));
+            }
             for requirement in &declaration.requires {
                 if !self.meets(requirement) {
                     problems.push(match requirement {

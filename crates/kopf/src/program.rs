@@ -108,13 +108,17 @@ impl Operator {
     fn run_program(self, arguments: &RunArguments) -> Result<(), Failure> {
         arguments.logging().install();
         self.check().map_err(Failure::usage)?;
+        let config = arguments.config()?;
+        if config.peering.is_some() || arguments.dev {
+            tracing::warn!(target: "kopf", "other operators are not noticed yet: peering is ignored");
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             #[cfg(feature = "embedded")]
             if arguments.embedded.embedded {
-                return embedded::run(self, arguments).await;
+                return embedded::run(self, arguments, config).await;
             }
-            let running = self.start(arguments.config()).await?;
+            let running = self.start(config).await?;
             until_stopped(running).await
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kopf_core::invoke::Extensions;
 use kopf_core::{Registry, Settings};
-use kopf_engine::{Engine, EngineError, StatusHandle};
+use kopf_engine::{Engine, EngineError, ProbesEndpoint, StatusHandle};
 use tokio::sync::watch;
 
 use crate::operator::{InvalidOperator, Operator};
@@ -29,6 +29,8 @@ pub struct Config {
     pub priority: Option<i64>,
     /// The peering object by which operators of the same kind know each other.
     pub peering: Option<String>,
+    /// Where liveness, readiness and metrics are served.
+    pub probes: Option<ProbesEndpoint>,
 }
 
 /// Why an operator did not start, or ended.
@@ -157,6 +159,9 @@ impl Config {
         }
         if let Some(client) = self.client {
             builder = builder.client(client);
+        }
+        if let Some(endpoint) = self.probes {
+            builder = builder.probes(endpoint);
         }
         builder.build()
     }

@@ -14,6 +14,7 @@ use super::selector;
 use super::world::{Action, Change, Controller, Interest, Key, Outcome, Propagation, Seen, World};
 
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const MANAGER_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 
@@ -52,7 +53,7 @@ impl Controller for ServiceEndpoints {
             .collect()
     }
 
-    fn reconcile(&mut self, key: &Key, world: &dyn World, _now: Timestamp) -> Outcome {
+    fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::nothing();
         let endpoints_key = Key::new(ENDPOINTS, &key.namespace, &key.name);
         let Some(service) = world.get(key) else {
@@ -84,7 +85,8 @@ impl Controller for ServiceEndpoints {
             .collect();
         let backing = Backing { service: &service, pods };
         let endpoints = backing.endpoints();
-        write(&endpoints_key, world.get(&endpoints_key), endpoints, "subsets", &mut outcome);
+        let present = world.get(&endpoints_key);
+        write(&endpoints_key, present, endpoints, "subsets", now, &mut outcome);
         let slices: Vec<Seen> = world
             .list(&ENDPOINT_SLICES, Some(&key.namespace))
             .into_iter()
@@ -97,7 +99,7 @@ impl Controller for ServiceEndpoints {
             || Key::new(ENDPOINT_SLICES, &key.namespace, ""),
             |slice| Key::of(ENDPOINT_SLICES, slice),
         );
-        write(&slice_key, slices.first().cloned(), backing.slice(), "endpoints", &mut outcome);
+        write(&slice_key, slices.first().cloned(), backing.slice(), "endpoints", now, &mut outcome);
         outcome
     }
 }
@@ -107,8 +109,17 @@ fn is_ours(endpoints: &Value) -> bool {
 }
 
 /// Creates `wanted`, or updates what exists if `field`, `ports` or labels differ.
-fn write(key: &Key, present: Option<Seen>, wanted: Value, field: &str, outcome: &mut Outcome) {
+fn write(
+    key: &Key,
+    present: Option<Seen>,
+    mut wanted: Value,
+    field: &str,
+    now: Timestamp,
+    outcome: &mut Outcome,
+) {
+    let stamp = json!(fields::stamp(now));
     let Some(present) = present else {
+        fields::set(&mut wanted, &["metadata", "annotations", TRIGGER_TIME], stamp);
         outcome.push(Action::Create { collection: key.collection.clone(), object: wanted });
         return;
     };
@@ -121,6 +132,7 @@ fn write(key: &Key, present: Option<Seen>, wanted: Value, field: &str, outcome: 
     }
     object["metadata"]["labels"] = wanted["metadata"]["labels"].clone();
     if object != *present {
+        fields::set(&mut object, &["metadata", "annotations", TRIGGER_TIME], stamp);
         outcome.push(Action::Update { key: key.clone(), subresource: "", object });
     }
 }
@@ -270,10 +282,15 @@ impl Backing<'_> {
                 "ownerReferences": [fields::controller_reference(self.service, "v1", "Service")],
             },
             "addressType": "IPv4",
-            "endpoints": endpoints,
-            "ports": self.ports(),
+            "endpoints": none_if_empty(endpoints),
+            "ports": if self.pods.is_empty() { Value::Null } else { none_if_empty(self.ports()) },
         })
     }
+}
+
+/// Go prints an absent list as null.
+fn none_if_empty(list: Vec<Value>) -> Value {
+    if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
 #[cfg(test)]

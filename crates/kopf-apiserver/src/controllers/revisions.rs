@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::deployments::template_hash;
-use super::fields::{self, at, number, text};
+use super::fields::{self, at, number};
 use super::kinds::REVISIONS;
 use super::pod_state::Claimant;
 use super::world::{Action, Key, Outcome, Propagation, Seen, World};
@@ -112,11 +112,11 @@ fn new_revision(claimant: &Claimant<'_>, data: Value, revision: i64) -> Value {
         .cloned()
         .filter(Value::is_object)
         .unwrap_or_else(|| json!({}));
-    labels["controller.kubernetes.io/hash"] = json!(hash);
-    if text(owner, &["kind"]) == "DaemonSet" || claimant.kind == "DaemonSet" {
-        labels[HASH_LABEL] = json!(hash);
-    }
-    json!({
+    let hash_label =
+        if claimant.kind == "DaemonSet" { HASH_LABEL } else { "controller.kubernetes.io/hash" };
+    labels[hash_label] = json!(hash);
+    let annotations = at(owner, &["metadata", "annotations"]).cloned();
+    let mut object = json!({
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
@@ -127,5 +127,9 @@ fn new_revision(claimant: &Claimant<'_>, data: Value, revision: i64) -> Value {
         },
         "data": data,
         "revision": revision,
-    })
+    });
+    if let Some(annotations) = annotations {
+        object["metadata"]["annotations"] = annotations;
+    }
+    object
 }

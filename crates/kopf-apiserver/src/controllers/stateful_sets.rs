@@ -181,7 +181,6 @@ impl StatefulSet<'_> {
         let revision = if is_current { self.current_revision() } else { &self.revisions.update };
         let template = self.revisions.template(revision, self.object);
         let mut pod = pod_state::from_template(template, self.claimant);
-        fields::unset(&mut pod, &["metadata", "generateName"]);
         fields::set(&mut pod, &["metadata", "name"], json!(name));
         let labels = [
             ("statefulset.kubernetes.io/pod-name", name.clone()),

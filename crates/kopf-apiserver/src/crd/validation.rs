@@ -35,7 +35,7 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if let Some(old) = old {
         check_immutable(crd, old, &mut errors);
     }
-    check_stored_versions(crd, &mut errors);
+    check_stored_versions(crd, old.is_none(), &mut errors);
     check_approval(crd, old, &mut errors);
     if spec["preserveUnknownFields"] == true
         && old.is_none_or(|old| old["spec"]["preserveUnknownFields"] != true)
@@ -88,7 +88,7 @@ fn check_spec(spec: &Value, errors: &mut Vec<FieldError>) {
             check_selectable_fields(version, &version["schema"], &at, errors);
         }
     }
-    names::check_versions(&versions, spec, errors);
+    names::check_versions(versions, errors);
     names::check_names(&spec["names"], errors);
     let has_status = versions.iter().any(|version| version["subresources"].get("status").is_some());
     if let Some(validation) = shared("schema") {
@@ -252,15 +252,23 @@ fn check_immutable(crd: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     check(&["names", "plural"]);
 }
 
-fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
+fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>) {
     let stored = &crd["status"]["storedVersions"];
-    let Some(names) = stored.as_array() else { return };
     let versions = list(&crd["spec"], "versions");
-    if names.is_empty() {
-        let detail = "must have at least one stored version";
-        errors.push(FieldError::invalid("status.storedVersions", stored, detail));
+    let has_storage = versions.iter().any(|version| version["storage"] == true);
+    let is_empty = match (is_new, stored) {
+        // The server notes the storage version of a new definition itself.
+        (true, _) => !has_storage,
+        (false, Value::Array(names)) => names.is_empty(),
+        (false, _) => false,
+    };
+    if is_empty {
+        let message = "Invalid value: []string(nil): must have at least one stored version";
+        let reason = crate::FieldErrorReason::Invalid;
+        errors.push(FieldError::new(reason, "status.storedVersions", message));
         return;
     }
+    let Some(names) = stored.as_array() else { return };
     for version in versions.iter().filter(|version| version["storage"] == true) {
         if !names.contains(&version["name"]) {
             let detail = format!("must have the storage version {}", text(version, "name"));
@@ -322,5 +330,7 @@ fn compiled(json: &Value) -> Option<std::sync::Arc<schema::Schema>> {
     schema::custom(json)
 }
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;

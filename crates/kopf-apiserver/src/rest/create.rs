@@ -56,6 +56,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
         strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
         check(call, &candidate)?;
+        schema::settle_numbers(&call.resource, &mut candidate);
         admit::validate(call, Operation::Create, Some(&candidate), None).await?;
         match commit(call, &candidate).await {
             Err(error) if error.is_already_exists() && generated => {

@@ -169,6 +169,7 @@ async fn attempt(
         generation::advance(&call.resource, &mut object, old);
     }
     check(call, snapshot, &object, old)?;
+    schema::settle_numbers(&call.resource, &mut object);
     admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
     metadata_mut(&mut object)
         .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());

@@ -3,10 +3,12 @@
 //! Wraps `kube-cel` and the `cel` crate; no other module knows them. What they cannot evaluate
 //! becomes a warning, never a verdict. Rules are parsed once per schema node and cached there.
 
+mod align;
 mod check;
 mod condition;
 mod convert;
 mod cost;
+mod evaluate;
 mod program;
 
 use std::sync::Arc;
@@ -41,6 +43,14 @@ pub(super) fn check(
     if schema.has_rules {
         let place = Place { path: String::new(), old, unchanged: old == Some(object) };
         node(schema, object, &place, findings);
+    }
+}
+
+/// Evaluates the rules of a value that stands at a path, such as a default.
+pub(super) fn check_below(schema: &Schema, value: &Value, path: &str, findings: &mut Findings<'_>) {
+    if schema.has_rules {
+        let place = Place { path: path.to_owned(), old: None, unchanged: false };
+        node(schema, value, &place, findings);
     }
 }
 
@@ -124,12 +134,14 @@ fn evaluate(
     place: &Place<'_>,
     findings: &mut Findings<'_>,
 ) {
-    let programs = rules.programs.get_or_init(|| Arc::new(Programs::parse(&rules.validations)));
+    let programs =
+        rules.programs.get_or_init(|| Arc::new(Programs::parse(schema, &rules.validations)));
     let old = place.old.filter(|old| !old.is_null());
     let converted = convert::Converted::new(schema, value, place.path.is_empty());
-    let converted_old = old
-        .filter(|_| programs.use_old_self())
-        .map(|old| convert::Converted::new(schema, old, place.path.is_empty()));
+    let converted_old = old.filter(|_| programs.use_old_self()).map(|old| {
+        let old = align::aligned(schema, value, old);
+        convert::Converted::new(schema, &old, place.path.is_empty())
+    });
     for (rule, program) in rules.validations.iter().zip(programs.iter()) {
         let Some(program) = program else {
             findings.warnings.push(not_evaluated(rule, place, "its syntax is not supported"));
@@ -146,7 +158,8 @@ fn evaluate(
         }
         let old_self = program::old_self(converted_old.as_ref(), rule.optional_old_self);
         program.with_context(&converted.value, old_self, |outcome, message| {
-            report(outcome, message, rule, program.uses_old_self, kind, place, findings);
+            let traits = (program.uses_old_self, has_open_types(schema));
+            report(outcome, message, rule, traits, kind, place, findings);
         });
     }
 }
@@ -155,7 +168,7 @@ fn report(
     outcome: Result<CelValue, ExecutionError>,
     message: Option<String>,
     rule: &Rule,
-    uses_old_self: bool,
+    (uses_old_self, schema_is_open): (bool, bool),
     kind: &str,
     place: &Place<'_>,
     findings: &mut Findings<'_>,
@@ -171,6 +184,15 @@ fn report(
             }
         }
         Ok(_) => findings.warnings.push(not_evaluated(rule, place, "it yielded no boolean")),
+        // Compiled rules meet wrong types only where the schema leaves the type open.
+        Err(ExecutionError::NoSuchOverload) if schema_is_open => {
+            let text = format!(
+                "'no such overload': call arguments did not match a supported operator, function \
+                 or macro signature for rule: {}",
+                label(rule)
+            );
+            findings.errors.push(FieldError::invalid(place.field(), &kind.into(), &text));
+        }
         Err(error) => match explain(&error) {
             Some(text) => {
                 let text = format!("{text} evaluating rule: {}", label(rule));
@@ -191,9 +213,35 @@ fn explain(error: &ExecutionError) -> Option<String> {
         ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => {
             format!("index out of bounds: {index}")
         }
-        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::FunctionError { function, message } => function_words(function, message),
         _ => return None,
     })
+}
+
+/// Upstream's words for failures of functions, where they are known.
+fn function_words(function: &str, message: &str) -> String {
+    match function {
+        "int" | "uint" | "double" => {
+            format!("type conversion error from 'string' to '{function}'")
+        }
+        "duration" => {
+            "type conversion error from 'string' to 'google.protobuf.Duration'".to_owned()
+        }
+        "timestamp" => {
+            "type conversion error from 'string' to 'google.protobuf.Timestamp'".to_owned()
+        }
+        "max" | "min" => format!("{function} called on empty list"),
+        "quantity" => "quantities must match the regular expression \
+                       '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            .to_owned(),
+        _ => message.to_owned(),
+    }
+}
+
+/// Whether values of the schema may have one of several types.
+fn has_open_types(schema: &Schema) -> bool {
+    let below = schema.properties.values().chain(&schema.items);
+    schema.int_or_string || below.into_iter().any(|link| !link.is_builtin() && has_open_types(link))
 }
 
 fn failure(rule: &Rule, message: Option<String>, kind: &str, place: &Place<'_>) -> FieldError {
@@ -234,5 +282,7 @@ pub(super) fn is_blocking(error: &FieldError) -> bool {
     matches!(error.reason, Required | NotSupported | TooLong | TooMany | TypeInvalid)
 }
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests;

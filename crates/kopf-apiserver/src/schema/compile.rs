@@ -42,6 +42,12 @@ pub(super) fn custom(json: &Value) -> Schema {
     schema
 }
 
+/// Compiles a part of a CRD's schema, without the fields that only whole objects have.
+#[cfg(test)]
+pub(super) fn node_for_tests(json: &Value) -> Schema {
+    node(json, Dialect::Custom)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Dialect {
     Builtin,

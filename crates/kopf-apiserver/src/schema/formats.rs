@@ -1,6 +1,6 @@
 //! The string formats that validation understands; unknown formats are ignored, as upstream does.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -46,7 +46,7 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
         "uri" => is_request_uri(text),
         "email" => is_email(text),
         "hostname" => HOSTNAME.is_match(text),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => is_ipv4(text),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => is_mac(text),
@@ -61,7 +61,7 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
         "ssn" => SSN.is_match(text),
         "hexcolor" => HEX_COLOR.is_match(text),
         "rgbcolor" => RGB_COLOR.is_match(text),
-        "byte" => is_base64(text),
+        "byte" => !text.is_empty() && is_base64(text),
         "date" => is_date(text),
         "duration" => is_duration(text),
         "datetime" => is_date_time(text),
@@ -123,7 +123,7 @@ pattern!(DNS_SUBDOMAIN, r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a
 pattern!(TIME_OF_DAY, r"([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))");
 pattern!(
     LONG_DURATION,
-    r"([0-9]+)\s*(nanos?|nanoseconds?|micros?|microseconds?|us|µs|ms|millis?|milliseconds?|ns|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wk|weeks?)"
+    r"([0-9]+)\s*(nanoseconds?|nanos?|microseconds?|micros?|milliseconds?|millis?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|wk|us|µs|ms|ns|s|m|h|d|w)"
 );
 pattern!(GO_DURATION, r"^[-+]?(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$");
 pattern!(
@@ -161,6 +161,16 @@ fn is_email(text: &str) -> bool {
                 .any(|character| character.is_whitespace() || "<>,;:\\\"()".contains(character))
     };
     fits(local) && !local.contains('@') && fits(domain)
+}
+
+/// Upstream tolerates leading zeros.
+fn is_ipv4(text: &str) -> bool {
+    let is_octet = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && part.parse::<u32>().is_ok_and(|octet| octet <= 255)
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_octet)
 }
 
 fn is_cidr(text: &str) -> bool {
@@ -215,7 +225,7 @@ fn is_isbn10(text: &str) -> bool {
         })
         .collect();
     let sum: u32 = digits.iter().enumerate().map(|(at, digit)| (at as u32 + 1) * digit).sum();
-    digits.len() == 10 && digits.iter().all(|digit| *digit <= 10) && sum % 11 == 0
+    digits.len() == 10 && digits.iter().all(|digit| *digit <= 10) && sum.is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -224,9 +234,9 @@ fn is_isbn13(text: &str) -> bool {
         .filter(|character| !matches!(character, '-' | ' '))
         .map(|character| character.to_digit(10).unwrap_or(1000))
         .collect();
-    let weight = |at: usize| if at % 2 == 0 { 1 } else { 3 };
+    let weight = |at: usize| if at.is_multiple_of(2) { 1 } else { 3 };
     let sum: u32 = digits.iter().enumerate().map(|(at, digit)| weight(at) * digit).sum();
-    digits.len() == 13 && digits.iter().all(|digit| *digit <= 9) && sum % 10 == 0
+    digits.len() == 13 && digits.iter().all(|digit| *digit <= 9) && sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {
@@ -237,5 +247,5 @@ fn is_credit_card(text: &str) -> bool {
         (_, doubled) => doubled,
     };
     let reversed = digits.chars().rev().filter_map(|digit| digit.to_digit(10)).enumerate();
-    CARD.is_match(&digits) && reversed.map(luhn).sum::<u32>() % 10 == 0
+    CARD.is_match(&digits) && reversed.map(luhn).sum::<u32>().is_multiple_of(10)
 }

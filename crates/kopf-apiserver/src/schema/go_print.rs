@@ -38,10 +38,25 @@ fn print(value: &Value, text: &mut String) {
             }
             text.push('}');
         }
+        Value::Number(number) if number.is_f64() => {
+            text.push_str(&float(number.as_f64().unwrap_or_default()));
+        }
         other => {
             let _ = write!(text, "{other}");
         }
     }
+}
+
+/// Go's `%v` of a float: shortest digits, an exponent beyond six digits.
+fn float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return format!("{value}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Go's `%q`.

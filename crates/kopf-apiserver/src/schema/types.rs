@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::go_print::go_syntax;
 use super::ir::{Field, Schema, Type};
 
 /// The first value that Go could not decode, in its words.
@@ -13,9 +14,58 @@ pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
         return Walk { path: String::new(), owner: "" }.value(schema, object);
     }
     // Custom resources are free-form except for their metadata.
+    check_metadata(schema, object)?;
+    check_embedded(schema, object, "")
+}
+
+fn check_metadata(schema: &Schema, object: &Value) -> Result<(), String> {
     match (schema.property("metadata"), object.get("metadata")) {
         (Some(metadata), Some(value)) => {
             Walk { path: String::new(), owner: "ObjectMeta" }.value(metadata, value)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Resources inside custom resources must have metadata that can be decoded, too.
+fn check_embedded(schema: &Schema, value: &Value, path: &str) -> Result<(), String> {
+    if schema.is_builtin() {
+        return Ok(());
+    }
+    match value {
+        Value::Object(fields) => {
+            if schema.embedded_resource {
+                for name in ["apiVersion", "kind"] {
+                    if let Some(other) = fields.get(name).filter(|value| !value.is_string()) {
+                        let shown = go_syntax(other);
+                        return Err(format!(
+                            "{path}.{name}: Invalid value: {shown}: must be a string"
+                        ));
+                    }
+                }
+                check_metadata(schema, value).map_err(|problem| {
+                    let shown = go_syntax(&fields["metadata"]);
+                    format!("{path}.metadata: Invalid value: {shown}: {problem}")
+                })?;
+            }
+            for (name, value) in fields {
+                let child = match schema.field(name) {
+                    Field::Declared(child) => {
+                        let dot = if path.is_empty() { "" } else { "." };
+                        (child, format!("{path}{dot}{name}"))
+                    }
+                    Field::Entry(child) => (child, format!("{path}[{name}]")),
+                    Field::Free | Field::Unknown => continue,
+                };
+                check_embedded(child.0, value, &child.1)?;
+            }
+            Ok(())
+        }
+        Value::Array(items) => {
+            let Some(item) = schema.item() else { return Ok(()) };
+            items.iter().enumerate().try_for_each(|(index, value)| {
+                check_embedded(item, value, &format!("{path}[{index}]"))
+            })
         }
         _ => Ok(()),
     }

@@ -269,7 +269,9 @@ fn found_type(value: &Value) -> &'static str {
 }
 
 fn is_whole(value: &Value) -> bool {
-    value.as_f64().is_some_and(|number| number.fract() == 0.0)
+    // Beyond this, floats cannot tell neighbouring integers apart.
+    const INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
+    value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= INTEGER_MAX)
 }
 
 #[cfg(test)]

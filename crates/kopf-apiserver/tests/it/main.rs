@@ -4,6 +4,7 @@ mod admission;
 mod client;
 mod controllers;
 mod goldens;
+mod kubectl;
 mod rbac;
 mod toolkit;
 mod watch_checker;

@@ -177,9 +177,10 @@ fn a_create_handler_costs_one_write_without_progress() {
     assert!(plan.is_handled && plan.wake_at.is_none() && plan.remember.is_none());
     assert_eq!(
         world.take_writes(),
-        [
-            json!({"status": {"a": {"m": 1}, "b": "r"}, "metadata": {"annotations": last_handled(1)}})
-        ]
+        [json!({
+            "status": {"a": {"m": 1}, "b": "r"},
+            "metadata": {"annotations": last_handled(1)},
+        })]
     );
     assert_eq!(world.lines, ["Creation is processed: 2 succeeded; 0 failed."]);
     let (_, called) = world.cycle(None, 1.0, &[]);
@@ -352,6 +353,23 @@ fn an_update_superseded_by_a_deletion_is_purged() {
     );
     assert_eq!(world.take_writes().len(), 1, "purge, last-handled and release in one write");
     assert_eq!(world.body["metadata"]["annotations"], last_handled(2));
+}
+
+#[test]
+fn a_change_that_is_taken_back_leaves_no_progress() {
+    let mut changed = handled();
+    changed["spec"]["size"] = json!(2);
+    let update = |id| handler(id, HandlerKind::Update);
+    let mut world = World::new(changed, vec![update("u1"), update("u2")]);
+    world.memory.fully_handled_once = true;
+    world.cycle(None, 0.0, &[("u1", done()), ("u2", again(100.0))]);
+    world.body["spec"]["size"] = json!(1);
+    let (_, called) = world.cycle(None, 1.0, &[]);
+    assert!(called.is_empty());
+    assert_eq!(world.body["metadata"]["annotations"], last_handled(1));
+    world.body["spec"]["size"] = json!(3);
+    let (_, called) = world.cycle(None, 2.0, &[("u1", done()), ("u2", done())]);
+    assert_eq!(called, ["u1", "u2"], "the next change is for everybody");
 }
 
 #[test]

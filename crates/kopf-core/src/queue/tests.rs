@@ -230,13 +230,16 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 
 proptest! {
     #[test]
-    fn no_key_is_lost_and_none_runs_twice_at_a_time(actions in actions(), running_max in 1..4_usize) {
+    fn no_key_is_lost_and_none_runs_twice_at_a_time(
+        actions in actions(), running_max in 1..4_usize,
+    ) {
         let mut queue = queue(running_max);
         let mut now = 0;
         let mut running: Vec<Ticket<Key>> = Vec::new();
         // Keys that still have to run, with the moment by which they may.
         let mut wanted: BTreeMap<Key, u64> = BTreeMap::new();
-        let take_one = |queue: &mut Queue<Key>, now: u64, running: &mut Vec<_>, wanted: &mut BTreeMap<_, _>| {
+        type Wanted = BTreeMap<Key, u64>;
+        let take_one = |queue: &mut Queue<Key>, now, running: &mut Vec<_>, wanted: &mut Wanted| {
             let Some(ticket) = queue.take(s(now)) else { return false };
             let under_way: BTreeSet<Key> = running.iter().map(|t: &Ticket<Key>| t.key).collect();
             assert!(!under_way.contains(&ticket.key), "two runs of one key");
@@ -261,7 +264,8 @@ proptest! {
                 Action::Done(which, how) if !running.is_empty() => {
                     let ticket = running.swap_remove(which % running.len());
                     let key = ticket.key;
-                    let next = [Next::Rest, Next::WakeAt(s(now + 3)), Next::Failed][usize::from(how)];
+                    let choices = [Next::Rest, Next::WakeAt(s(now + 3)), Next::Failed];
+                    let next = choices[usize::from(how)];
                     let pause = queue.done(ticket, next, s(now));
                     if next != Next::Rest {
                         wanted.entry(key).or_insert(now + pause.map_or(3, |pause| pause.as_secs()));

@@ -280,7 +280,7 @@ fn settle(world: &mut World) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn every_history_ends_in_order(steps in steps()) {

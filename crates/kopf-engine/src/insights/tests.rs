@@ -66,14 +66,14 @@ fn what_does_not_exist_yet_is_waited_for() {
 #[test]
 fn discovery_that_lags_behind_the_crds_is_asked_again() {
     let mut insights = Insights::default();
-    assert_eq!(insights.learn_crd(&crd("False"), false), None);
-    assert_eq!(insights.learn_crd(&crd("True"), false).as_deref(), Some("x.dev"));
+    assert_eq!(insights.learn_crd(&crd("False"), false, false), None);
+    assert_eq!(insights.learn_crd(&crd("True"), false, true).as_deref(), Some("x.dev"));
     let group = BTreeSet::from(["x.dev".to_owned()]);
     insights.learn(Some(&group), discovered(Vec::new()));
     assert_eq!(insights.lagging(), group);
     insights.learn(Some(&group), discovered(vec![resource("x.dev", "as")]));
     assert!(insights.lagging().is_empty());
-    assert_eq!(insights.learn_crd(&crd("True"), true).as_deref(), Some("x.dev"));
+    assert_eq!(insights.learn_crd(&crd("True"), true, false).as_deref(), Some("x.dev"));
     assert_eq!(insights.lagging(), group);
 }
 

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::{Reactor, Tag, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
 use crate::message::Message;
+use crate::narrowing::Narrowing;
 use crate::shared::Served;
 use crate::store::Store;
 
@@ -143,9 +144,9 @@ impl Reactor {
         let wanted = Insights::wanted_groups(&self.handlers);
         let mut stale = BTreeSet::new();
         for observation in batch {
-            let (object, gone) = match observation {
-                Observation::Listed(object) => (object, false),
-                Observation::Changed(kind, object) => (object, kind == ChangeKind::Deleted),
+            let (object, gone, is_listed) = match observation {
+                Observation::Listed(object) => (object, false, true),
+                Observation::Changed(kind, object) => (object, kind == ChangeKind::Deleted, false),
                 Observation::Disturbed { error, .. } => {
                     if error.failure == Failure::Forbidden {
                         self.note_once("CRDs cannot be watched; looking for new ones now and then");
@@ -155,17 +156,13 @@ impl Reactor {
                 }
                 _ => continue,
             };
-            if !self.is_discovered {
-                // The first discovery is still to come, and will see it.
-                continue;
-            }
-            if let Some(group) = self.insights.learn_crd(&object, gone)
-                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&group))
-            {
-                stale.insert(group);
+            let group = Insights::group_of_crd(&object).unwrap_or_default();
+            if wanted.as_ref().is_none_or(|wanted| wanted.contains(group)) {
+                stale.extend(self.insights.learn_crd(&object, gone, is_listed));
             }
         }
-        if !stale.is_empty() {
+        // The first discovery is still to come, and asks again for what it does not see.
+        if !stale.is_empty() && self.is_discovered {
             self.rediscover(Some(stale), Duration::ZERO);
         }
     }
@@ -182,7 +179,7 @@ impl Reactor {
         let mut is_changed = false;
         for observation in batch {
             match observation {
-                Observation::ListBegun => self.listed_namespaces = Some(BTreeSet::new()),
+                Observation::ListBegun { .. } => self.listed_namespaces = Some(BTreeSet::new()),
                 Observation::Listed(object) => {
                     if let Some(listed) = &mut self.listed_namespaces {
                         listed.insert(object.name().into());
@@ -251,7 +248,10 @@ impl Reactor {
             status.resource = resource.to_string();
             status.namespace = namespace.as_deref().map(str::to_owned);
         });
-        let collection = self.collection(resource, namespace, &settings);
+        let mut collection = self.collection(resource, namespace, &settings);
+        let narrowing = Narrowing::of(&served.handlers);
+        collection.label_selector = narrowing.labels;
+        collection.field_selector = narrowing.fields;
         tracing::debug!(%collection, "starting a watch");
         let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
         let watch = Watch {
@@ -262,6 +262,7 @@ impl Reactor {
             is_listed: false,
             is_listing: false,
             is_failing: false,
+            newest: 0,
         };
         self.watches.insert(id, watch);
     }

@@ -61,6 +61,9 @@ pub(crate) struct Journal(Arc<Mutex<Inner>>);
 struct Inner {
     requests: Vec<Recorded>,
     rules: VecDeque<Rule>,
+    /// How many requests are left until the engine is killed, and whether the last one is taken.
+    kill: Option<(usize, bool)>,
+    is_killed: bool,
 }
 
 #[derive(Clone)]
@@ -86,6 +89,37 @@ impl Journal {
 
     pub(crate) fn clear_rules(&self) {
         self.0.lock().rules.clear();
+    }
+
+    /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
+    pub(crate) fn kill_at(&self, number: usize, is_taken: bool) {
+        self.0.lock().kill = Some((number, is_taken));
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.0.lock().is_killed
+    }
+
+    /// Answers are given again, to a new engine.
+    pub(crate) fn revive(&self) {
+        let mut inner = self.0.lock();
+        inner.kill = None;
+        inner.is_killed = false;
+    }
+
+    /// Whether this request is never answered, and if so, whether the server takes it.
+    fn is_last(&self) -> Option<bool> {
+        let mut inner = self.0.lock();
+        if inner.is_killed {
+            return Some(false);
+        }
+        let (left, is_taken) = inner.kill?;
+        if left > 0 {
+            inner.kill = Some((left - 1, is_taken));
+            return None;
+        }
+        inner.is_killed = true;
+        Some(is_taken)
     }
 
     fn fault(&self, method: &Method, path: &str, is_watch: bool) -> Option<Fault> {
@@ -124,6 +158,13 @@ impl Proxy {
         let query = parts.uri.query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
         let fault = self.journal.fault(&parts.method, &path, is_watch);
+        if let Some(is_taken) = self.journal.is_last() {
+            if is_taken {
+                let request = Request::from_parts(parts, Full::new(body));
+                self.service.call(request).await.expect("infallible");
+            }
+            return std::future::pending().await;
+        }
         let mut recorded = Recorded {
             method: parts.method.clone(),
             path,

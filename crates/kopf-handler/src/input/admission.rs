@@ -102,6 +102,7 @@ impl Deref for Operation {
 
 macro_rules! from_review {
     ($($type:ident = $get:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<K: AdmissionKind> Input<K> for $type {
             fn take(call: &Call) -> Result<Self, Error> {
                 let get: fn(&Arc<kopf_core::occasion::Review>) -> Self = $get;
@@ -121,6 +122,8 @@ from_review! {
     User = |review| Self(review.user_info.clone());
     Headers = |review| Self(review.headers.clone());
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: AdmissionKind> InputMut<K> for Warnings {
     type Held = Plain<Self>;

@@ -59,6 +59,8 @@ impl Stopped {
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: BackgroundKind> Input<K> for Stopped {
     fn take(call: &Call) -> Result<Self, Error> {
         call.stopped.clone().map(Self).ok_or_else(|| wrong_occasion(call))
@@ -88,6 +90,8 @@ impl<T> Clone for Live<T> {
         Self { resource, live: self.live.clone(), view: PhantomData }
     }
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: BackgroundKind, T: View> Input<K> for Live<T> {
     fn take(call: &Call) -> Result<Self, Error> {

@@ -125,11 +125,15 @@ impl fmt::Display for RawEvent {
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: DiffKind> InputRef<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
         difference(call).map(Self)
     }
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: DiffKind> Input<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
@@ -137,11 +141,15 @@ impl<K: DiffKind> Input<K> for Diff {
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: ChangeKind> Input<K> for Reason {
     fn take(call: &Call) -> Result<Self, Error> {
         change(call).map(|change| change.reason)
     }
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: ChangeKind> Input<K> for Cause {
     fn take(call: &Call) -> Result<Self, Error> {
@@ -149,17 +157,23 @@ impl<K: ChangeKind> Input<K> for Cause {
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::Old).map(Self)
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::New).map(Self)
     }
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Change<T> {
     fn take(call: &Call) -> Result<Self, Error> {

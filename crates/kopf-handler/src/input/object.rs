@@ -23,6 +23,7 @@ impl<K: ObjectKind, T: View> InputRef<K> for T {
 
 macro_rules! by_value {
     ($($type:ident),*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<K: ObjectKind> Input<K> for $type {
             fn take(call: &Call) -> Result<Self, Error> {
                 Self::view(subject(call)?)
@@ -52,6 +53,8 @@ impl<T> DerefMut for This<T> {
         &mut self.0
     }
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: ObjectKind, T: View> Input<K> for This<T> {
     fn take(call: &Call) -> Result<Self, Error> {
@@ -156,6 +159,8 @@ impl<const N: usize> From<[&str; N]> for Path {
     }
 }
 
+#[diagnostic::do_not_recommend]
+
 impl<K: ObjectKind> InputMut<K> for Patch {
     type Held = Plain<Self>;
 
@@ -225,6 +230,8 @@ pub struct Recorder {
     subject: Subject,
     recorder: std::sync::Arc<dyn kopf_core::invoke::Record>,
 }
+
+#[diagnostic::do_not_recommend]
 
 impl<K: ObjectKind> Input<K> for Recorder {
     fn take(call: &Call) -> Result<Self, Error> {

@@ -122,6 +122,7 @@ impl<K: Kind> Input<K> for Settings {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: ActivityKind> InputMut<K> for Settings {
     type Held = Plain<Self>;
 

@@ -19,6 +19,10 @@ use crate::patch::Patch;
 pub const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 /// What is left for the progress of handlers and for other writers.
 const RESERVED_SIZE: usize = 24 * 1024;
+/// What the server's database takes for a whole object by default, with some room for metadata.
+const OBJECT_SIZE_MAX: usize = 1_400 * 1024;
+/// What a state may take even on objects that have outgrown all limits.
+const STATE_SIZE_MIN: usize = 16 * 1024;
 /// How much a stored state may grow when it is decompressed.
 const DECOMPRESSED_SIZE_MAX: usize = 64 * 1024 * 1024;
 const COMPRESSION_LEVEL: i32 = 3;
@@ -91,6 +95,9 @@ fn encode(essence: &Value, budget: usize) -> (String, StoredForm) {
         return (plain, StoredForm::Plain);
     }
     let plain_size = plain.len();
+    // The copy is about as large as the object: both together must fit into the database.
+    let room = OBJECT_SIZE_MAX.saturating_sub(plain_size).max(STATE_SIZE_MIN);
+    let budget = budget.min(room);
     let text = compress(&plain);
     if text.len() <= budget {
         let form = StoredForm::Compressed { plain_size, stored_size: text.len() };

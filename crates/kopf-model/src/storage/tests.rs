@@ -38,7 +38,10 @@ fn record() -> ProgressRecord {
     ProgressRecord { started, purpose: Some("create".into()), ..ProgressRecord::default() }
 }
 
-const RECORD: &str = r#"{"started":"2026-11-15T18:53:43.155912+00:00","purpose":"create","retries":0,"success":false,"failure":false}"#;
+const RECORD: &str = concat!(
+    r#"{"started":"2026-11-15T18:53:43.155912+00:00","purpose":"create","#,
+    r#""retries":0,"success":false,"failure":false}"#
+);
 
 #[test]
 fn the_last_handled_state_is_compact_json_with_a_newline() {
@@ -225,6 +228,15 @@ fn incompressible_states_still_tell_which_field_changed() {
     let old = storage.fetch(&body, &changed).unwrap();
     let diff = Diff::between(old.as_ref(), Some(&changed));
     assert_eq!(diff.iter().map(|item| item.field.to_string()).collect::<Vec<_>>(), ["data.big"]);
+}
+
+#[test]
+fn the_copy_never_makes_the_object_too_large_for_the_database() {
+    // Half of it compresses well, so that the compressed form alone would fit into annotations.
+    let essence = json!({"data": {"a": noise(100_000), "b": "x".repeat(1_330_000)}});
+    let (form, _) = store_compact(&essence);
+    let StoredForm::Digested { plain_size, stored_size, .. } = form else { panic!("{form:?}") };
+    assert!(plain_size + stored_size < 1_500_000, "{form:?}");
 }
 
 #[test]

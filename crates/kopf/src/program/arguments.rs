@@ -1,9 +1,13 @@
 //! What can be typed after the operator's name: Kopf's options, and where they go.
 
+use std::net::ToSocketAddrs as _;
+
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
+use kopf_engine::ProbesEndpoint;
 use tracing::level_filters::LevelFilter;
 
+use super::Failure;
 use crate::Config;
 use crate::logging::{LogFormat, Logging};
 
@@ -52,7 +56,7 @@ pub(super) struct RunArguments {
     /// Run with the priority of a developer's machine, pausing the deployed operator
     #[arg(long, env = "KOPF_RUN_DEV", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
-    dev: bool,
+    pub(super) dev: bool,
     /// Serve probes here, such as `http://0.0.0.0:8080/healthz`
     #[arg(
         short = 'L',
@@ -139,19 +143,47 @@ impl RunArguments {
     }
 
     /// Where and how the operator is to work.
-    pub(super) fn config(&self) -> Config {
+    ///
+    /// # Errors
+    /// Fails when the endpoint of probes is not an address.
+    pub(super) fn config(&self) -> Result<Config, Failure> {
         let mut namespaces = self.namespaces.clone();
         // The former name of the variable, still accepted by Kopf.
         if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
         }
-        Config {
+        let probes = self.liveness.as_deref().map(endpoint).transpose()?;
+        Ok(Config {
             namespaces,
             all_namespaces: self.all_namespaces,
             standalone: self.standalone.then_some(true),
             priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
             peering: self.peering.clone(),
+            probes,
             ..Config::default()
-        }
+        })
     }
+}
+
+/// `http://host:port/path`; the host is localhost and the port is 80 unless told otherwise.
+fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
+    let mistake = |why: String| {
+        Failure::usage(format!("`{url}` is no endpoint for probes: {why}"))
+            .hint("write it as `http://0.0.0.0:8080/healthz`")
+    };
+    let rest = url.strip_prefix("http://");
+    let rest = rest.ok_or_else(|| mistake("it does not begin with `http://`".into()))?;
+    let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) => {
+            (host, port.parse().map_err(|_| mistake("its port is no number".into()))?)
+        }
+        None => (place, 80),
+    };
+    let host = if host.is_empty() { "localhost" } else { host.trim_matches(['[', ']']) };
+    let mut addresses =
+        (host, port).to_socket_addrs().map_err(|error| mistake(error.to_string()))?;
+    let address = addresses.next().ok_or_else(|| mistake("its host has no address".into()))?;
+    let path = if path.is_empty() { "/" } else { path };
+    Ok(ProbesEndpoint { address, path: path.to_owned() })
 }

@@ -33,7 +33,11 @@ pub(super) struct EmbeddedArguments {
 }
 
 /// Starts the server, installs what the operator needs, and runs the operator there.
-pub(super) async fn run(operator: Operator, arguments: &RunArguments) -> Result<(), Failure> {
+pub(super) async fn run(
+    operator: Operator,
+    arguments: &RunArguments,
+    config: Config,
+) -> Result<(), Failure> {
     let embedded = &arguments.embedded;
     let documents = load::read(&embedded.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
@@ -59,7 +63,7 @@ pub(super) async fn run(operator: Operator, arguments: &RunArguments) -> Result<
     load::apply(&client, &late).await.map_err(Failure::usage)?;
     write(&embedded.kubeconfig, &listening)?;
     announce(&embedded.kubeconfig, &listening, sample.as_ref());
-    let config = Config { client: Some(client), ..arguments.config() };
+    let config = Config { client: Some(client), ..config };
     let running = operator.start(config).await?;
     let outcome = until_stopped(running).await;
     listening.shutdown().await;

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::event("kopfexamples", backoff = 5)]
 async fn handle() {}
 

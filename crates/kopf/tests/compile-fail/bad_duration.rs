@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", backoff = "10 parsecs")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::validate("kopfexamples", operations = ["PATCH"])]
 async fn handle() {}
 

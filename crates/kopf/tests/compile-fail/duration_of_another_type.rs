@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 const SOON: u32 = 5;
 
 #[kopf::on::create("kopfexamples", backoff = SOON)]

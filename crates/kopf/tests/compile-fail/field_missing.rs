@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::field("kopfexamples")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::field("kopfexamples", field = 5)]
 async fn handle() {}
 

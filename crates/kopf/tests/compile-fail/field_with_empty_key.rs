@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::field("kopfexamples", field = "spec..size")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopf.dev", "v1", "kopfexamples", "status")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples")]
 async fn handle() {
     let count = std::rc::Rc::new(5);

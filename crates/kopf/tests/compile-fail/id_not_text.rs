@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", id = handle)]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::daemon("kopfexamples", interval = "5s")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 fn is_big(size: u32) -> bool {
     size > 5
 }

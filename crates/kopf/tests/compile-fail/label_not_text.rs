@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", labels = {"app": 5})]
 async fn handle() {}
 

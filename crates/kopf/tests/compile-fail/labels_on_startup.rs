@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::startup(labels = {"a": "b"})]
 async fn handle() {}
 

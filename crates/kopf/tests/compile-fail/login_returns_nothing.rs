@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::login]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples")]
 async fn handle(retry: u32) {
     println!("{retry}");

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", field = "spec.size", old = 5)]
 async fn handle() {}
 

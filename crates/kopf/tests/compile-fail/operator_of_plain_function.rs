@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 fn handle() {}
 
 fn main() {

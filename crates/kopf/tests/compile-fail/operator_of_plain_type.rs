@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 struct Handler;
 
 fn main() {

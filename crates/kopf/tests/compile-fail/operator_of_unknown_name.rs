@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 fn main() {
     let _ = kopf::operator!("demo", [handle]);
 }

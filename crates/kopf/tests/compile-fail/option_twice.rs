@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", retries = 5, retries = 6)]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 struct Sizes {
     size: u32,
 }

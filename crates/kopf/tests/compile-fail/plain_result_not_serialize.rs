@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 struct Done;
 
 #[kopf::on::create("kopfexamples")]

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create(retries = 5, "kopfexamples")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::startup("kopfexamples")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", retries = "five")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::validate("kopfexamples", retries = 5)]
 async fn handle() {}
 

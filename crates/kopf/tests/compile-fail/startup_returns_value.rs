@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::startup]
 async fn handle() -> i64 {
     5

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples")]
 async fn handle(name: impl ToString) {
     println!("{}", name.to_string());

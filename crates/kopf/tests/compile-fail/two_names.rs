@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", kind = "KopfExample")]
 async fn handle() {}
 

@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[derive(serde::Deserialize)]
 struct Sizes {}
 

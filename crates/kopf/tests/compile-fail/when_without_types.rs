@@ -1,5 +1,3 @@
-use kopf::prelude::*;
-
 #[kopf::on::create("kopfexamples", when = |spec| spec["size"] == 5)]
 async fn handle() {}
 

@@ -53,7 +53,12 @@ impl Job<'_> {
         let mut status = Map::new();
         let active = self.active().count() as i64;
         let is_counted = tally.uncounted_succeeded.is_empty() && tally.uncounted_failed.is_empty();
-        let is_over = verdict.is_some() && active == 0 && is_counted;
+        let terminating = self
+            .pods
+            .iter()
+            .filter(|pod| fields::is_deleting(pod) && !pod_state::is_finished(pod))
+            .count();
+        let is_over = verdict.is_some() && active == 0 && terminating == 0 && is_counted;
         let conditions = self.conditions(verdict, is_over);
         if !conditions.is_empty() {
             status.insert("conditions".into(), Value::Array(conditions));
@@ -77,11 +82,6 @@ impl Job<'_> {
                 status.insert(field.into(), json!(count));
             }
         }
-        let terminating = self
-            .pods
-            .iter()
-            .filter(|pod| fields::is_deleting(pod) && !pod_state::is_finished(pod))
-            .count();
         status.insert("terminating".into(), json!(terminating));
         let completed = self.completed_indexes();
         if self.is_indexed() && !completed.is_empty() {

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{list, text};
-use crate::FieldError;
+use crate::schema::go_print::quoted;
+use crate::{FieldError, FieldErrorReason};
 
 pub(super) fn check(conversion: &Value, errors: &mut Vec<FieldError>) {
     if !conversion.is_object() {
@@ -53,10 +54,11 @@ fn check_client(client: Option<&Value>, field: &str, errors: &mut Vec<FieldError
         let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
         errors.push(FieldError::invalid(format!("{field}.url"), &scheme.into(), detail));
     } else if is_set("service") {
-        for key in ["name", "namespace"] {
+        // Upstream swaps the two, recorded as it is.
+        for (key, reported) in [("name", "namespace"), ("namespace", "name")] {
             if text(&client["service"], key).is_empty() {
-                let detail = format!("service {key} is required");
-                errors.push(FieldError::required(format!("{field}.service.{key}"), &detail));
+                let detail = format!("service {reported} is required");
+                errors.push(FieldError::required(format!("{field}.service.{reported}"), &detail));
             }
         }
     }
@@ -74,8 +76,11 @@ fn check_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>)
         }
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        let value = Value::Array(versions.to_vec());
-        let detail = "must include at least one of v1, v1beta1";
-        errors.push(FieldError::invalid(field, &value, detail));
+        let names: Vec<String> =
+            versions.iter().map(|name| quoted(name.as_str().unwrap_or_default())).collect();
+        let names = names.join(", ");
+        let message =
+            format!("Invalid value: []string{{{names}}}: must include at least one of v1, v1beta1");
+        errors.push(FieldError::new(FieldErrorReason::Invalid, field, message));
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{list, text};
-use crate::FieldError;
 use crate::meta::name_problem;
+use crate::schema::go_print::quoted;
+use crate::{FieldError, FieldErrorReason};
 
 fn label_problems(label: &str) -> String {
     name_problem("", "services", label, false).join(",")
@@ -30,17 +31,54 @@ pub(super) fn check_version(version: &Value, at: &str, errors: &mut Vec<FieldErr
     }
 }
 
-pub(super) fn check_versions(versions: &[Value], spec: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn check_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
+    let mut complain = |problem: &str| {
+        let shown: Vec<String> = versions.iter().map(|v| go_version(v, versions)).collect();
+        let list =
+            format!("[]apiextensions.CustomResourceDefinitionVersion{{{}}}", shown.join(", "));
+        let message = format!("Invalid value: {list}: {problem}");
+        errors.push(FieldError::new(FieldErrorReason::Invalid, "spec.versions", message));
+    };
     let mut names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        let detail = "must contain unique version names";
-        errors.push(FieldError::invalid("spec.versions", &spec["versions"], detail));
+        complain("must contain unique version names");
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let detail = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", &spec["versions"], detail));
+        complain("must have exactly one version marked as storage version");
     }
+    // The internal form repeats the first version at the top.
+    let first = versions.first().map(|version| text(version, "name")).unwrap_or_default();
+    let problems = label_problems(first);
+    if !first.is_empty() && !problems.is_empty() {
+        errors.push(FieldError::invalid("spec.version", &first.into(), &problems));
+    }
+}
+
+/// A version as Go prints it; what all versions share is not printed with them.
+fn go_version(version: &Value, versions: &[Value]) -> String {
+    let is_shared = |key: &str| versions.iter().all(|other| other.get(key) == version.get(key));
+    let pointer = |key: &str, kind: &str| match version.get(key) {
+        Some(value) if !value.is_null() && !is_shared(key) => format!("(*{kind})(0xc000000000)"),
+        _ => format!("(*{kind})(nil)"),
+    };
+    let flag = |key: &str| version.get(key) == Some(&Value::Bool(true));
+    format!(
+        "apiextensions.CustomResourceDefinitionVersion{{Name:{}, Served:{}, Storage:{}, \
+         Deprecated:{}, DeprecationWarning:{}, Schema:{}, Subresources:{}, \
+         AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(nil), \
+         SelectableFields:[]apiextensions.SelectableField(nil)}}",
+        quoted(text(version, "name")),
+        flag("served"),
+        flag("storage"),
+        flag("deprecated"),
+        match version.get("deprecationWarning") {
+            Some(Value::String(_)) => "(*string)(0xc000000000)",
+            _ => "(*string)(nil)",
+        },
+        pointer("schema", "apiextensions.CustomResourceValidation"),
+        pointer("subresources", "apiextensions.CustomResourceSubresources"),
+    )
 }
 
 pub(super) fn check_names(names: &Value, errors: &mut Vec<FieldError>) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{list, structural, text};
 use crate::FieldError;
+use crate::schema::go_print::quoted;
 use crate::schema::{self, Schema};
 
 /// Checks `{openAPIV3Schema: ...}` of one version or of all.
@@ -250,6 +251,14 @@ fn check_list_type(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
         let field = format!("{at}.items.x-kubernetes-map-type");
         errors.push(FieldError::invalid(field, &Value::Null, detail));
     }
+    if list_type == "set"
+        && let Some(inner) = items.filter(|items| text(items, "type") == "array")
+        && !matches!(text(inner, "x-kubernetes-list-type"), "" | "atomic")
+    {
+        let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        let field = format!("{at}.items.x-kubernetes-list-type");
+        errors.push(FieldError::invalid(field, &inner["x-kubernetes-list-type"], detail));
+    }
     if !keys.is_empty() && list_type != "map" {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
         let field = format!("{at}.x-kubernetes-list-type");
@@ -259,7 +268,7 @@ fn check_list_type(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
         });
     }
     if list_type == "map" {
-        check_keys(json, keys, items, at, errors);
+        check_keys(keys, items, at, errors);
     }
     if matches!(list_type, "map" | "set")
         && items.is_some_and(|items| items.get("nullable") == Some(&Value::Bool(true)))
@@ -269,13 +278,15 @@ fn check_list_type(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_keys(
-    json: &Value,
-    keys: &[Value],
-    items: Option<&Value>,
-    at: &str,
-    errors: &mut Vec<FieldError>,
-) {
+/// Go prints a list of strings in a way of its own.
+fn wrong_keys(field: &str, keys: &[Value], detail: &str) -> FieldError {
+    let quote = |key: &Value| quoted(key.as_str().unwrap_or_default());
+    let keys: Vec<String> = keys.iter().map(quote).collect();
+    let message = format!("Invalid value: []string{{{}}}: {detail}", keys.join(", "));
+    FieldError::new(crate::FieldErrorReason::Invalid, field, message)
+}
+
+fn check_keys(keys: &[Value], items: Option<&Value>, at: &str, errors: &mut Vec<FieldError>) {
     let keys_field = format!("{at}.x-kubernetes-list-map-keys");
     if keys.is_empty() {
         let detail = "must not be empty if x-kubernetes-list-type is map";
@@ -294,11 +305,10 @@ fn check_keys(
     }
     for (index, key) in keys.iter().enumerate() {
         let name = key.as_str().unwrap_or_default();
-        let declared = &json["x-kubernetes-list-map-keys"];
         let field = format!("{at}.items.properties[{name}]");
         let Some(property) = items.get("properties").and_then(|fields| fields.get(name)) else {
             let detail = "entries must all be names of item properties";
-            errors.push(FieldError::invalid(keys_field.clone(), declared, detail));
+            errors.push(wrong_keys(&keys_field, keys, detail));
             continue;
         };
         if matches!(text(property, "type"), "array" | "object") {
@@ -308,7 +318,7 @@ fn check_keys(
         }
         if keys[..index].contains(key) {
             let detail = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(keys_field.clone(), declared, detail));
+            errors.push(wrong_keys(&keys_field, keys, detail));
         }
         if !list(items, "required").contains(key) && property.get("default").is_none() {
             let detail = "this property is in x-kubernetes-list-map-keys, so it must have a \
@@ -332,7 +342,7 @@ fn check_defaults(json: &Value, compiled: &Schema, at: &str, errors: &mut Vec<Fi
             let detail = "must not have unknown fields";
             errors.push(FieldError::invalid(field.clone(), default, detail));
         }
-        errors.extend(schema::validate_at(compiled, default, &field));
+        errors.extend(schema::validate_default(compiled, default, &field));
     }
     if let (Some(items), Some(item)) = (json.get("items"), compiled.item()) {
         check_defaults(items, item, &format!("{at}.items"), errors);

@@ -184,6 +184,9 @@ fn check_restrictions(
 }
 
 fn pattern_problem(pattern: &str) -> Option<String> {
+    if let Some(count) = too_many_repeats(pattern) {
+        return Some(format!("error parsing regexp: invalid repeat count: `{count}`"));
+    }
     if pattern.is_empty() || regex::Regex::new(pattern).is_ok() {
         return None;
     }
@@ -193,8 +196,32 @@ fn pattern_problem(pattern: &str) -> Option<String> {
         Some(part) => {
             format!("error parsing regexp: invalid or unsupported Perl syntax: `{part}`")
         }
+        None if unbalanced(pattern, '[', ']') => {
+            let start = pattern.rfind('[').unwrap_or_default();
+            format!("error parsing regexp: missing closing ]: `{}`", &pattern[start..])
+        }
+        None if unbalanced(pattern, '(', ')') => {
+            format!("error parsing regexp: missing closing ): `{pattern}`")
+        }
         None => format!("error parsing regexp: invalid regular expression: `{pattern}`"),
     })
+}
+
+fn unbalanced(pattern: &str, open: char, close: char) -> bool {
+    pattern.matches(open).count() > pattern.matches(close).count()
+}
+
+/// Go refuses to repeat anything more than a thousand times.
+fn too_many_repeats(pattern: &str) -> Option<&str> {
+    let counts = pattern.match_indices('{').filter_map(|(start, _)| {
+        let end = start + pattern[start..].find('}')?;
+        Some(&pattern[start..=end])
+    });
+    let is_large = |count: &&str| {
+        let inner = count.trim_matches(['{', '}']);
+        inner.split(',').any(|number| number.parse::<u64>().is_ok_and(|number| number > 1000))
+    };
+    counts.into_iter().find(is_large)
 }
 
 fn check_nested(

@@ -1,46 +1,24 @@
-//! Finds rules that upstream's compiler refuses: bad syntax, unknown names and fields.
+//! Finds rules that upstream's compiler refuses: bad syntax, unknown names, wrong types.
 //!
-//! A partial type check. It follows `self` through the schema and says nothing where it does not
-//! know the type, so that no good rule is refused.
+//! A type checker that follows `self` through the schema. Where it does not know a type it says
+//! nothing, so that no good rule is refused. The parser keeps no positions, so the checker walks
+//! an expression in the order of its source and finds positions by reading along.
+
+mod functions;
+mod kinds;
+mod tokens;
 
 use std::collections::HashMap;
 
-use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue, operators};
+use kube_cel::cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
+};
 
+use self::kinds::Kind;
+use self::tokens::Cursor;
 use super::convert::escape;
-use super::program::parse;
-use crate::schema::ir::{Schema, Type};
-
-/// What upstream's compiler says about an expression on a node of this schema, if it complains.
-///
-/// The text is what follows `compilation failed: `.
-pub(crate) fn compile_problem(schema: &Schema, source: &str, result: Wanted) -> Option<String> {
-    let expression = match parse(source) {
-        Ok(expression) => expression,
-        Err(errors) => {
-            let error = errors.errors.first()?;
-            let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
-            let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
-            return Some(located(source, line, column, &error.msg));
-        }
-    };
-    let mut checker = Checker { problem: None, variables: HashMap::new() };
-    checker.variables.insert("self".to_owned(), Known::of(schema));
-    checker.variables.insert("oldSelf".to_owned(), Known::of(schema));
-    let found = checker.infer(&expression);
-    if let Some(problem) = checker.problem {
-        return Some(problem.text(source));
-    }
-    let fits = match (result, found) {
-        (_, Known::Anything) => true,
-        (Wanted::Boolean, known) => known.name() == "bool",
-        (Wanted::Text, known) => known.name() == "string",
-    };
-    (!fits).then(|| match result {
-        Wanted::Boolean => "must evaluate to a bool".to_owned(),
-        Wanted::Text => "must evaluate to a string".to_owned(),
-    })
-}
+use super::program::parse_unexpanded;
+use crate::schema::ir::Schema;
 
 /// What an expression has to yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,289 +27,324 @@ pub(crate) enum Wanted {
     Text,
 }
 
-/// What is known about the type of an expression.
-#[derive(Clone, Copy)]
-enum Known<'schema> {
-    Anything,
-    Scalar(&'static str),
-    Node(&'schema Schema),
-}
-
-impl<'schema> Known<'schema> {
-    fn of(schema: &'schema Schema) -> Self {
-        let format = schema.format.as_deref().unwrap_or_default();
-        match (schema.int_or_string, schema.kind) {
-            (true, _) | (_, None) => Self::Anything,
-            (_, Some(Type::String)) => match format {
-                "date-time" | "date" | "duration" | "byte" => Self::Anything,
-                _ => Self::Scalar("string"),
-            },
-            (_, Some(Type::Integer)) => Self::Scalar("int"),
-            (_, Some(Type::Number)) => Self::Scalar("double"),
-            (_, Some(Type::Boolean)) => Self::Scalar("bool"),
-            (_, Some(Type::Object | Type::Array)) => Self::Node(schema),
+/// What upstream's compiler says about an expression on a node of this schema, if it complains.
+///
+/// The text is what follows `compilation failed: `, or what follows `cel expression `.
+pub(crate) fn compile_problem(schema: &Schema, source: &str, result: Wanted) -> Option<String> {
+    let expression = match parse_unexpanded(source) {
+        Ok(expression) => expression,
+        Err(errors) => {
+            let located = errors.errors.iter().map(|error| {
+                let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
+                let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
+                tokens::located(source, line, column, &error.msg)
+            });
+            return Some(located.collect::<Vec<_>>().join("\n"));
         }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Anything => "dyn",
-            Self::Scalar(name) => name,
-            Self::Node(schema) if schema.kind == Some(Type::Array) => "list",
-            Self::Node(_) => "object",
-        }
-    }
-}
-
-enum Problem {
-    UndefinedField(String),
-    UndeclaredReference(String),
-    NoOverload { operator: String, left: &'static str, right: &'static str },
-}
-
-impl Problem {
-    fn text(&self, source: &str) -> String {
-        let (at, words) = match self {
-            Self::UndefinedField(field) => {
-                let at = find(source, &format!(".{field}")).or_else(|| find(source, field));
-                (at, format!("undefined field '{field}'"))
-            }
-            Self::UndeclaredReference(name) => {
-                let words = format!("undeclared reference to '{name}' (in container '')");
-                (find(source, name), words)
-            }
-            Self::NoOverload { operator, left, right } => {
-                let symbol = operator.trim_matches('_');
-                let words = format!(
-                    "found no matching overload for '{operator}' applied to '({left}, {right})'"
-                );
-                (find(source, &format!(" {symbol} ")).map(|at| at + 1), words)
-            }
-        };
-        let before = &source[..at.unwrap_or_default()];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        located(source, line, column, &words)
-    }
-}
-
-fn find(source: &str, part: &str) -> Option<usize> {
-    let ends = |at: usize| {
-        let next = source[at + part.len()..].chars().next();
-        !next.is_some_and(|character| character.is_alphanumeric() || character == '_')
     };
-    source.match_indices(part).map(|(at, _)| at).find(|at| part.ends_with(' ') || ends(*at))
+    let mut checker = Checker::new(schema, source);
+    let (found, _) = checker.infer(&expression);
+    if !checker.problems.is_empty() {
+        checker.problems.sort();
+        let located = checker.problems.iter().map(|(at, words)| tokens::at(source, *at, words));
+        return Some(located.collect::<Vec<_>>().join("\n"));
+    }
+    let (fits, wanted) = match result {
+        Wanted::Boolean => (found.fits(&Kind::Boolean), "must evaluate to a bool"),
+        Wanted::Text => (found.fits(&Kind::Text), "must evaluate to a string"),
+    };
+    (!fits).then(|| wanted.to_owned())
 }
 
-fn located(source: &str, line: usize, column: usize, words: &str) -> String {
-    let text = source.lines().nth(line - 1).unwrap_or_default();
-    let dots = ".".repeat(column - 1);
-    format!("ERROR: <input>:{line}:{column}: {words}\n | {text}\n | {dots}^")
+struct Checker<'a> {
+    cursor: Cursor<'a>,
+    variables: HashMap<String, Kind<'a>>,
+    /// Where and what.
+    problems: Vec<(usize, String)>,
 }
 
-struct Checker<'schema> {
-    problem: Option<Problem>,
-    variables: HashMap<String, Known<'schema>>,
-}
+impl<'a> Checker<'a> {
+    fn new(schema: &'a Schema, source: &'a str) -> Self {
+        let this = Kind::of(schema, "selfType0");
+        let variables = [("self", this.clone()), ("oldSelf", this)];
+        let variables = variables.map(|(name, kind)| (name.to_owned(), kind)).into();
+        Self { cursor: Cursor::new(source), variables, problems: Vec::new() }
+    }
 
-impl<'schema> Checker<'schema> {
-    fn infer(&mut self, expression: &IdedExpr) -> Known<'schema> {
+    fn complain(&mut self, at: usize, words: String) -> Kind<'a> {
+        self.problems.push((at, words));
+        Kind::Anything
+    }
+
+    /// The type of an expression and where upstream locates it.
+    fn infer(&mut self, expression: &IdedExpr) -> (Kind<'a>, usize) {
         match &expression.expr {
-            Expr::Literal(literal) => literal_type(literal),
+            Expr::Literal(literal) => (Kind::of_literal(literal), self.cursor.literal()),
             Expr::Ident(name) => self.identifier(name),
-            Expr::Select(select) => {
-                if is_namespace(&select.operand) {
-                    return Known::Anything;
-                }
-                let operand = self.infer(&select.operand);
-                let field = self.field(operand, &select.field);
-                if select.test { Known::Scalar("bool") } else { field }
-            }
-            Expr::Call(call) => {
-                let named = call.target.as_deref().filter(|target| !is_namespace(target));
-                let target = named.map(|target| self.infer(target));
-                let arguments: Vec<Known<'schema>> =
-                    call.args.iter().map(|argument| self.infer(argument)).collect();
-                self.call(&call.func_name, target, &arguments)
-            }
+            Expr::Select(select) => self.select(select),
+            Expr::Call(call) => self.call(call),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension),
             Expr::List(list) => {
-                list.elements.iter().for_each(|element| {
-                    self.infer(element);
+                let at = self.cursor.find("[");
+                let kind = self.same_kind(list.elements.iter());
+                (Kind::List(Box::new(kind)), at)
+            }
+            Expr::Map(map) => {
+                let at = self.cursor.find("{");
+                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
+                    EntryExpr::MapEntry(entry) => Some(entry),
+                    EntryExpr::StructField(_) => None,
                 });
-                Known::Anything
+                let (mut keys, mut values) = (Kind::Anything, Kind::Anything);
+                for entry in entries {
+                    keys = self.infer(&entry.key).0;
+                    values = self.infer(&entry.value).0;
+                }
+                (Kind::Map(Box::new(keys), Box::new(values)), at)
             }
-            _ => Known::Anything,
+            _ => (Kind::Anything, self.cursor.position()),
         }
     }
 
-    fn identifier(&mut self, name: &str) -> Known<'schema> {
-        if let Some(known) = self.variables.get(name) {
-            return *known;
-        }
-        const TYPES: [&str; 14] = [
-            "bool",
-            "bytes",
-            "double",
-            "duration",
-            "dyn",
-            "int",
-            "list",
-            "map",
-            "null_type",
-            "string",
-            "timestamp",
-            "type",
-            "uint",
-            "optional_type",
-        ];
-        if !TYPES.contains(&name) && !name.starts_with(['@', '#', '_']) {
-            self.complain(Problem::UndeclaredReference(name.to_owned()));
-        }
-        Known::Anything
-    }
-
-    fn field(&mut self, operand: Known<'schema>, field: &str) -> Known<'schema> {
-        let Known::Node(schema) = operand else { return Known::Anything };
-        if let Some(values) = schema.values() {
-            return Known::of(values);
-        }
-        if schema.kind != Some(Type::Object) {
-            return Known::Anything;
-        }
-        let declared = schema.properties.iter().find(|(name, _)| escape(name) == field);
-        match declared {
-            Some((_, property)) => Known::of(property),
-            None => {
-                self.complain(Problem::UndefinedField(field.to_owned()));
-                Known::Anything
+    /// The one type of the elements of a list literal.
+    fn same_kind<'e>(&mut self, elements: impl Iterator<Item = &'e IdedExpr>) -> Kind<'a> {
+        let mut common: Option<Kind<'a>> = None;
+        for element in elements {
+            let (kind, at) = self.infer(element);
+            match &common {
+                None => common = Some(kind),
+                Some(common) if common.fits(&kind) => {}
+                Some(common) => {
+                    let words = format!("expected type '{common}' but found '{kind}'");
+                    self.complain(at, words);
+                }
             }
         }
+        common.unwrap_or(Kind::Anything)
     }
 
-    fn call(
+    fn identifier(&mut self, name: &str) -> (Kind<'a>, usize) {
+        if name.starts_with(['@', '#', '_']) {
+            // Made by macros, so not in the source.
+            let kind = self.variables.get(name).cloned().unwrap_or(Kind::Anything);
+            return (kind, self.cursor.position());
+        }
+        let at = self.cursor.find(name);
+        if let Some(kind) = self.variables.get(name) {
+            return (kind.clone(), at);
+        }
+        if functions::TYPES.contains(&name) {
+            return (Kind::Anything, at);
+        }
+        let words = format!("undeclared reference to '{name}' (in container '')");
+        (self.complain(at, words), at)
+    }
+
+    fn select(&mut self, select: &SelectExpr) -> (Kind<'a>, usize) {
+        let test_at = select.test.then(|| self.cursor.find_after("has", "("));
+        let (operand, _) = self.infer(&select.operand);
+        let dot = self.cursor.find_before(".", &select.field);
+        let at = test_at.unwrap_or(dot);
+        let field = match operand.field(&select.field) {
+            Ok(kind) => kind,
+            Err(words) => self.complain(at, words),
+        };
+        (if select.test { Kind::Boolean } else { field }, at)
+    }
+
+    fn call(&mut self, call: &CallExpr) -> (Kind<'a>, usize) {
+        let name = call.func_name.as_str();
+        if call.args.iter().any(is_accumulator) {
+            return self.macro_step(call);
+        }
+        if let Some(symbol) = functions::infix(name)
+            && let [left, right] = call.args.as_slice()
+        {
+            let left = self.infer(left);
+            let at = self.cursor.find(symbol);
+            let right = self.infer(right);
+            return (self.operator(name, at, left, right), at);
+        }
+        match (name, call.args.as_slice()) {
+            (operators::LOGICAL_NOT | operators::NEGATE, [operand]) => {
+                let at = self.cursor.find(if name == operators::NEGATE { "-" } else { "!" });
+                let (kind, _) = self.infer(operand);
+                let fits = match name {
+                    operators::LOGICAL_NOT => kind.fits(&Kind::Boolean),
+                    _ => kind.fits(&Kind::Integer) || kind.fits(&Kind::Double),
+                };
+                let kind = match fits {
+                    true if name == operators::LOGICAL_NOT => Kind::Boolean,
+                    true => kind,
+                    false => self.complain(at, functions::no_overload(name, None, &[kind])),
+                };
+                (kind, at)
+            }
+            (operators::CONDITIONAL, [condition, yes, no]) => self.conditional(condition, yes, no),
+            (operators::INDEX | operators::OPT_INDEX, [container, index]) => {
+                let (container, _) = self.infer(container);
+                let at = self.cursor.find("[");
+                let (index, _) = self.infer(index);
+                let element = container.element(&index);
+                let element = element.unwrap_or_else(|| {
+                    self.complain(at, functions::no_overload(name, None, &[container, index]))
+                });
+                let is_optional = name == operators::OPT_INDEX;
+                (if is_optional { Kind::Optional(Box::new(element)) } else { element }, at)
+            }
+            (operators::OPT_SELECT, [operand, _]) => {
+                self.infer(operand);
+                (Kind::Anything, self.cursor.find(".?"))
+            }
+            _ => self.function(call),
+        }
+    }
+
+    /// What macros wrap around the expressions of the source; only those are looked at.
+    fn macro_step(&mut self, call: &CallExpr) -> (Kind<'a>, usize) {
+        let at = self.cursor.position();
+        for argument in call.args.iter().filter(|argument| !is_accumulator(argument)) {
+            match &argument.expr {
+                Expr::List(list) => list.elements.iter().for_each(|element| {
+                    self.infer(element);
+                }),
+                Expr::Call(call) if call.args.iter().any(is_accumulator) => {
+                    self.macro_step(call);
+                }
+                _ => {
+                    let (kind, at) = self.infer(argument);
+                    let is_condition = matches!(
+                        call.func_name.as_str(),
+                        operators::LOGICAL_AND | operators::LOGICAL_OR | operators::CONDITIONAL
+                    );
+                    if is_condition && !kind.fits(&Kind::Boolean) {
+                        self.complain(at, format!("expected type 'bool' but found '{kind}'"));
+                    }
+                }
+            }
+        }
+        (Kind::Anything, at)
+    }
+
+    fn conditional(
+        &mut self,
+        condition: &IdedExpr,
+        yes: &IdedExpr,
+        no: &IdedExpr,
+    ) -> (Kind<'a>, usize) {
+        let (condition, _) = self.infer(condition);
+        let at = self.cursor.find("?");
+        let (yes, _) = self.infer(yes);
+        let (no, _) = self.infer(no);
+        if condition.fits(&Kind::Boolean) && yes.fits(&no) {
+            return (if yes.is_known() { yes } else { no }, at);
+        }
+        let words = functions::no_overload(operators::CONDITIONAL, None, &[condition, yes, no]);
+        (self.complain(at, words), at)
+    }
+
+    fn operator(
         &mut self,
         name: &str,
-        target: Option<Known<'schema>>,
-        arguments: &[Known<'schema>],
-    ) -> Known<'schema> {
-        match (name, arguments) {
-            (
-                operators::EQUALS
-                | operators::NOT_EQUALS
-                | operators::LESS
-                | operators::LESS_EQUALS
-                | operators::GREATER
-                | operators::GREATER_EQUALS,
-                [left, right],
-            ) => {
-                self.comparison(name, *left, *right);
-                Known::Scalar("bool")
+        at: usize,
+        (left, left_at): (Kind<'a>, usize),
+        (right, right_at): (Kind<'a>, usize),
+    ) -> Kind<'a> {
+        if matches!(name, operators::LOGICAL_AND | operators::LOGICAL_OR) {
+            for (kind, at) in [(left, left_at), (right, right_at)] {
+                if !kind.fits(&Kind::Boolean) {
+                    let words = format!("expected type 'bool' but found '{kind}'");
+                    self.complain(at, words);
+                }
             }
-            (operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT, _)
-            | (operators::IN | "startsWith" | "endsWith" | "contains" | "matches", _) => {
-                Known::Scalar("bool")
-            }
-            ("size", _) => Known::Scalar("int"),
-            (operators::INDEX, [container, _]) => element(*container),
-            (operators::CONDITIONAL, [_, yes, no]) if yes.name() == no.name() => *yes,
-            (operators::ADD, [left @ Known::Scalar(one), Known::Scalar(other)]) if one == other => {
-                *left
-            }
-            ("lowerAscii" | "upperAscii" | "trim" | "replace" | "substring", _)
-                if target.is_some_and(|target| target.name() == "string") =>
-            {
-                Known::Scalar("string")
-            }
-            _ => Known::Anything,
+            return Kind::Boolean;
         }
+        functions::operator(name, &left, &right).unwrap_or_else(|| {
+            self.complain(at, functions::no_overload(name, None, &[left, right]))
+        })
     }
 
-    fn comparison(&mut self, operator: &str, left: Known<'schema>, right: Known<'schema>) {
-        let (Known::Scalar(left), Known::Scalar(right)) = (left, right) else { return };
-        let numbers = ["int", "double", "uint"];
-        // Numbers of different types may be ordered but not compared for equality.
-        let ordered = !matches!(operator, operators::EQUALS | operators::NOT_EQUALS);
-        let fits = left == right
-            || [left, right].contains(&"null")
-            || (ordered && numbers.contains(&left) && numbers.contains(&right));
-        if !fits {
-            self.complain(Problem::NoOverload { operator: operator.to_owned(), left, right });
-        }
-    }
-
-    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> Known<'schema> {
-        let range = self.infer(&comprehension.iter_range);
-        let start = self.infer(&comprehension.accu_init);
-        let item = match range {
-            Known::Node(schema) if schema.values().is_some() => Known::Scalar("string"),
-            range => element(range),
+    fn function(&mut self, call: &CallExpr) -> (Kind<'a>, usize) {
+        let name = call.func_name.as_str();
+        let qualified =
+            call.target.as_deref().and_then(|target| functions::namespace(target, name));
+        let target = match (&call.target, &qualified) {
+            (Some(target), None) => Some(self.infer(target).0),
+            _ => None,
         };
-        let is_binding = comprehension.iter_var == "#unused";
-        let accumulator = if is_binding { start } else { Known::Anything };
-        let names = [
-            (comprehension.iter_var.clone(), item),
-            (comprehension.accu_var.clone(), accumulator),
-            (comprehension.iter_var2.clone().unwrap_or_default(), Known::Anything),
-        ];
-        let shadowed: Vec<_> = names
-            .into_iter()
-            .map(|(name, known)| (name.clone(), self.variables.insert(name, known)))
-            .collect();
+        let at = self.cursor.find_after(name, "(");
+        let has_two_variables = functions::COMPREHENSIONS.contains(&name) && call.args.len() == 3;
+        if functions::MACROS.contains(&name) || has_two_variables {
+            // Macros that were not expanded bind variables of their own.
+            return (Kind::Anything, at);
+        }
+        if let ("matches", [IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }]) =
+            (name, call.args.as_slice())
+            && regex::Regex::new(pattern.inner()).is_err()
+        {
+            let at = self.cursor.literal();
+            return (self.complain(at, "invalid matches argument".to_owned()), at);
+        }
+        if let ("format", [IdedExpr { expr: Expr::List(list), .. }]) = (name, call.args.as_slice())
+        {
+            // The only list whose elements may differ.
+            self.cursor.find("[");
+            list.elements.iter().for_each(|element| {
+                self.infer(element);
+            });
+            return (Kind::Text, at);
+        }
+        let arguments: Vec<Kind<'a>> =
+            call.args.iter().map(|argument| self.infer(argument).0).collect();
+        let full_name = qualified.as_deref().unwrap_or(name);
+        if !functions::is_known(full_name) {
+            let words = format!("undeclared reference to '{name}' (in container '')");
+            return (self.complain(at, words), at);
+        }
+        let kind = match functions::result(full_name, target.as_ref(), &arguments) {
+            Some(kind) => kind,
+            None => {
+                let words = functions::no_overload(full_name, target.as_ref(), &arguments);
+                self.complain(at, words)
+            }
+        };
+        (kind, at)
+    }
+
+    fn comprehension(&mut self, comprehension: &ComprehensionExpr) -> (Kind<'a>, usize) {
+        let (range, at) = self.infer(&comprehension.iter_range);
+        let is_text = |kind: &Kind<'_>| matches!(kind, Kind::Boolean);
+        // The start of the accumulator is not in the source; its type tells the macro.
+        let start = match &comprehension.accu_init.expr {
+            Expr::Literal(literal) => Kind::of_literal(literal),
+            _ => Kind::Anything,
+        };
+        let item = range.item();
+        if !comprehension.iter_var.starts_with(['@', '#', '_']) {
+            self.cursor.find(&comprehension.iter_var);
+        }
+        let previous = self.variables.insert(comprehension.iter_var.clone(), item);
         self.infer(&comprehension.loop_step);
-        let result = self.infer(&comprehension.result);
-        for (name, previous) in shadowed {
-            match previous {
-                Some(known) => self.variables.insert(name, known),
-                None => self.variables.remove(&name),
-            };
-        }
-        if is_binding || matches!(start, Known::Scalar("bool")) { result } else { Known::Anything }
-    }
-
-    fn complain(&mut self, problem: Problem) {
-        if self.problem.is_none() {
-            self.problem = Some(problem);
-        }
+        match previous {
+            Some(kind) => self.variables.insert(comprehension.iter_var.clone(), kind),
+            None => self.variables.remove(&comprehension.iter_var),
+        };
+        // `exists_one` counts and compares; only `all` and `exists` start with a boolean.
+        let kind = match start {
+            start if is_text(&start) => Kind::Boolean,
+            Kind::Integer => Kind::Boolean,
+            _ => Kind::List(Box::new(Kind::Anything)),
+        };
+        (kind, at)
     }
 }
 
-fn element<'schema>(container: Known<'schema>) -> Known<'schema> {
-    match container {
-        Known::Node(schema) => schema.item().or(schema.values()).map_or(Known::Anything, Known::of),
-        _ => Known::Anything,
-    }
+/// Whether an expression is the result that a macro builds up, which no source mentions.
+fn is_accumulator(expression: &IdedExpr) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if name.starts_with(['@', '#', '_']))
 }
 
-fn literal_type(literal: &LiteralValue) -> Known<'static> {
-    Known::Scalar(match literal {
-        LiteralValue::Boolean(_) => "bool",
-        LiteralValue::Bytes(_) => "bytes",
-        LiteralValue::Double(_) => "double",
-        LiteralValue::Int(_) => "int",
-        LiteralValue::Null => "null",
-        LiteralValue::String(_) => "string",
-        LiteralValue::UInt(_) => "uint",
-    })
-}
-
-/// `math`, `sets` and the like, which stand before functions and are no variables.
-fn is_namespace(expression: &IdedExpr) -> bool {
-    const NAMESPACES: [&str; 10] = [
-        "math",
-        "sets",
-        "strings",
-        "lists",
-        "optional",
-        "base64",
-        "format",
-        "cel",
-        "jsonpatch",
-        "google",
-    ];
-    match &expression.expr {
-        Expr::Ident(name) => NAMESPACES.contains(&name.as_str()),
-        Expr::Select(select) => is_namespace(&select.operand),
-        _ => false,
-    }
+/// Whether a property is the one that rules call by this name.
+fn is_called(property: &str, name: &str) -> bool {
+    property == name || escape(property) == name
 }

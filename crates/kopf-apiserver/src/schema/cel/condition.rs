@@ -7,6 +7,7 @@ use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
 use super::convert::untyped;
+use super::evaluate::evaluate;
 use super::program::{parse, with_functions};
 
 /// A parsed condition over `object`, `oldObject` and `request`.
@@ -38,7 +39,7 @@ impl Condition {
             context.add_variable_from_value("object", untyped(variables.object));
             context.add_variable_from_value("oldObject", untyped(variables.old_object));
             context.add_variable_from_value("request", untyped(variables.request));
-            match CelValue::resolve(&self.expression, &context) {
+            match evaluate(&self.expression, &context) {
                 Ok(CelValue::Bool(answer)) => Ok(answer),
                 Ok(_) => Err("the condition yields no boolean".to_owned()),
                 Err(error) => Err(super::explain(&error).unwrap_or_else(|| error.to_string())),

@@ -75,6 +75,10 @@ fn convert(
         Value::Object(fields) => {
             let mut map = HashMap::with_capacity(fields.len());
             for (name, value) in fields {
+                if value.is_null() && schema.is_some_and(|schema| schema.property(name).is_some()) {
+                    // A field that is null counts as absent.
+                    continue;
+                }
                 let (child, is_key) = match schema.map(|schema| schema.field(name)) {
                     Some(Field::Declared(child)) => (Some(child), false),
                     Some(Field::Entry(child)) => (Some(child), true),

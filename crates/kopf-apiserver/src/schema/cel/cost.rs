@@ -40,7 +40,7 @@ pub(crate) fn iterations(schema: &Schema, rule: &str) -> f64 {
     walk(&expression, &variables)
 }
 
-type Variables<'schema> = HashMap<String, &'schema Schema>;
+pub(super) type Variables<'schema> = HashMap<String, &'schema Schema>;
 
 fn walk(expression: &IdedExpr, variables: &Variables<'_>) -> f64 {
     match &expression.expr {
@@ -77,7 +77,7 @@ fn walk(expression: &IdedExpr, variables: &Variables<'_>) -> f64 {
 }
 
 /// The schema of an expression that only selects.
-fn resolve<'schema>(
+pub(super) fn resolve<'schema>(
     expression: &IdedExpr,
     variables: &Variables<'schema>,
 ) -> Option<&'schema Schema> {

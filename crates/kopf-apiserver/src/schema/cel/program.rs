@@ -4,13 +4,20 @@ use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
 };
+use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::parser::{ParseErrors, Parser};
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 
 use super::MESSAGE_LENGTH_MAX;
 use super::convert::Converted;
-use crate::schema::ir::Rule;
+use super::cost::{Variables, resolve};
+use super::evaluate::evaluate;
+use crate::schema::ir::{ListType, Rule, Schema};
+
+/// Comparisons of sets; no source can spell these names.
+const SAME_SET: &str = "@same_set";
+const OTHER_SET: &str = "@other_set";
 
 thread_local! {
     /// The functions that rules may call. One per thread, since registration is not free and
@@ -21,7 +28,54 @@ thread_local! {
 fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function("dyn", |value: CelValue| Ok::<CelValue, ExecutionError>(value));
+    context.add_function("size", size);
+    context.add_function(SAME_SET, |one: CelValue, other: CelValue| {
+        Ok::<bool, ExecutionError>(is_same_set(&one, &other))
+    });
+    context.add_function(OTHER_SET, |one: CelValue, other: CelValue| {
+        Ok::<bool, ExecutionError>(!is_same_set(&one, &other))
+    });
+    context.add_function("type", |value: CelValue| {
+        let name = type_name(&value).unwrap_or_default();
+        Ok::<CelValue, ExecutionError>(type_value(name))
+    });
+    for name in ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint"] {
+        context.add_variable_from_value(name, type_value(name));
+    }
     context
+}
+
+/// The crate counts bytes of strings, CEL counts characters.
+fn size(This(value): This<CelValue>) -> Result<i64, ExecutionError> {
+    let size = match &value {
+        CelValue::String(text) => text.chars().count(),
+        CelValue::Bytes(bytes) => bytes.len(),
+        CelValue::List(items) => items.len(),
+        CelValue::Map(map) => map.map.len(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(size as i64)
+}
+
+/// Types are compared only, so a text that no value can be mistaken for will do.
+fn type_value(name: &str) -> CelValue {
+    CelValue::String(std::sync::Arc::new(format!("\u{0}type {name}")))
+}
+
+/// The name of a value's type in CEL.
+fn type_name(value: &CelValue) -> Option<&'static str> {
+    Some(match value {
+        CelValue::Bool(_) => "bool",
+        CelValue::Bytes(_) => "bytes",
+        CelValue::Float(_) => "double",
+        CelValue::Int(_) => "int",
+        CelValue::List(_) => "list",
+        CelValue::Map(_) => "map",
+        CelValue::Null => "null_type",
+        CelValue::String(_) => "string",
+        CelValue::UInt(_) => "uint",
+        _ => return None,
+    })
 }
 
 /// Runs something in the context that has all functions and no variables.
@@ -29,10 +83,14 @@ pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'_>) -> T) -> T {
     FUNCTIONS.with(|functions| run(functions))
 }
 
-/// Parses an expression the way upstream does, optional syntax included.
+/// Parses an expression as it is written, optional syntax included.
+pub(super) fn parse_unexpanded(source: &str) -> Result<IdedExpr, ParseErrors> {
+    Parser::new().enable_optional_syntax(true).parse(source)
+}
+
+/// Parses an expression and expands what the crate cannot evaluate itself.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, ParseErrors> {
-    let parsed = Parser::new().enable_optional_syntax(true).parse(source);
-    parsed.map(|mut expression| {
+    parse_unexpanded(source).map(|mut expression| {
         expand(&mut expression);
         expression
     })
@@ -43,8 +101,8 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, ParseErrors> {
 pub(crate) struct Programs(Vec<Option<Program>>);
 
 impl Programs {
-    pub(super) fn parse(rules: &[Rule]) -> Self {
-        Self(rules.iter().map(|rule| Program::parse(rule).ok()).collect())
+    pub(super) fn parse(schema: &Schema, rules: &[Rule]) -> Self {
+        Self(rules.iter().map(|rule| Program::parse(schema, rule).ok()).collect())
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Option<&Program>> {
@@ -65,8 +123,11 @@ pub(super) struct Program {
 }
 
 impl Program {
-    fn parse(rule: &Rule) -> Result<Self, ParseErrors> {
-        let expression = parse(&rule.rule)?;
+    fn parse(schema: &Schema, rule: &Rule) -> Result<Self, ParseErrors> {
+        let mut expression = parse(&rule.rule)?;
+        let names = ["self", "oldSelf"];
+        let variables = names.map(|name| (name.to_owned(), schema)).into();
+        compare_sets_as_sets(&mut expression, &variables);
         let uses_old_self = expression.references().has_variable("oldSelf");
         let message = rule.message_expression.as_deref().and_then(|text| parse(text).ok());
         Ok(Self { expression, message, uses_old_self })
@@ -85,7 +146,7 @@ impl Program {
             if let Some(old_self) = old_self {
                 context.add_variable_from_value("oldSelf", old_self);
             }
-            let outcome = CelValue::resolve(&self.expression, &context);
+            let outcome = evaluate(&self.expression, &context);
             let message = match (&outcome, &self.message) {
                 (Ok(CelValue::Bool(false)), Some(expression)) => message(expression, &context),
                 _ => None,
@@ -111,6 +172,39 @@ pub(super) fn old_self(old: Option<&Converted>, optional: bool) -> Option<CelVal
             Some(CelValue::Opaque(std::sync::Arc::new(OptionalValue::of(old.value.clone()))))
         }
         (None, true) => Some(CelValue::Opaque(std::sync::Arc::new(OptionalValue::none()))),
+    }
+}
+
+/// Replaces `==` between sets by a comparison that ignores order, as upstream's does.
+fn compare_sets_as_sets(expression: &mut IdedExpr, variables: &Variables<'_>) {
+    match &mut expression.expr {
+        Expr::Call(call) => {
+            let is_set = |part: &IdedExpr| {
+                let schema = resolve(part, variables);
+                schema.is_some_and(|schema| schema.list_type == Some(ListType::Set))
+            };
+            let is_comparison =
+                matches!(call.func_name.as_str(), operators::EQUALS | operators::NOT_EQUALS);
+            if is_comparison && call.args.iter().any(is_set) {
+                let name = if call.func_name == operators::EQUALS { SAME_SET } else { OTHER_SET };
+                call.func_name = name.to_owned();
+            }
+            call.target.iter_mut().for_each(|target| compare_sets_as_sets(target, variables));
+            call.args.iter_mut().for_each(|part| compare_sets_as_sets(part, variables));
+        }
+        Expr::Comprehension(comprehension) => {
+            compare_sets_as_sets(&mut comprehension.loop_step, variables);
+        }
+        _ => {}
+    }
+}
+
+fn is_same_set(one: &CelValue, other: &CelValue) -> bool {
+    match (one, other) {
+        (CelValue::List(one), CelValue::List(other)) => {
+            one.len() == other.len() && one.iter().all(|item| other.contains(item))
+        }
+        _ => one == other,
     }
 }
 

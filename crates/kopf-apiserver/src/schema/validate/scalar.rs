@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 
 use super::{Node, Outcome};
 use crate::schema::formats;
-use crate::schema::go_print::quoted;
+use crate::schema::go_print::{go_syntax, quoted};
 use crate::schema::ir::Schema;
 use crate::{FieldError, FieldErrorReason};
 
@@ -64,12 +64,13 @@ impl Node<'_> {
     pub(super) fn check_number(&self, schema: &Schema, number: &Number, outcome: &mut Outcome) {
         outcome.matched += 1;
         let value = Value::Number(number.clone());
-        if let Some(factor) = &schema.multiple_of
+        let bound = |bound: &Option<Number>| bound.as_ref().map(|bound| bound_for(number, bound));
+        if let Some(factor) = &bound(&schema.multiple_of)
             && !is_multiple(number, factor)
         {
             self.invalid(outcome, &value, &format!("should be a multiple of {}", shown(factor)));
         }
-        if let Some(minimum) = &schema.minimum {
+        if let Some(minimum) = &bound(&schema.minimum) {
             let (below, words) = match schema.exclusive_minimum {
                 true => (compare(number, minimum).is_le(), "should be greater than"),
                 false => (compare(number, minimum).is_lt(), "should be greater than or equal to"),
@@ -78,7 +79,7 @@ impl Node<'_> {
                 self.invalid(outcome, &value, &format!("{words} {}", shown(minimum)));
             }
         }
-        if let Some(maximum) = &schema.maximum {
+        if let Some(maximum) = &bound(&schema.maximum) {
             let (above, words) = match schema.exclusive_maximum {
                 true => (compare(number, maximum).is_ge(), "should be less than"),
                 false => (compare(number, maximum).is_gt(), "should be less than or equal to"),
@@ -107,7 +108,7 @@ impl Node<'_> {
         let shown = match value {
             Value::String(text) => quoted(text),
             Value::Null => "\"null\"".to_owned(),
-            other => crate::schema::go_print::go_syntax(other),
+            other => go_syntax(other),
         };
         let listed = listed.join(", ");
         let message = format!("Unsupported value: {shown}: supported values: {listed}");
@@ -158,12 +159,14 @@ fn is_multiple(number: &Number, factor: &Number) -> bool {
     factor > 0.0 && (times - times.round()).abs() < 1e-9
 }
 
-/// Go prints whole floats without a fraction.
-fn shown(number: &Number) -> String {
-    match number.as_f64() {
-        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 1e21 => {
-            format!("{float:.0}")
-        }
-        _ => number.to_string(),
+/// Upstream compares integers with integers: the fraction of a bound is lost.
+fn bound_for(number: &Number, bound: &Number) -> Number {
+    match bound.as_f64() {
+        Some(float) if !number.is_f64() && bound.is_f64() => Number::from(float as i64),
+        _ => bound.clone(),
     }
+}
+
+fn shown(number: &Number) -> String {
+    go_syntax(&Value::Number(number.clone()))
 }

@@ -42,7 +42,16 @@ pub(super) fn check_shape(json: &Value, at: &str, errors: &mut Vec<FieldError>) 
             let field = format!("{at}.reason");
             errors.push(FieldError::not_supported(field, &reason.into(), &REASONS));
         }
+        let message_expression = text(rule, "messageExpression");
+        if !message_expression.is_empty() && message_expression.trim().is_empty() {
+            let detail = "messageExpression must be non-empty if specified";
+            errors.push(FieldError::required(format!("{at}.messageExpression"), detail));
+        }
         let path = text(rule, "fieldPath");
+        if !path.is_empty() && path.trim().is_empty() {
+            let detail = "fieldPath must be non-empty if specified";
+            errors.push(FieldError::invalid(format!("{at}.fieldPath"), &path.into(), detail));
+        }
         // Paths with brackets are left to the real server.
         if !path.is_empty() && !path.contains('[') && follow(json, path).is_err() {
             let detail = "fieldPath must be a valid path";

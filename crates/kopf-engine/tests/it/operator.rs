@@ -1,0 +1,218 @@
+//! The operator as a whole: phases, login, events about objects, narrowed watches, the status.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kopf_client::{Credentials, Login, LoginError};
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::registry::Registry;
+use kopf_core::settings::Settings;
+use kopf_engine::Engine;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use crate::proxy::{Fault, Proxy, Rule};
+use crate::world::{World, eventually, handler, quiesce, temporary};
+
+#[tokio::test(start_paused = true)]
+async fn startup_comes_first_and_cleanup_last() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let startup = handler("startup_fn", HandlerKind::Startup, move |call| {
+        calls.note(format!("startup:{}", call.attempt.retry));
+        if call.attempt.retry == 0 {
+            return Err(temporary("not yet", 3.0));
+        }
+        call.operator.settings.write().persistence.finalizer = "my.dev/finalizer".into();
+        Ok(Output::Nothing)
+    });
+    let cleanup = world.noting("cleanup_fn", HandlerKind::Cleanup);
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![startup, cleanup, delete]).await;
+    assert_eq!(world.calls.all(), ["startup:0", "startup:1"]);
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(object["metadata"]["finalizers"], json!(["my.dev/finalizer"]));
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.calls.all().last().map(String::as_str), Some("cleanup_fn:0"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_startup_ends_the_operator() {
+    let world = World::new().await;
+    let startup = handler("startup_fn", HandlerKind::Startup, |_| {
+        Err(HandlerError::Permanent { message: "no way".into() })
+    });
+    let engine = world.engine(vec![startup]).build();
+    let error = engine.run(std::future::pending()).await.expect_err("it cannot start");
+    let source = std::error::Error::source(&error).expect("a cause").to_string();
+    assert!(source.contains("no way"), "{source}");
+    assert!(world.journal.requests().is_empty(), "the cluster is not touched");
+}
+
+struct Rotating {
+    world: Proxy,
+    logins: AtomicUsize,
+}
+
+impl Login for Rotating {
+    fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
+        Box::pin(async {
+            self.logins.fetch_add(1, Ordering::Relaxed);
+            Ok(vec![kube::Client::new(self.world.clone(), "default").into()])
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_credentials_lead_to_one_login_for_all() {
+    let world = World::new().await;
+    let proxy = Proxy { service: world.server.service(), journal: world.journal.clone() };
+    let login = Arc::new(Rotating { world: proxy, logins: AtomicUsize::new(0) });
+    let registry = Registry::from_iter([world.noting("create_fn", HandlerKind::Create)]);
+    let engine = Engine::builder(registry).login(Arc::clone(&login) as Arc<_>).build().start();
+    engine.settled().await;
+    assert_eq!(login.logins.load(Ordering::Relaxed), 1);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    world.journal.add_rule(Rule {
+        method: Some(http::Method::PATCH),
+        path: "/kopfexamples",
+        watches: None,
+        times: 5,
+        fault: Fault::Answer(401, None),
+    });
+    for name in ["a", "b", "c", "d", "e"] {
+        world.create(name, json!({"x": 1})).await;
+    }
+    for name in ["a", "b", "c", "d", "e"] {
+        world.until_handled(name).await;
+    }
+    assert_eq!(world.calls.count(), 5);
+    assert_eq!(login.logins.load(Ordering::Relaxed), 2);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn outcomes_of_handlers_become_events_if_wanted() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.handlers = true;
+    let bad = handler("bad_fn", HandlerKind::Create, |call| {
+        call.operator.recorder.record(
+            call.subject.as_ref().expect("an object"),
+            "Normal",
+            "Custom",
+            "from the handler",
+        );
+        Err(HandlerError::Permanent { message: "broken".into() })
+    });
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create), bad];
+    let engine = world.start_built(world.engine(handlers).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+    let events: Api<k8s_openapi::api::core::v1::Event> =
+        Api::namespaced(world.client.clone(), "default");
+    let mut found: Vec<String> = events
+        .list(&ListParams::default())
+        .await
+        .expect("events")
+        .items
+        .into_iter()
+        .map(|event| {
+            let text = |part: Option<String>| part.unwrap_or_default();
+            format!("{} {} {}", text(event.type_), text(event.reason), text(event.message))
+        })
+        .collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "Normal Custom from the handler",
+            "Normal Success Handler create_fn succeeded.",
+            "Warning Failure Handler bad_fn failed permanently: broken",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn shared_label_filters_are_checked_by_the_server() {
+    let world = World::new().await;
+    let mut create = world.noting("create_fn", HandlerKind::Create);
+    create.filters.labels = vec![("app".into(), kopf_core::filter::MetaFilter::Equals("x".into()))];
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({"x": 1})).await;
+    quiesce().await;
+    assert_eq!(engine.status().snapshot().objects, 0);
+    let watch = world
+        .journal
+        .requests()
+        .into_iter()
+        .find(|it| it.path.ends_with("/kopfexamples") && it.query.contains("watch=true"))
+        .expect("a watch");
+    assert!(watch.query.contains("labelSelector=app%3Dx"), "{}", watch.query);
+    world.merge("a", json!({"metadata": {"labels": {"app": "x"}}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.count(), 1);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn exactly_named_namespaces_need_no_permission_to_list_them() {
+    let world = World::new().await;
+    world.journal.add_rule(Rule {
+        method: None,
+        path: "/api/v1/namespaces",
+        watches: None,
+        times: usize::MAX,
+        fault: Fault::Answer(403, None),
+    });
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.start_built(world.engine(handlers).namespaces(["default"])).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    let requests = world.journal.requests();
+    let is_clusterwide = |path: &str| path == "/apis/kopf.dev/v1/kopfexamples";
+    assert!(requests.iter().all(|request| !is_clusterwide(&request.path)));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_tells_what_happens() {
+    let world = World::new().await;
+    let flaky = handler("flaky", HandlerKind::Create, |call| {
+        if call.attempt.retry == 0 { Err(temporary("wait", 0.1)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![flaky]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    eventually("the count", || engine.status().snapshot().objects == 1).await;
+    let status = engine.status().snapshot();
+    assert!(status.ready && status.is_alive(Duration::from_secs(90)));
+    assert_eq!(status.watches[0].resource, "kopfexamples.v1.kopf.dev");
+    let flaky = &status.handlers["flaky"];
+    assert_eq!((flaky.calls, flaky.retries, flaky.successes), (2, 1, 1));
+    assert_eq!(status.requests[&("PATCH".to_owned(), 200)], 1);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_objects_are_handled_with_one_patch_each() {
+    let world = World::new().await;
+    for number in 0..300 {
+        world.create(&format!("old-{number}"), json!({"x": number})).await;
+    }
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    for number in 0..300 {
+        world.create(&format!("new-{number}"), json!({"x": number})).await;
+    }
+    eventually("all calls", || world.calls.count() == 600).await;
+    quiesce().await;
+    assert_eq!(world.writes().len(), 600);
+    let status = engine.status().snapshot();
+    assert_eq!((status.objects, status.queued, status.running), (600, 0, 0));
+    engine.stop().await.expect("a clean end");
+}
