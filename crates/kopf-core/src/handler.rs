@@ -70,6 +70,8 @@ pub enum HandlerKind {
     Daemon(DaemonOptions),
     /// Runs repeatedly beside the object.
     Timer(TimerOptions),
+    /// Tells which children the object should have.
+    Desired(DesiredOptions),
     /// Checks an admission request.
     Validate(WebhookOptions),
     /// Checks and changes an admission request.
@@ -108,6 +110,13 @@ pub struct TimerOptions {
     pub sharp: bool,
     /// Run only after the object was essentially unchanged for this long.
     pub idle: Option<Duration>,
+}
+
+/// Options of desired children.
+#[derive(Clone, Debug, Default)]
+pub struct DesiredOptions {
+    /// The resources of the children; they are watched.
+    pub children: Vec<Selector>,
 }
 
 /// A fixed delay, or one computed from the object.
@@ -183,6 +192,8 @@ pub enum Family {
     Spawning,
     /// Indexes.
     Indexing,
+    /// Desired children.
+    Desiring,
     /// Admission requests.
     Admission,
     /// Phases of the operator.
@@ -203,6 +214,7 @@ impl HandlerKind {
             | Self::Sub => Family::Changing,
             Self::Daemon(_) | Self::Timer(_) => Family::Spawning,
             Self::Index => Family::Indexing,
+            Self::Desired(_) => Family::Desiring,
             Self::Validate(_) | Self::Mutate(_) => Family::Admission,
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
         }
@@ -230,7 +242,9 @@ impl HandlerKind {
     pub fn default_errors(&self) -> ErrorsMode {
         match self.family() {
             Family::Watching | Family::Indexing => ErrorsMode::Ignored,
-            Family::Changing | Family::Spawning | Family::Activities => ErrorsMode::Temporary,
+            Family::Changing | Family::Spawning | Family::Desiring | Family::Activities => {
+                ErrorsMode::Temporary
+            }
             Family::Admission => ErrorsMode::Permanent,
         }
     }

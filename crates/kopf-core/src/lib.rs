@@ -7,6 +7,7 @@ pub mod cause;
 pub mod children;
 pub mod consistency;
 pub mod daemon;
+pub mod desired;
 pub mod filter;
 pub mod finalizer;
 #[cfg(test)]

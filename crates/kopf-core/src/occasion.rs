@@ -26,6 +26,8 @@ pub enum Occasion {
     Change(Change),
     /// The object is to be indexed.
     Index,
+    /// The children of the object are to be named.
+    Desired,
     /// A daemon or a timer runs; the live view follows the object.
     Background {
         /// Always the newest state.

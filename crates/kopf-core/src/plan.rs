@@ -314,7 +314,10 @@ pub fn deliver_result(id: &str, outcome: &Outcome, patch: &mut Patch) {
 pub fn may_need_finalizer(handler: &Handler) -> bool {
     matches!(
         handler.kind,
-        HandlerKind::Delete { optional: false } | HandlerKind::Daemon(_) | HandlerKind::Timer(_)
+        HandlerKind::Delete { optional: false }
+            | HandlerKind::Daemon(_)
+            | HandlerKind::Timer(_)
+            | HandlerKind::Desired(_)
     )
 }
 

@@ -32,9 +32,9 @@ pub fn common_selectors(
     handlers: &ResourceHandlers,
     selectable: &BTreeSet<FieldPath>,
 ) -> ServerSelectors {
-    let ResourceHandlers { watching, changing, spawning, indexing, .. } = handlers;
+    let ResourceHandlers { watching, changing, spawning, indexing, desiring, .. } = handlers;
     let all: Vec<&Arc<Handler>> =
-        [watching, changing, spawning, indexing].into_iter().flatten().collect();
+        [watching, changing, spawning, indexing, desiring].into_iter().flatten().collect();
     let Some((first, _)) = all.split_first() else { return ServerSelectors::default() };
     let keys: BTreeSet<&str> = first.filters.labels.iter().map(|(key, _)| key.as_str()).collect();
     let labels: Vec<_> = keys.into_iter().filter_map(|key| common_label(&all, key)).collect();

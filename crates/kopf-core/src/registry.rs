@@ -27,6 +27,8 @@ pub struct ResourceHandlers {
     pub spawning: Vec<Arc<Handler>>,
     /// Indexes.
     pub indexing: Vec<Arc<Handler>>,
+    /// Desired children.
+    pub desiring: Vec<Arc<Handler>>,
     /// For admission requests.
     pub admission: Vec<Arc<Handler>>,
     /// The fields of interest of all but indexes and admission: parts of the essence.
@@ -89,6 +91,7 @@ impl Registry {
                 Family::Changing => &mut found.changing,
                 Family::Spawning => &mut found.spawning,
                 Family::Indexing => &mut found.indexing,
+                Family::Desiring => &mut found.desiring,
                 Family::Admission => &mut found.admission,
                 Family::Activities => continue,
             };
@@ -114,14 +117,14 @@ impl ResourceHandlers {
     /// Whether nothing but admission concerns the resource, so that it need not be watched.
     #[must_use]
     pub fn needs_no_watch(&self) -> bool {
-        let Self { watching, changing, spawning, indexing, .. } = self;
-        [watching, changing, spawning, indexing].into_iter().all(Vec::is_empty)
+        let Self { watching, changing, spawning, indexing, desiring, .. } = self;
+        [watching, changing, spawning, indexing, desiring].into_iter().all(Vec::is_empty)
     }
 
     /// Whether objects must be patched to keep the state of handlers.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
-        !self.changing.is_empty() || !self.spawning.is_empty()
+        !self.changing.is_empty() || !self.spawning.is_empty() || !self.desiring.is_empty()
     }
 }
 

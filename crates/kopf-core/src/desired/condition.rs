@@ -1,0 +1,116 @@
+//! The condition `Ready` of an owner: what its children are like, for people and `kubectl wait`.
+
+use std::collections::BTreeMap;
+
+use kopf_model::Timestamp;
+use serde_json::{Value, json};
+
+use super::{ChildKey, Readiness};
+
+/// The type of the condition.
+const KIND: &str = "Ready";
+/// How many children are named in the message; the rest is counted.
+const NAMED_MAX: usize = 5;
+
+/// What is said about the children of an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Whether all is as desired.
+    pub is_ready: bool,
+    /// One word for programs.
+    pub reason: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl Condition {
+    /// The function itself has failed.
+    #[must_use]
+    pub fn failed(message: String) -> Self {
+        Self { is_ready: false, reason: "HandlerFailed", message }
+    }
+
+    /// Some children could not be applied or deleted.
+    #[must_use]
+    pub fn refused(refused: &BTreeMap<ChildKey, String>) -> Self {
+        let lines: Vec<String> =
+            refused.iter().map(|(key, message)| format!("{key}: {message}")).collect();
+        Self { is_ready: false, reason: "ApplyFailed", message: listed(&lines) }
+    }
+
+    /// The state of all children.
+    #[must_use]
+    pub fn of(children: &BTreeMap<ChildKey, Readiness>) -> Self {
+        let waiting: Vec<String> = children
+            .iter()
+            .filter_map(|(key, state)| match state {
+                Readiness::Ready => None,
+                Readiness::Waiting(reason) => Some(format!("{key} {reason}")),
+            })
+            .collect();
+        let count = children.len();
+        if waiting.is_empty() {
+            let message = format!("all children are ready ({count})");
+            return Self { is_ready: true, reason: "ChildrenReady", message };
+        }
+        Self { is_ready: false, reason: "ChildrenNotReady", message: listed(&waiting) }
+    }
+
+    /// The worst of several handlers' conditions; the first one wins among equals.
+    #[must_use]
+    pub fn worst(conditions: Vec<Self>) -> Option<Self> {
+        let severity = |condition: &Self| match condition.reason {
+            "HandlerFailed" => 0,
+            "ApplyFailed" => 1,
+            _ if !condition.is_ready => 2,
+            _ => 3,
+        };
+        conditions.into_iter().min_by_key(severity)
+    }
+}
+
+/// The owner's conditions with this one in them; none when they say so already.
+///
+/// `known` are the conditions of the owner now. The time changes only with the status.
+#[must_use]
+pub fn conditions_with(
+    known: Option<&Value>,
+    condition: &Condition,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Option<Value> {
+    let mut all: Vec<Value> = known.and_then(Value::as_array).cloned().unwrap_or_default();
+    let place = all.iter().position(|it| it.get("type").and_then(Value::as_str) == Some(KIND));
+    let status = if condition.is_ready { "True" } else { "False" };
+    let former = place.map(|place| &all[place]);
+    let since = former
+        .filter(|it| it.get("status").and_then(Value::as_str) == Some(status))
+        .and_then(|it| it.get("lastTransitionTime").cloned())
+        .unwrap_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
+    let mut written = json!({
+        "type": KIND,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": since,
+    });
+    if let Some(generation) = generation {
+        written["observedGeneration"] = generation.into();
+    }
+    if former == Some(&written) {
+        return None;
+    }
+    match place {
+        Some(place) => all[place] = written,
+        None => all.push(written),
+    }
+    Some(Value::Array(all))
+}
+
+fn listed(lines: &[String]) -> String {
+    let mut text = lines.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
+    if lines.len() > NAMED_MAX {
+        text.push_str(&format!("; and {} more", lines.len() - NAMED_MAX));
+    }
+    text
+}
