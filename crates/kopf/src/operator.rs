@@ -44,7 +44,12 @@ pub struct Operator {
 
 struct Provided {
     type_id: TypeId,
-    make: MakeState,
+    source: Source,
+}
+
+enum Source {
+    Ready(PutState),
+    Made(MakeState),
 }
 
 type MakeState = Box<dyn FnOnce() -> BoxFuture<'static, Result<PutState, Error>> + Send>;
@@ -109,8 +114,10 @@ impl Operator {
     }
 
     /// Puts a value in for `State<T>`.
-    pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
-        self.state_from(|| async { Ok::<_, Error>(value) })
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        let put: PutState = Box::new(move |state| state.insert(Arc::new(value)));
+        self.state.push(Provided { type_id: TypeId::of::<T>(), source: Source::Ready(put) });
+        self
     }
 
     /// Puts a value in for `State<T>`, made by an async function when the operator starts.
@@ -135,7 +142,7 @@ impl Operator {
                 Ok(Box::new(move |state: &Extensions| state.insert(value)) as PutState)
             })
         });
-        self.state.push(Provided { type_id: TypeId::of::<T>(), make });
+        self.state.push(Provided { type_id: TypeId::of::<T>(), source: Source::Made(make) });
         self
     }
 
@@ -219,15 +226,36 @@ impl Operator {
         problems
     }
 
+    /// Makes the values of the state that take their time.
+    pub(crate) async fn make_state(&mut self) -> Result<(), Error> {
+        let mut ready = Vec::new();
+        for Provided { type_id, source } in std::mem::take(&mut self.state) {
+            let put = match source {
+                Source::Ready(put) => put,
+                Source::Made(make) => make().await?,
+            };
+            ready.push(Provided { type_id, source: Source::Ready(put) });
+        }
+        self.state = ready;
+        Ok(())
+    }
+
     /// The parts for the engine.
-    pub(crate) async fn into_parts(self) -> Result<(Vec<Handler>, Settings, Extensions), Error> {
+    ///
+    /// # Panics
+    /// Panics when a value of the state is still to be made.
+    pub(crate) fn into_parts(self) -> (Vec<Handler>, Settings, Extensions) {
         let state = Extensions::default();
         for provided in self.state {
-            let put = (provided.make)().await?;
-            put(&state);
+            match provided.source {
+                Source::Ready(put) => put(&state),
+                Source::Made(_) => {
+                    panic!("values of `state_from` are made by `start` and `run` only")
+                }
+            }
         }
         let handlers = self.declarations.into_iter().map(|declaration| declaration.handler);
-        Ok((handlers.collect(), self.settings, state))
+        (handlers.collect(), self.settings, state)
     }
 
     fn add(self, handler: Closure) -> Self {

@@ -3,9 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use kopf_core::invoke::Extensions;
 use kopf_core::{Registry, Settings};
-use kopf_engine::{Engine, EngineError, ProbesEndpoint, StatusHandle};
+use kopf_engine::{Engine, EngineBuilder, EngineError, ProbesEndpoint, StatusHandle};
 use tokio::sync::watch;
 
 use crate::operator::{InvalidOperator, Operator};
@@ -125,18 +124,44 @@ impl Operator {
         Ok(Running { stop, task, ready, status })
     }
 
-    async fn engine(self, config: Config) -> Result<Engine, RunError> {
+    async fn engine(mut self, config: Config) -> Result<Engine, RunError> {
         self.check()?;
-        let (handlers, mut settings, state) = self
-            .into_parts()
-            .await
-            .map_err(|error| RunError::State { message: error.to_string() })?;
-        config.apply_to(&mut settings);
-        Ok(config.engine(handlers.into_iter().collect(), settings, state))
+        self.make_state().await.map_err(|error| RunError::State { message: error.to_string() })?;
+        Ok(config.builder(self).build())
+    }
+}
+
+/// For tests, which give the operator a cluster and a clock of their own.
+///
+/// # Panics
+/// Panics when the operator is invalid, or has state that is still to be made.
+impl From<Operator> for EngineBuilder {
+    fn from(operator: Operator) -> Self {
+        if let Err(error) = operator.check() {
+            panic!("{error}");
+        }
+        Config::default().builder(operator)
     }
 }
 
 impl Config {
+    fn builder(self, operator: Operator) -> EngineBuilder {
+        let (handlers, mut settings, state) = operator.into_parts();
+        self.apply_to(&mut settings);
+        let registry: Registry = handlers.into_iter().collect();
+        let mut builder = Engine::builder(registry).settings(settings).state(state);
+        if !self.all_namespaces {
+            builder = builder.namespaces(self.namespaces.iter().map(String::as_str));
+        }
+        if let Some(client) = self.client {
+            builder = builder.client(client);
+        }
+        if let Some(endpoint) = self.probes {
+            builder = builder.probes(endpoint);
+        }
+        builder
+    }
+
     fn apply_to(&self, settings: &mut Settings) {
         let peering = &mut settings.peering;
         peering.clusterwide = self.all_namespaces;
@@ -150,20 +175,6 @@ impl Config {
             peering.name.clone_from(name);
             peering.mandatory = true;
         }
-    }
-
-    fn engine(self, registry: Registry, settings: Settings, state: Extensions) -> Engine {
-        let mut builder = Engine::builder(registry).settings(settings).state(state);
-        if !self.all_namespaces {
-            builder = builder.namespaces(self.namespaces.iter().map(String::as_str));
-        }
-        if let Some(client) = self.client {
-            builder = builder.client(client);
-        }
-        if let Some(endpoint) = self.probes {
-            builder = builder.probes(endpoint);
-        }
-        builder.build()
     }
 }
 

@@ -3,3 +3,4 @@
 mod compile_fail;
 mod inputs;
 mod kinds;
+mod lives;
