@@ -4,11 +4,9 @@
 //! defaults) and the structural schemas of CRDs (no references, the implicit metadata fields).
 //! It accepts anything: what is not understood is ignored, since CRDs are validated elsewhere.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::ir::{
-    Additional, GroupVersionKind, Link, ListType, MapType, PatchStrategy, Rule, Schema, Type,
-};
+use super::ir::{Additional, Link, ListType, MapType, PatchStrategy, Rule, Schema, Type};
 use super::pack;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -105,7 +103,6 @@ fn node(json: &Value, dialect: Dialect) -> Schema {
         patch_strategy: patch_strategy(json),
         patch_merge_key: text(json, "x-kubernetes-patch-merge-key"),
         validations: rules(json),
-        gvks: kinds(json),
         items: json.get("items").filter(|items| items.is_object()).map(|i| link(i, dialect)),
         additional: json.get("additionalProperties").map(|value| match value {
             Value::Bool(allowed) => Additional::Allowed(*allowed),
@@ -174,6 +171,9 @@ fn add_object_fields(schema: &mut Schema) {
 fn note_descendants(schema: &mut Schema) {
     let mut has_defaults = schema.default.is_some();
     let mut has_rules = !schema.validations.is_empty();
+    let mut has_embedded = schema.embedded_resource;
+    let mut has_keyed_lists =
+        matches!(schema.list_type, Some(ListType::Set | ListType::Map { .. }));
     let values = match &schema.additional {
         Some(Additional::Values(values)) => Some(values),
         _ => None,
@@ -183,10 +183,14 @@ fn note_descendants(schema: &mut Schema) {
         if let Link::Inline(child) = link {
             has_defaults |= child.has_defaults;
             has_rules |= child.has_rules;
+            has_embedded |= child.has_embedded;
+            has_keyed_lists |= child.has_keyed_lists;
         }
     }
     schema.has_defaults = has_defaults;
     schema.has_rules = has_rules;
+    schema.has_embedded = has_embedded;
+    schema.has_keyed_lists = has_keyed_lists;
 }
 
 fn text(json: &Value, key: &str) -> Option<String> {
@@ -237,21 +241,4 @@ fn rules(json: &Value) -> Vec<Rule> {
         optional_old_self: flag(json, "optionalOldSelf"),
     };
     rules.into_iter().flatten().map(rule).collect()
-}
-
-fn kinds(json: &Value) -> Vec<GroupVersionKind> {
-    let part = |json: &Map<String, Value>, key: &str| {
-        json.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let kinds = json.get("x-kubernetes-group-version-kind").and_then(Value::as_array);
-    kinds
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
-        .map(|json| GroupVersionKind {
-            group: part(json, "group"),
-            version: part(json, "version"),
-            kind: part(json, "kind"),
-        })
-        .collect()
 }

@@ -8,7 +8,7 @@ use crate::meta::{check_label_value, name_problem};
 
 /// Problems of the identity of embedded resources below the root.
 pub(super) fn check(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    if schema.is_builtin() {
+    if !schema.has_embedded {
         return;
     }
     match value {

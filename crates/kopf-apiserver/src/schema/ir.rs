@@ -102,14 +102,6 @@ pub(crate) struct Rule {
     pub(crate) optional_old_self: bool,
 }
 
-/// Group, version and kind, as schemas carry them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct GroupVersionKind {
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-}
-
 /// One node of a schema.
 ///
 /// All fields are as declared; an absent keyword is `None`, empty or `false`.
@@ -158,12 +150,14 @@ pub(crate) struct Schema {
     pub(crate) metadata_limits: Option<Link>,
     /// The JSON that a CRD declared, kept at the root for publication.
     pub(crate) source: Option<Arc<Value>>,
-    /// Kinds that this schema is the root of.
-    pub(crate) gvks: Vec<GroupVersionKind>,
     /// Whether this node or one below it has a default; never computed across definitions.
     pub(crate) has_defaults: bool,
     /// Whether this node or one below it has CEL rules; never computed across definitions.
     pub(crate) has_rules: bool,
+    /// Whether this node or one below it is a set or an associative list; as above.
+    pub(crate) has_keyed_lists: bool,
+    /// Whether this node or one below it is an embedded resource; as above.
+    pub(crate) has_embedded: bool,
 }
 
 /// What a schema says about a field name.
@@ -216,24 +210,6 @@ impl Schema {
         }
     }
 
-    /// How list items relate; lists without a declared type are atomic.
-    pub(crate) fn list_type(&self) -> ListType {
-        self.list_type.clone().unwrap_or_default()
-    }
-
-    /// The keys that identify items of an associative list; empty for other lists.
-    pub(crate) fn list_keys(&self) -> &[String] {
-        match &self.list_type {
-            Some(ListType::Map { keys }) => keys,
-            _ => &[],
-        }
-    }
-
-    /// The default of a key of an associative list (`protocol: TCP`), if its items declare one.
-    pub(crate) fn key_default(&self, key: &str) -> Option<&Value> {
-        self.item()?.property(key)?.default.as_ref()
-    }
-
     /// Whether the fields of an object are owned one by one.
     pub(crate) fn map_type(&self) -> MapType {
         self.map_type.unwrap_or_default()
@@ -257,15 +233,6 @@ impl Schema {
     /// Whether this is the schema of a built-in kind or a part of one.
     pub(crate) fn is_builtin(&self) -> bool {
         self.name.is_some()
-    }
-
-    /// Whether nothing is known about what is inside: no type, no fields, no items.
-    pub(crate) fn is_opaque(&self) -> bool {
-        self.properties.is_empty()
-            && self.items.is_none()
-            && !matches!(self.additional, Some(Additional::Values(_)))
-            && (self.kind.is_none() || self.preserve_unknown_fields)
-            && !self.int_or_string
     }
 }
 

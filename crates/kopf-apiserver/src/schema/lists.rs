@@ -9,6 +9,9 @@ use crate::FieldError;
 
 /// Duplicates below an object, in upstream's words.
 pub(super) fn check(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if !schema.has_keyed_lists {
+        return;
+    }
     match value {
         Value::Object(fields) => {
             if let Some(Additional::Values(values)) = &schema.additional {

@@ -50,10 +50,12 @@ fn built_in_kinds_have_their_merge_keys_and_list_types() {
     let containers = pod.property("spec").unwrap().property("containers").unwrap();
     assert_eq!(containers.merge_key(), Some("name"));
     assert!(containers.patch_strategy().merge);
-    assert_eq!(containers.list_type(), ListType::Map { keys: vec!["name".into()] });
+    assert_eq!(containers.list_type, Some(ListType::Map { keys: vec!["name".into()] }));
     let ports = containers.item().unwrap().property("ports").unwrap();
-    assert_eq!(ports.list_keys(), ["containerPort", "protocol"]);
-    assert_eq!(ports.key_default("protocol"), Some(&json!("TCP")));
+    let keys = vec!["containerPort".into(), "protocol".into()];
+    assert_eq!(ports.list_type, Some(ListType::Map { keys }));
+    let protocol = ports.item().unwrap().property("protocol").unwrap();
+    assert_eq!(protocol.default, Some(json!("TCP")));
     let deployment = kind("apps", "v1", "Deployment");
     let strategy = deployment.property("spec").unwrap().property("strategy").unwrap();
     assert!(strategy.patch_strategy().retain_keys);

@@ -29,7 +29,7 @@ fn check_metadata(schema: &Schema, object: &Value) -> Result<(), String> {
 
 /// Resources inside custom resources must have metadata that can be decoded, too.
 fn check_embedded(schema: &Schema, value: &Value, path: &str) -> Result<(), String> {
-    if schema.is_builtin() {
+    if !schema.has_embedded {
         return Ok(());
     }
     match value {

@@ -22,7 +22,7 @@ pub(super) fn check(
     prefix: &str,
 ) -> Vec<FieldError> {
     let mut outcome = Outcome::default();
-    Node { path: String::new(), prefix }.check(schema, value, old, &mut outcome);
+    Node { step: Step::Start, prefix }.check(schema, value, old, &mut outcome);
     outcome.problems.into_iter().map(|problem| problem.error).collect()
 }
 
@@ -55,33 +55,46 @@ impl Outcome {
     }
 }
 
-/// One place in the value.
+/// One place in the value. Its path is spelled out only when there is something to report.
 struct Node<'a> {
-    /// The path as texts spell it: `spec.ports[0]`.
-    path: String,
+    step: Step<'a>,
     prefix: &'a str,
 }
 
-impl<'a> Node<'a> {
-    fn child(&self, name: &str) -> Self {
-        let path =
-            if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Self { path, prefix: self.prefix }
+/// How one gets to a place.
+enum Step<'a> {
+    Start,
+    Name(&'a Node<'a>, &'a str),
+    Index(&'a Node<'a>, usize),
+}
+
+impl Node<'_> {
+    fn child<'n>(&'n self, name: &'n str) -> Node<'n> {
+        Node { step: Step::Name(self, name), prefix: self.prefix }
     }
 
-    fn index(&self, index: usize) -> Self {
-        Self { path: format!("{}[{index}]", self.path), prefix: self.prefix }
+    fn index(&self, index: usize) -> Node<'_> {
+        Node { step: Step::Index(self, index), prefix: self.prefix }
+    }
+
+    /// The path as texts spell it: `spec.ports[0]`.
+    fn path(&self) -> String {
+        match &self.step {
+            Step::Start => String::new(),
+            Step::Name(parent, name) => match parent.path() {
+                path if path.is_empty() => (*name).to_owned(),
+                path => format!("{path}.{name}"),
+            },
+            Step::Index(parent, index) => format!("{}[{index}]", parent.path()),
+        }
     }
 
     /// The field path of errors at this place.
     fn field(&self) -> String {
-        self.field_of(&self.path)
-    }
-
-    fn field_of(&self, path: &str) -> String {
+        let path = self.path();
         match (self.prefix.is_empty(), path.is_empty()) {
             (true, true) => "<nil>".to_owned(),
-            (true, false) => path.to_owned(),
+            (true, false) => path,
             (false, true) => self.prefix.to_owned(),
             (false, false) => format!("{}.{path}", self.prefix),
         }
@@ -89,7 +102,7 @@ impl<'a> Node<'a> {
 
     /// Reports `PATH in body DETAIL` about a value.
     fn invalid(&self, outcome: &mut Outcome, value: &Value, detail: &str) {
-        let text = format!("{} in body {detail}", self.path);
+        let text = format!("{} in body {detail}", self.path());
         outcome.add(FieldError::invalid(self.field(), value, &text), text);
     }
 
@@ -150,7 +163,7 @@ impl<'a> Node<'a> {
             (Some(format), Value::Bool(_) | Value::Object(_)) => (format.to_owned(), ""),
             _ => (names.join(","), found),
         };
-        let text = format!("{} in body must be of type {names}: \"{found}\"", self.path);
+        let text = format!("{} in body must be of type {names}: \"{found}\"", self.path());
         let value = Value::from(found);
         outcome.add(FieldError::type_invalid(self.field(), &value, &text), text);
     }
@@ -183,7 +196,7 @@ impl<'a> Node<'a> {
     }
 
     fn too_many(&self, outcome: &mut Outcome, count: i64, max: i64, what: &str) {
-        let text = format!("{} in body should have at most {max} {what}", self.path);
+        let text = format!("{} in body should have at most {max} {what}", self.path());
         let message = format!("Too many: {count}: must have at most {max} items");
         let error = FieldError::new(FieldErrorReason::TooMany, self.field(), message);
         outcome.add(error, text);
@@ -209,13 +222,13 @@ impl<'a> Node<'a> {
             Some(Additional::Values(values)) => {
                 for (name, value) in fields {
                     if schema.property(name).is_none() {
-                        self.entry(name).check(values, value, before(name), outcome);
+                        self.child(name).check(values, value, before(name), outcome);
                     }
                 }
             }
             Some(Additional::Allowed(false)) => {
                 for name in fields.keys().filter(|name| schema.property(name).is_none()) {
-                    let text = format!("{}.{name} in body is a forbidden property", self.path);
+                    let text = format!("{}.{name} in body is a forbidden property", self.path());
                     let value = Value::from(name.as_str());
                     outcome.add(FieldError::invalid(self.field(), &value, &text), text);
                 }
@@ -233,15 +246,10 @@ impl<'a> Node<'a> {
             }
         }
         for name in schema.required.iter().filter(|name| !fields.contains_key(name.as_str())) {
-            let path = self.child(name).path;
-            let text = format!("{path} in body is required");
-            outcome.add(FieldError::required(self.field_of(&path), ""), text);
+            let missing = self.child(name);
+            let text = format!("{} in body is required", missing.path());
+            outcome.add(FieldError::required(missing.field(), ""), text);
         }
-    }
-
-    /// A key of a map; upstream spells the empty parent with a leading dot, which it then drops.
-    fn entry(&self, name: &str) -> Self {
-        self.child(name)
     }
 }
 

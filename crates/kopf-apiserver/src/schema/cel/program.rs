@@ -208,8 +208,8 @@ fn is_same_set(one: &CelValue, other: &CelValue) -> bool {
     }
 }
 
-/// Expands what the crate lacks: `cel.bind(name, value, expression)` turns into a comprehension over
-/// nothing whose accumulator is the name.
+/// Expands what the crate lacks: `cel.bind(name, value, expression)` turns into a comprehension
+/// over nothing whose accumulator is the name.
 fn expand(expression: &mut IdedExpr) {
     if let Expr::Call(call) = &mut expression.expr
         && let Some(bound) = binding(call)

@@ -35,7 +35,7 @@ impl Node<'_> {
 
     /// Such problems belong to no field, upstream's choice.
     fn complain(&self, outcome: &mut Outcome, problem: &str) {
-        let text = format!("{} {problem}", quoted(&self.path));
+        let text = format!("{} {problem}", quoted(&self.path()));
         let field = if self.prefix.is_empty() { "<nil>" } else { self.prefix };
         outcome.add(FieldError::invalid(field, &Value::from(""), &text), text);
     }

@@ -24,7 +24,7 @@ impl Node<'_> {
         outcome.matched += 1;
         let length = text.chars().count() as i64;
         if let Some(max) = schema.max_length.filter(|max| length > *max) {
-            let words = format!("{} in body should be at most {max} chars long", self.path);
+            let words = format!("{} in body should be at most {max} chars long", self.path());
             let max = usize::try_from(max).unwrap_or_default();
             outcome.add(FieldError::too_long(self.field(), max), words);
             return;
@@ -56,7 +56,7 @@ impl Node<'_> {
         if formats::matches(format, text) {
             return;
         }
-        let words = format!("{} in body must be of type {format}: {}", self.path, quoted(text));
+        let words = format!("{} in body must be of type {format}: {}", self.path(), quoted(text));
         let value = Value::from(text);
         outcome.add(FieldError::type_invalid(self.field(), &value, &words), words);
     }
@@ -113,7 +113,7 @@ impl Node<'_> {
         let listed = listed.join(", ");
         let message = format!("Unsupported value: {shown}: supported values: {listed}");
         let error = FieldError::new(FieldErrorReason::NotSupported, self.field(), message);
-        outcome.add(error, format!("{} in body should be one of {listed}", self.path));
+        outcome.add(error, format!("{} in body should be one of {listed}", self.path()));
     }
 }
 
