@@ -141,7 +141,9 @@ impl Insights {
     pub(crate) fn assume_exact_namespaces(&mut self, scope: &Scope) -> bool {
         let Scope::Namespaces(patterns) = scope else { return false };
         let exact = patterns.iter().filter_map(NamespacePattern::exact);
-        exact.fold(false, |changed, name| self.namespaces.insert(name.into()) || changed)
+        let before = self.namespaces.len();
+        self.namespaces.extend(exact.map(Arc::from));
+        before != self.namespaces.len()
     }
 
     /// Removes the namespaces that a complete list did not contain.

@@ -253,7 +253,8 @@ impl Reactor {
         let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
         let newest = waiting.map_or(record.version, Version::of).max(record.version);
         let is_known = !is_new && !gone && version.is_covered_by(newest);
-        if !served.handlers.watching.is_empty() && !(is_known && kind.is_none()) {
+        let is_told = !is_known || kind.is_some();
+        if is_told && !served.handlers.watching.is_empty() {
             record.put_event(kind, object.clone());
         } else if is_known {
             return;

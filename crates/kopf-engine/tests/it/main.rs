@@ -8,6 +8,7 @@ mod indexes;
 mod operator;
 mod progress;
 mod proxy;
+mod real;
 mod subhandlers;
 mod torture;
 mod world;

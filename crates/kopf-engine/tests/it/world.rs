@@ -110,12 +110,7 @@ impl World {
 
     /// A server without the custom resource.
     pub(crate) fn bare() -> Self {
-        if std::env::var_os("TEST_LOG").is_some() {
-            let _ = tracing_subscriber::fmt()
-                .with_test_writer()
-                .with_max_level(tracing::Level::DEBUG)
-                .try_init();
-        }
+        log_if_wanted();
         let server = Server::builder().controllers(false).build();
         let client = kube::Client::new(server.service(), "default");
         Self { server, journal: Journal::default(), client, calls: Calls::default() }
@@ -242,6 +237,16 @@ impl World {
             last_handled(object).is_some_and(|handled| handled["spec"] == object["spec"])
         })
         .await
+    }
+}
+
+/// Shows the logs of a test when `$TEST_LOG` is set.
+pub(crate) fn log_if_wanted() {
+    if std::env::var_os("TEST_LOG").is_some() {
+        let _ = tracing_subscriber::fmt()
+            .with_test_writer()
+            .with_max_level(tracing::Level::DEBUG)
+            .try_init();
     }
 }
 
