@@ -53,8 +53,6 @@ pub(crate) struct Job {
 pub(crate) enum Mode {
     /// Everything.
     Full,
-    /// Everything, and daemons and timers are stopped: another operator has precedence.
-    Paused,
     /// Only the indexes: other indexes of the operator are not filled yet.
     IndexOnly,
     /// Only the event handlers: the states are older than what is handled already.

@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::Scope;
 use crate::namespaces::NamespacePattern;
+use crate::peering;
 use crate::poster::Recorder;
 use crate::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::reactor::Reactor;
@@ -28,6 +29,9 @@ use crate::status::{Board, StatusHandle};
 
 /// How long events that still wait may be posted at the end.
 const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How long taking back the peering record may take at the end.
+const LEAVING_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// An operator that is ready to run.
 pub struct Engine {
@@ -44,6 +48,7 @@ pub struct Engine {
     board: Arc<Board>,
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
+    identity: Option<String>,
     probes: Option<ProbesEndpoint>,
 }
 
@@ -58,6 +63,7 @@ pub struct EngineBuilder {
     lifecycle: Lifecycle,
     memo: Extensions,
     state: Extensions,
+    identity: Option<String>,
     probes: Option<ProbesEndpoint>,
 }
 
@@ -110,6 +116,7 @@ impl Engine {
             lifecycle: Lifecycle::default(),
             memo: Extensions::default(),
             state: Extensions::default(),
+            identity: None,
             probes: None,
         }
     }
@@ -173,7 +180,19 @@ impl Engine {
             messages: sender,
         });
         self.ready.send_replace(true);
-        Reactor::new(shared, self.scope, messages).run(&mut shutdown).await;
+        let identity = self.identity.unwrap_or_else(|| peering::identity(shared.clock.now()));
+        let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
+        let peering = tokio::spawn(peering);
+        let was_mandatory = self.context.settings.read().peering.mandatory;
+        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages);
+        reactor.starting_paused(was_mandatory).run(&mut shutdown).await;
+        // Without the resource the task ends by itself, and there is no record to take back.
+        let has_peers = !peering.is_finished();
+        peering.abort();
+        if has_peers {
+            let leaving = peering::leave(&shared, &self.scope, &identity);
+            let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
+        }
         drop(probes);
         finish_posting(poster, close_poster).await;
         let handlers = self.registry.activities(Activity::Cleanup);
@@ -244,6 +263,12 @@ impl EngineBuilder {
     /// The whole cluster.
     pub fn clusterwide(mut self) -> Self {
         self.namespaces.clear();
+        self
+    }
+
+    /// This name among peering operators, instead of a generated one.
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
         self
     }
 
@@ -336,6 +361,7 @@ impl EngineBuilder {
             board: Board::new(),
             stores,
             ready,
+            identity: self.identity,
             probes: self.probes,
         }
     }

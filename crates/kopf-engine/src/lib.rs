@@ -18,6 +18,7 @@ mod metrics;
 mod namespaces;
 mod narrowing;
 mod pass;
+mod peering;
 mod poster;
 mod probes;
 mod reactor;

@@ -139,6 +139,12 @@ impl Reactor {
         }
     }
 
+    /// Paused from the beginning, until the peers say otherwise.
+    pub(crate) fn starting_paused(mut self, is_paused: bool) -> Self {
+        self.is_paused = is_paused;
+        self
+    }
+
     /// Runs until the shutdown is asked for, then winds up in order.
     pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
@@ -325,7 +331,7 @@ impl Reactor {
 
     /// Hands out as much work as the limits allow.
     fn dispatch(&mut self) {
-        loop {
+        while !self.is_paused {
             let now = self.moment();
             let Some(ticket) = self.queue.take(now) else { return };
             match self.prepare(ticket) {
@@ -350,11 +356,7 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
         let served = Arc::clone(&watch.served);
         let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
-        let mode = match (self.barrier, self.is_paused) {
-            (true, _) => Mode::IndexOnly,
-            (false, true) => Mode::Paused,
-            (false, false) => Mode::Full,
-        };
+        let mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
         let kept = record.memory.as_ref().and_then(|memory| memory.body.clone());
         if mode == Mode::IndexOnly {
             let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());

@@ -38,9 +38,7 @@ impl Cycle {
         if !snapshot.diff.is_empty() {
             self.note_change();
         }
-        if self.mode == Mode::Paused {
-            self.stop_in_background(StopReason::OPERATOR_PAUSING);
-        } else if !is_deleting && self.mode == Mode::Full {
+        if !is_deleting && self.mode == Mode::Full {
             self.spawn_missing(&matching);
         }
         let reason =

@@ -8,13 +8,14 @@ use kopf_client::{
     ChangeKind, Collection, Discovered, Failure, Observation, RequestError, WatchLimits,
 };
 use kopf_core::invoke::StopReason;
+use kopf_core::queue::Urgency;
 use kopf_core::settings::Settings;
 use kopf_model::Resource;
 use tokio::time::Instant;
 
 use super::{Reactor, Tag, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
-use crate::message::Message;
+use crate::message::{Key, Message};
 use crate::narrowing::Narrowing;
 use crate::shared::Served;
 use crate::store::Store;
@@ -315,17 +316,54 @@ impl Reactor {
     }
 
     /// Stops or resumes the work on all objects in favour of another operator.
+    ///
+    /// What is known of the objects stays, so that nothing is resumed as if it were new.
     pub(super) fn pause(&mut self, is_paused: bool) {
         if self.is_paused == is_paused {
             return;
         }
         self.is_paused = is_paused;
         if is_paused {
-            let ids: Vec<u32> = self.watches.keys().copied().collect();
-            for id in ids {
-                self.stop_watch(id);
+            let polling = self.shared.context.settings.read().background.cancellation_polling;
+            for watch in self.watches.values_mut() {
+                watch.task.abort();
+                for (_, record) in watch.store.iter_mut() {
+                    let Some(memory) = &mut record.memory else { continue };
+                    for daemon in std::mem::take(&mut memory.daemons).into_values() {
+                        tokio::spawn(daemon.stop(StopReason::OPERATOR_PAUSING, polling));
+                    }
+                }
             }
-        } else if self.is_discovered {
+        } else {
+            self.resume();
+        }
+    }
+
+    fn resume(&mut self) {
+        let settings = self.shared.settings();
+        let ids: Vec<u32> = self.watches.keys().copied().collect();
+        for id in ids {
+            let watch = &self.watches[&id];
+            let (resource, namespace) =
+                (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
+            let mut collection = self.collection(resource, namespace, &settings);
+            let narrowing = Narrowing::of(&watch.served.handlers);
+            collection.label_selector = narrowing.labels;
+            collection.field_selector = narrowing.fields;
+            let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
+            let now = self.moment();
+            let Some(watch) = self.watches.get_mut(&id) else { continue };
+            watch.task = task;
+            for (uid, record) in watch.store.iter_mut() {
+                // Daemons and timers are started anew by the next cycle of their objects.
+                let Some(body) = record.memory.as_ref().and_then(|it| it.body.as_ref()) else {
+                    continue;
+                };
+                let key = Key { watch: id, group: super::group_of(body), uid };
+                self.queue.offer(key, Urgency::Backlog, now);
+            }
+        }
+        if self.is_discovered {
             self.orchestrate();
         }
     }

@@ -6,6 +6,7 @@ mod crds;
 mod faults;
 mod indexes;
 mod operator;
+mod peering;
 mod progress;
 mod proxy;
 mod real;

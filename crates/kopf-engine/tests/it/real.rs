@@ -121,8 +121,7 @@ async fn an_object_lives_on_a_real_cluster() {
 
     let definition = serde_json::from_value(crd()).expect("a CRD");
     crds.create(&PostParams::default(), &definition).await.expect("the CRD is created");
-    let things: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), NAMESPACE, &resource());
+    let things: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &resource());
     let thing = json!({
         "apiVersion": "engine-it.dev/v1", "kind": "Thing",
         "metadata": {"name": "a"}, "spec": {"x": 1},
@@ -148,17 +147,13 @@ async fn an_object_lives_on_a_real_cluster() {
     until("the deletion", async || look().await.is_none().then_some(())).await;
     let mut seen = calls.all();
     seen.sort();
-    assert_eq!(
-        seen,
-        ["create:0", "create:1", "daemon begun", "daemon ended", "delete"],
-    );
+    assert_eq!(seen, ["create:0", "create:1", "daemon begun", "daemon ended", "delete"],);
     let status = engine.status().snapshot();
     println!("requests: {:?}", status.requests);
     let status = Arc::new(status);
     assert!(status.is_alive(Duration::from_secs(90)));
     engine.stop().await.expect("a clean end");
-    let events: Api<k8s_openapi::api::core::v1::Event> =
-        Api::namespaced(client.clone(), NAMESPACE);
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
     let events = events.list(&ListParams::default()).await.expect("events");
     assert!(events.items.iter().any(|event| event.reason.as_deref() == Some("Success")));
     crds.delete("things.engine-it.dev", &DeleteParams::default()).await.expect("cleaned up");

@@ -1,0 +1,362 @@
+//! Cooperation with other operators: the one of the highest priority works, the others pause.
+//!
+//! Every operator keeps a record about itself on a shared peering object and watches the records of
+//! the others. Tells the reactor to pause and to resume; knows nothing of handlers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_client::{
+    ChangeKind, Collection, Failure, Observation, PatchContent, Target, Urgency, WatchLimits,
+    Watcher,
+};
+use kopf_core::settings::Peering as Settings;
+use kopf_model::record::{format_time, parse_time};
+use kopf_model::{Object, Resource, Timestamp};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::insights::Scope;
+use crate::message::Message;
+use crate::namespaces::NamespacePattern;
+use crate::shared::Shared;
+
+const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
+/// How often the cluster is asked for the peering resource while it does not exist.
+const PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_LIFETIME: i64 = 60;
+
+/// Who pauses us, by peering object; any of them is enough.
+#[derive(Default)]
+struct Pauses(Mutex<BTreeMap<String, bool>>);
+
+/// One peering object to keep a record on.
+struct Place {
+    shared: Arc<Shared>,
+    resource: Arc<Resource>,
+    namespace: Option<Arc<str>>,
+    identity: String,
+    pauses: Arc<Pauses>,
+}
+
+/// The record of one operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Peer {
+    identity: String,
+    priority: i64,
+    deadline: Timestamp,
+}
+
+/// What the records of the others mean for us.
+#[derive(Debug, PartialEq, Eq)]
+struct Judgement {
+    dead: Vec<String>,
+    higher: Vec<String>,
+    equal: Vec<String>,
+    /// When the first of those who pause us is dead unless it is heard of again.
+    until: Option<Timestamp>,
+}
+
+/// Who we are for others: the pod's name, or user, host, time and some luck.
+pub(crate) fn identity(now: Timestamp) -> String {
+    if let Ok(id) = std::env::var("POD_ID") {
+        return id;
+    }
+    let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let host = std::env::var("HOSTNAME")
+        .ok()
+        .or_else(|| std::fs::read_to_string("/etc/hostname").ok())
+        .map(|host| host.trim().to_owned());
+    let moment = now.strftime("%Y%m%d%H%M%S");
+    let letters: String = (0..3).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
+    let (user, host) = (user.as_deref().unwrap_or("root"), host.as_deref().unwrap_or("host"));
+    format!("{user}@{host}/{moment}/{letters}")
+}
+
+/// Keeps the records and watches those of others until it is dropped.
+pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
+    let settings = shared.context.settings.read().peering.clone();
+    if settings.standalone {
+        return;
+    }
+    let pauses = Arc::new(Pauses::default());
+    if settings.mandatory {
+        pauses.set(&shared, "the peering resource", true);
+    }
+    let plural = match scope {
+        Scope::Cluster => "clusterkopfpeerings",
+        Scope::Namespaces(_) => "kopfpeerings",
+    };
+    let resources = find(&shared, plural, settings.mandatory).await;
+    let namespaces: Vec<Option<Arc<str>>> = match &scope {
+        Scope::Cluster => vec![None],
+        Scope::Namespaces(patterns) => {
+            patterns.iter().filter_map(NamespacePattern::exact).map(|it| Some(it.into())).collect()
+        }
+    };
+    let mut tasks = JoinSet::new();
+    for resource in resources {
+        for namespace in &namespaces {
+            let place = Arc::new(Place {
+                shared: Arc::clone(&shared),
+                resource: Arc::clone(&resource),
+                namespace: namespace.clone(),
+                identity: identity.clone(),
+                pauses: Arc::clone(&pauses),
+            });
+            if settings.mandatory {
+                pauses.set(&shared, &place.name(), true);
+            }
+            tasks.spawn(Arc::clone(&place).keep_alive());
+            tasks.spawn(place.watch());
+        }
+    }
+    pauses.set(&shared, "the peering resource", false);
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Takes our record back, at the end.
+pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
+    let settings = shared.context.settings.read().peering.clone();
+    if settings.standalone {
+        return;
+    }
+    let (plural, namespaces): (_, Vec<Option<Arc<str>>>) = match scope {
+        Scope::Cluster => ("clusterkopfpeerings", vec![None]),
+        Scope::Namespaces(patterns) => (
+            "kopfpeerings",
+            patterns.iter().filter_map(NamespacePattern::exact).map(|it| Some(it.into())).collect(),
+        ),
+    };
+    for resource in discover(shared, plural).await {
+        for namespace in &namespaces {
+            let records = Map::from_iter([(identity.to_owned(), Value::Null)]);
+            write(shared, &resource, namespace.as_deref(), &settings.name, records).await;
+        }
+    }
+}
+
+async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resource>> {
+    loop {
+        let found = discover(shared, plural).await;
+        if !found.is_empty() || !mandatory {
+            return found;
+        }
+        tracing::warn!(resource = plural, "the peering resource does not exist; waiting for it");
+        tokio::time::sleep(PATIENCE).await;
+    }
+}
+
+async fn discover(shared: &Shared, plural: &str) -> Vec<Arc<Resource>> {
+    let groups: BTreeSet<String> = GROUPS.map(String::from).into();
+    match shared.cluster.discover(Some(&groups)).await {
+        Ok(discovered) => discovered
+            .resources
+            .into_iter()
+            .filter(|it| it.plural == plural && it.version == "v1")
+            .map(Arc::new)
+            .collect(),
+        Err(error) => {
+            tracing::debug!(%error, "the peering resource could not be looked for");
+            Vec::new()
+        }
+    }
+}
+
+/// Writes records; tells whether the peering object exists.
+async fn write(
+    shared: &Shared,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+    records: Map<String, Value>,
+) -> bool {
+    let subresource = resource.subresources.contains("status").then_some("status");
+    let target = Target { resource, namespace, name, subresource };
+    let content = PatchContent::Merge(json!({"status": records}).to_string().into());
+    match shared.cluster.patch(target, content, Urgency::Urgent).await {
+        Ok(_) => true,
+        Err(error) => {
+            if error.failure != Failure::NotFound {
+                tracing::warn!(%error, "the peering record could not be written");
+            }
+            false
+        }
+    }
+}
+
+impl Pauses {
+    fn set(&self, shared: &Shared, who: &str, is_paused: bool) {
+        let mut pauses = self.0.lock();
+        pauses.insert(who.to_owned(), is_paused);
+        let is_any = pauses.values().any(|is_paused| *is_paused);
+        // The reactor is gone only when nobody cares any more.
+        let _ = shared.messages.send(Message::Paused(is_any));
+    }
+
+    fn get(&self, who: &str) -> bool {
+        self.0.lock().get(who).copied().unwrap_or(false)
+    }
+}
+
+impl Place {
+    fn name(&self) -> String {
+        format!("{}@{}", self.resource, self.namespace.as_deref().unwrap_or("cluster"))
+    }
+
+    fn settings(&self) -> Settings {
+        self.shared.context.settings.read().peering.clone()
+    }
+
+    async fn keep_alive(self: Arc<Self>) {
+        loop {
+            let settings = self.settings();
+            let lifetime = settings.lifetime.as_secs().max(1);
+            let record = json!({
+                "priority": settings.priority,
+                "lifetime": lifetime,
+                "lastseen": format_time(self.shared.clock.now()),
+            });
+            let exists = self.write(Map::from_iter([(self.identity.clone(), record)])).await;
+            if !exists || !settings.stealth {
+                let word = if exists { "ok" } else { "not found" };
+                tracing::debug!(place = self.name(), "Keep-alive in '{}': {word}.", settings.name);
+            }
+            let rest = lifetime.saturating_sub(fastrand::u64(5..=10)).max(1);
+            tokio::time::sleep(Duration::from_secs(rest)).await;
+        }
+    }
+
+    async fn write(&self, records: Map<String, Value>) -> bool {
+        let name = self.settings().name;
+        write(&self.shared, &self.resource, self.namespace.as_deref(), &name, records).await
+    }
+
+    async fn watch(self: Arc<Self>) {
+        let name = self.settings().name;
+        let collection = Collection {
+            resource: Arc::clone(&self.resource),
+            namespace: self.namespace.clone(),
+            label_selector: None,
+            field_selector: Some(format!("metadata.name={name}")),
+            limits: WatchLimits::default(),
+        };
+        let (sink, mut observations) = mpsc::channel(4);
+        let watcher = Watcher::new(self.shared.cluster.clone(), collection, (), sink);
+        let following = tokio::spawn(watcher.run());
+        let _guard = tokio_util::task::AbortOnDropHandle::new(following);
+        let mut newest: Option<Object> = None;
+        loop {
+            let until = match &newest {
+                Some(object) => self.judge(object).await,
+                None => None,
+            };
+            let wait = until.map(|until| {
+                let rest = until.duration_since(self.shared.clock.now());
+                Duration::try_from(rest).unwrap_or_default()
+            });
+            tokio::select! {
+                batch = observations.recv() => {
+                    let Some(((), batch)) = batch else { return };
+                    for observation in batch {
+                        match observation {
+                            Observation::Listed(object) if object.name() == name => {
+                                newest = Some(object);
+                            }
+                            Observation::Changed(kind, object) if object.name() == name => {
+                                newest = (kind != ChangeKind::Deleted).then_some(object);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                () = sleep_or_wait(wait) => {}
+            }
+        }
+    }
+
+    /// Pauses or resumes by the records; returns when to judge again.
+    async fn judge(&self, object: &Object) -> Option<Timestamp> {
+        let settings = self.settings();
+        let now = self.shared.clock.now();
+        let judgement = judge(object, &self.identity, settings.priority, now);
+        let was_paused = self.pauses.get(&self.name());
+        let is_paused = !judgement.higher.is_empty() || !judgement.equal.is_empty();
+        if !judgement.higher.is_empty() && !was_paused {
+            tracing::info!("Pausing operations in favour of {:?}.", judgement.higher);
+        } else if judgement.higher.is_empty() && !judgement.equal.is_empty() {
+            tracing::warn!(
+                "Possibly conflicting operators with the same priority: {:?}.",
+                judgement.equal
+            );
+        } else if was_paused && !is_paused {
+            tracing::info!("Resuming operations after the pause.");
+        }
+        self.pauses.set(&self.shared, &self.name(), is_paused);
+        if !judgement.dead.is_empty() {
+            let records = judgement.dead.into_iter().map(|id| (id, Value::Null)).collect();
+            self.write(records).await;
+        }
+        judgement.until
+    }
+}
+
+async fn sleep_or_wait(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn judge(object: &Object, own: &str, priority: i64, now: Timestamp) -> Judgement {
+    let mut judgement =
+        Judgement { dead: Vec::new(), higher: Vec::new(), equal: Vec::new(), until: None };
+    for peer in peers(object, now) {
+        let is_rival = peer.identity != own && peer.priority >= priority;
+        if peer.deadline <= now {
+            // Our own stale record is of a former life only if it is not ours now.
+            if peer.identity != own {
+                judgement.dead.push(peer.identity);
+            }
+            continue;
+        }
+        if !is_rival {
+            continue;
+        }
+        let until = judgement.until.map_or(peer.deadline, |known| known.min(peer.deadline));
+        judgement.until = Some(until);
+        if peer.priority > priority {
+            judgement.higher.push(peer.identity);
+        } else {
+            judgement.equal.push(peer.identity);
+        }
+    }
+    judgement
+}
+
+fn peers(object: &Object, now: Timestamp) -> Vec<Peer> {
+    let Some(records) = object.value().get("status").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    let number = |record: &Value, name: &str| record.get(name).and_then(Value::as_i64);
+    records
+        .iter()
+        .filter(|(_, record)| record.is_object())
+        .map(|(identity, record)| {
+            let lifetime = number(record, "lifetime").unwrap_or(DEFAULT_LIFETIME);
+            let seen = record.get("lastseen").and_then(Value::as_str).and_then(parse_time);
+            let lifetime = Duration::from_secs(u64::try_from(lifetime).unwrap_or(0));
+            Peer {
+                identity: identity.clone(),
+                priority: number(record, "priority").unwrap_or(0),
+                deadline: kopf_core::progress::later(seen.unwrap_or(now), lifetime),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

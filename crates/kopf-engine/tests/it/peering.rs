@@ -1,0 +1,120 @@
+//! Operators that give way to each other.
+
+use std::time::Duration;
+
+use kopf_core::handler::{DaemonOptions, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::settings::Settings;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::world::{World, async_handler, eventually, quiesce};
+
+fn peerings(world: &World) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "kopf.dev".into(),
+        version: "v1".into(),
+        api_version: "kopf.dev/v1".into(),
+        kind: "ClusterKopfPeering".into(),
+        plural: "clusterkopfpeerings".into(),
+    };
+    Api::all_with(world.client.clone(), &resource)
+}
+
+async fn create_peering(world: &World) {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "clusterkopfpeerings.kopf.dev"},
+        "spec": {
+            "group": "kopf.dev",
+            "scope": "Cluster",
+            "names": {"kind": "ClusterKopfPeering", "plural": "clusterkopfpeerings"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"status": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    }},
+                }},
+            }],
+        },
+    });
+    let crd = serde_json::from_value(crd).expect("a CRD");
+    world.crds().create(&PostParams::default(), &crd).await.expect("the CRD is created");
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": "default"},
+    });
+    let object = serde_json::from_value(object).expect("an object");
+    peerings(world).create(&PostParams::default(), &object).await.expect("it is created");
+}
+
+async fn records(world: &World) -> Value {
+    let object = peerings(world).get("default").await.expect("the peering object");
+    object.data["status"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let calls = world.calls.clone();
+    let daemon =
+        async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
+            let calls = calls.clone();
+            async move {
+                calls.note("begun");
+                call.stopped.expect("a flag").wait(None).await;
+                calls.note("ended");
+                Ok(Output::Nothing)
+            }
+        });
+    let resume = world.noting("resume_fn", HandlerKind::Resume { deleted: false });
+    let handlers = vec![daemon, resume, world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.start_built(world.engine(handlers).identity("me@host")).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    let own = records(&world).await["me@host"].clone();
+    assert_eq!((&own["priority"], &own["lifetime"]), (&json!(0), &json!(60)));
+    // As `kopf freeze -t 30 -p 200` does it.
+    let frozen = json!({"status": {"other@host": {
+        "priority": 200, "lifetime": 30, "lastseen": "2026-01-01T00:00:10.000000+00:00",
+    }}});
+    let patch = Patch::Merge(frozen);
+    peerings(&world).patch("default", &PatchParams::default(), &patch).await.expect("patched");
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    eventually("the end of the daemon", || world.calls.all().contains(&"ended".into())).await;
+    world.create("b", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(
+        !world.calls.all()[1..].contains(&"create_fn:0".to_owned()) || world.calls.count() == 3
+    );
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    world.until_handled("b").await;
+    eventually("both daemons", || {
+        world.calls.all().iter().filter(|call| *call == "begun").count() == 3
+    })
+    .await;
+    assert!(!world.calls.all().contains(&"resume_fn:0".to_owned()), "{:?}", world.calls.all());
+    assert!(records(&world).await["other@host"].is_null(), "the dead record is cleaned up");
+    engine.stop().await.expect("a clean end");
+    assert!(records(&world).await["me@host"].is_null(), "our record is taken back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn mandatory_peering_waits_for_its_resource() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.mandatory = true;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.engine(handlers).settings(settings).build().start();
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(world.calls.count(), 0);
+    create_peering(&world).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
