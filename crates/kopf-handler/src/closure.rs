@@ -16,6 +16,7 @@ use kopf_model::Selector;
 use kopf_model::selector::SelectorError;
 
 use crate::declare::Declaration;
+use crate::error::Error;
 use crate::filter::{self, Condition};
 use crate::input::{Input, Requirement};
 use crate::kind::{self, Kind};
@@ -73,14 +74,15 @@ macro_rules! closures {
             Fut::Output: Answer<K>,
             $($input: Input<K>,)*
         {
-            #[allow(unused_variables, reason = "closures without inputs need no call")]
             fn call(&self, call: &Call) -> Invocation {
-                let future = (|| Ok(self($($input::take(call)?),*)))();
-                match future {
+                // Closures without inputs look at nothing.
+                let _ = call;
+                let start = || Ok::<_, Error>(self($($input::take(call)?),*));
+                match start() {
                     Ok(future) => Invocation::Future(Box::pin(async move {
                         future.await.into_returned()
                     })),
-                    Err::<_, crate::Error>(error) => {
+                    Err(error) => {
                         Invocation::Future(Box::pin(std::future::ready(Err(error.into()))))
                     }
                 }

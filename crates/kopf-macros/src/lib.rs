@@ -11,6 +11,7 @@ mod function;
 mod kind;
 mod options;
 mod selector;
+mod testing;
 
 use proc_macro::TokenStream;
 
@@ -57,4 +58,12 @@ attributes! {
     index;
     /// A part of another handler, with its own retries.
     subhandler;
+}
+
+/// A test with an API server and a clock of its own: `async fn name(world: World)`.
+#[proc_macro_attribute]
+pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
+    testing::attribute(options.into(), item.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
 }

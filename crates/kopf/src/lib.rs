@@ -26,7 +26,11 @@ pub use kopf_handler::{
     Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
 };
 pub use kopf_handler::{closure, index, kind};
+#[cfg(feature = "testing")]
+pub use kopf_macros::test;
 pub use kopf_macros::{daemon, index, subhandler, timer};
+#[cfg(feature = "testing")]
+pub use kopf_testing as testing;
 pub use kube::Client;
 pub use operator::{InvalidOperator, Operator};
 #[cfg(feature = "cli")]

@@ -4,8 +4,11 @@
 //! code. Everything about handling objects is the engine's.
 
 mod arguments;
+mod describe;
 #[cfg(feature = "embedded")]
 mod embedded;
+#[cfg(feature = "embedded")]
+mod manifests;
 
 use std::fmt::Write as _;
 use std::process::{ExitCode, Termination};
@@ -95,6 +98,12 @@ impl Operator {
         };
         let outcome = match arguments.command {
             Command::Run(arguments) => self.run_program(&arguments),
+            Command::Describe { json } => {
+                print!("{}", describe::text(&self, json));
+                Ok(())
+            }
+            #[cfg(feature = "embedded")]
+            Command::Manifests(arguments) => manifests::run(&self, &arguments),
         };
         match outcome {
             Ok(()) => Exit(0),

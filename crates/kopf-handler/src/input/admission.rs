@@ -124,7 +124,6 @@ from_review! {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: AdmissionKind> InputMut<K> for Warnings {
     type Held = Plain<Self>;
 

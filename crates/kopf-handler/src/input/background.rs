@@ -60,7 +60,6 @@ impl Stopped {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: BackgroundKind> Input<K> for Stopped {
     fn take(call: &Call) -> Result<Self, Error> {
         call.stopped.clone().map(Self).ok_or_else(|| wrong_occasion(call))
@@ -92,7 +91,6 @@ impl<T> Clone for Live<T> {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: BackgroundKind, T: View> Input<K> for Live<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         let Occasion::Background { live } = &call.occasion else {

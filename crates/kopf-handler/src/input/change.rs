@@ -126,7 +126,6 @@ impl fmt::Display for RawEvent {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: DiffKind> InputRef<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
         difference(call).map(Self)
@@ -134,7 +133,6 @@ impl<K: DiffKind> InputRef<K> for Diff {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: DiffKind> Input<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
         difference(call).map(Self)
@@ -142,7 +140,6 @@ impl<K: DiffKind> Input<K> for Diff {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: ChangeKind> Input<K> for Reason {
     fn take(call: &Call) -> Result<Self, Error> {
         change(call).map(|change| change.reason)
@@ -150,7 +147,6 @@ impl<K: ChangeKind> Input<K> for Reason {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: ChangeKind> Input<K> for Cause {
     fn take(call: &Call) -> Result<Self, Error> {
         change(call).map(|change| Self { reason: change.reason, initial: change.initial })
@@ -158,7 +154,6 @@ impl<K: ChangeKind> Input<K> for Cause {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::Old).map(Self)
@@ -166,7 +161,6 @@ impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::New).map(Self)
@@ -174,7 +168,6 @@ impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Change<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self { old: state(call, Side::Old)?, new: state(call, Side::New)? })

@@ -55,7 +55,6 @@ impl<T> DerefMut for This<T> {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: ObjectKind, T: View> Input<K> for This<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self(T::view(subject(call)?)?))
@@ -160,7 +159,6 @@ impl<const N: usize> From<[&str; N]> for Path {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: ObjectKind> InputMut<K> for Patch {
     type Held = Plain<Self>;
 
@@ -232,7 +230,6 @@ pub struct Recorder {
 }
 
 #[diagnostic::do_not_recommend]
-
 impl<K: ObjectKind> Input<K> for Recorder {
     fn take(call: &Call) -> Result<Self, Error> {
         let recorder = std::sync::Arc::clone(&call.operator.recorder);

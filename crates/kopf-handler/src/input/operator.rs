@@ -76,7 +76,7 @@ shared!(State, Param);
 
 impl<K: Kind, T: Send + Sync + 'static> Input<K> for State<T> {
     fn take(call: &Call) -> Result<Self, Error> {
-        call.operator.state.get().map(Self).ok_or_else(|| missing::<T>())
+        call.operator.state.get().map(Self).ok_or_else(missing::<T>)
     }
 
     fn requires() -> Option<Requirement> {
@@ -99,7 +99,7 @@ impl<K: Kind, T: Send + Sync + 'static> Input<K> for Param<T> {
 impl<K: Kind> Input<K> for kube::Client {
     fn take(call: &Call) -> Result<Self, Error> {
         let client = call.operator.state.get::<Self>();
-        client.map(|client| (*client).clone()).ok_or_else(|| missing::<Self>())
+        client.map(|client| (*client).clone()).ok_or_else(missing::<Self>)
     }
 }
 

@@ -1,3 +1,5 @@
+//! Durations as texts.
+
 use super::parse;
 
 #[test]

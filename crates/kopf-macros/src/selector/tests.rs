@@ -1,3 +1,5 @@
+//! Versions in dotted names.
+
 use super::is_version;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Lines in all formats.
+
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 

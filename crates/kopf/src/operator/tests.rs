@@ -1,3 +1,5 @@
+//! What operators refuse, and how closures are told apart.
+
 use crate::prelude::*;
 
 struct Cloud;

@@ -31,6 +31,15 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Watch the cluster and handle what happens there
     Run(Box<RunArguments>),
+    /// Tell what the operator reacts to
+    Describe {
+        /// As JSON, for other programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what to deploy: definitions, least privileges, the operator itself
+    #[cfg(feature = "embedded")]
+    Manifests(super::manifests::ManifestsArguments),
 }
 
 #[derive(Args)]

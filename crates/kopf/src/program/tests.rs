@@ -1,3 +1,5 @@
+//! Arguments and failures.
+
 use clap::{CommandFactory as _, Parser as _};
 
 use super::Failure;
@@ -5,7 +7,10 @@ use super::arguments::{Arguments, Command, RunArguments};
 
 fn parse(words: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
     let words = ["demo", "run"].iter().chain(words);
-    Arguments::try_parse_from(words).map(|Arguments { command: Command::Run(run) }| run)
+    Arguments::try_parse_from(words).map(|arguments| match arguments.command {
+        Command::Run(run) => run,
+        _ => unreachable!("the first word is `run`"),
+    })
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Inputs and outcomes of functions with attributes.
 
 use jiff::Timestamp;
+use kopf::Declare;
 use kopf::prelude::*;
-use kopf::{Declare, kind};
 use kopf_core::occasion::Change as CoreChange;
 use kopf_core::{Call, Handler, HandlerError, HandlerKind, Occasion, Output, Returned};
 use kopf_handler::testing;
@@ -92,6 +92,3 @@ fn changes_are_put_back_even_when_the_function_fails() {
         json!({"status": {"phase": "ready"}, "metadata": {"labels": {"seen": "yes"}}})
     );
 }
-
-#[allow(dead_code)]
-fn kinds_are_public(_: kind::Create) {}

@@ -1,3 +1,5 @@
+//! Guesses of kinds.
+
 use super::guess_kind;
 
 #[test]

@@ -1,0 +1,79 @@
+//! `describe`: what the operator reacts to, for people and for other programs.
+
+use std::fmt::Write as _;
+
+use kopf_core::{Handler, HandlerKind};
+use serde_json::{Value, json};
+
+use crate::Operator;
+
+/// The whole text.
+pub(super) fn text(operator: &Operator, as_json: bool) -> String {
+    let handlers: Vec<Value> = operator.handlers().map(describe).collect();
+    if as_json {
+        let all = json!({"name": operator.name(), "handlers": handlers});
+        return format!("{all:#}\n");
+    }
+    let column = |key: &str| {
+        let lengths = handlers.iter().map(|handler| word(handler, key).chars().count());
+        lengths.max().unwrap_or_default()
+    };
+    let (kinds, ids) = (column("kind"), column("id"));
+    let mut text =
+        format!("The operator `{}` has {} handlers:\n\n", operator.name(), handlers.len());
+    for handler in &handlers {
+        let (kind, id) = (word(handler, "kind"), word(handler, "id"));
+        let resources = word(handler, "resources");
+        let line = format!("  {kind:<kinds$}  {id:<ids$}  {resources}");
+        let _infallible = writeln!(text, "{}", line.trim_end());
+        for line in word(handler, "description").lines().take(1) {
+            let _infallible = writeln!(text, "  {:<kinds$}  {line}", "");
+        }
+    }
+    text
+}
+
+fn word<'a>(handler: &'a Value, key: &str) -> &'a str {
+    handler[key].as_str().unwrap_or_default()
+}
+
+fn describe(handler: &Handler) -> Value {
+    let needs = handler
+        .needs
+        .iter()
+        .map(|need| json!({"group": need.group, "resource": need.resource, "verbs": need.verbs}));
+    json!({
+        "id": &*handler.id,
+        "kind": kind(&handler.kind),
+        "resources": handler.selector.as_ref().map(ToString::to_string),
+        "field": handler.filters.field.as_ref().map(ToString::to_string),
+        "description": handler.description,
+        "retries": handler.retrying.retries,
+        "needs": needs.collect::<Vec<_>>(),
+    })
+}
+
+fn kind(kind: &HandlerKind) -> &'static str {
+    match kind {
+        HandlerKind::Event => "event",
+        HandlerKind::Create => "create",
+        HandlerKind::Update => "update",
+        HandlerKind::Delete { .. } => "delete",
+        HandlerKind::Resume { .. } => "resume",
+        HandlerKind::Field => "field",
+        HandlerKind::Sub => "subhandler",
+        HandlerKind::Index => "index",
+        HandlerKind::Daemon(_) => "daemon",
+        HandlerKind::Timer(_) => "timer",
+        HandlerKind::Validate(_) => "validate",
+        HandlerKind::Mutate(_) => "mutate",
+        HandlerKind::Desired(_) => "desired",
+        HandlerKind::Startup => "startup",
+        HandlerKind::Cleanup => "cleanup",
+        HandlerKind::Login => "login",
+        HandlerKind::Probe => "probe",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! The screens of `describe`.
+
+use expect_test::expect;
+
+use crate::Operator;
+use crate::prelude::*;
+
+/// Grows the disk.
+///
+/// Never shrinks it.
+#[kopf::on::field("example.com", "v1", "databases", field = "spec.size", retries = 5)]
+async fn resize() {}
+
+#[kopf::on::startup]
+async fn configure() {}
+
+fn operator() -> Operator {
+    crate::operator!("demo", [resize, configure])
+        .on_delete("pods", |name: Name| async move { drop(name) })
+}
+
+#[test]
+fn people_get_a_table() {
+    expect![[r#"
+        The operator `demo` has 3 handlers:
+
+          field    resize/spec.size  example.com/v1/databases
+                   Grows the disk.
+          startup  configure
+          delete   delete            */*/pods
+    "#]]
+    .assert_eq(&super::text(&operator(), false));
+}
+
+#[test]
+fn programs_get_json() {
+    let text = super::text(&operator(), true);
+    let value: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(value["handlers"][0]["id"], "resize/spec.size");
+    assert_eq!(value["handlers"][0]["kind"], "field");
+    assert_eq!(value["handlers"][0]["retries"], 5);
+    assert_eq!(value["handlers"][1]["resources"], Value::Null);
+}
