@@ -23,7 +23,16 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Decod
     };
     match media_type(content_type) {
         "" | "application/json" => json(bytes).map_err(|error| unrecognized(error.0)),
-        "application/yaml" => yaml(bytes).map_err(|error| unrecognized(error.0)),
+        "application/yaml" => yaml(bytes).map_err(|error| {
+            // Upstream shows the start of the body in hexadecimal digits.
+            let shown: String =
+                bytes.iter().take(SHOWN_YAML_MAX).map(|byte| format!("{byte:02x}")).collect();
+            let rest = if bytes.len() > SHOWN_YAML_MAX { " ..." } else { "" };
+            StatusError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): {error} \
+                 ({shown}{rest})"
+            ))
+        }),
         "application/vnd.kubernetes.protobuf" => crate::protobuf::decode(bytes)
             .map(|value| Decoded { value, duplicates: Vec::new() })
             .map_err(|problem| {
@@ -41,6 +50,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Decod
 }
 
 const SHOWN_BODY_MAX: usize = 1024;
+const SHOWN_YAML_MAX: usize = 30;
 
 /// The media type without its parameters.
 pub(crate) fn media_type(content_type: &str) -> &str {

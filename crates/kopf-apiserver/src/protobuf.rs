@@ -24,6 +24,11 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
     decode_nested(body, 0)
 }
 
+/// The name of a field's Go type, where OpenAPI does not know it: `v1.ServiceType`.
+pub(crate) fn go_type(definition: &str, field: &str) -> Option<&'static str> {
+    tables::go_type(definition, field)
+}
+
 fn decode_nested(body: &[u8], depth: usize) -> Result<Value, String> {
     let envelope = body.strip_prefix(MAGIC).ok_or_else(|| {
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"

@@ -5,6 +5,7 @@
 //! Each field becomes one line: `number json-name type flags`. Types: `s` string, `b` bool,
 //! `i` integer, `d` double, `y` bytes, `mNAME` message, `w` message that wraps a list of strings,
 //! prefixed by `[` for lists and `{` for maps. Flags: `p` pointer, `o` omitempty, `i` inline.
+//! The Go type follows where it has a name of its own, since error texts quote it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -113,7 +114,21 @@ impl Sources {
             }
         }
         let kind = self.kind(text, &field.kind, field.repeated);
-        format!("{} {} {kind} {flags}", field.number, field.json_name).trim_end().to_owned()
+        let go_type = self.go_name(text, &field.kind).unwrap_or_default();
+        let (number, name) = (field.number, &field.json_name);
+        format!("{number} {name} {kind} {flags} {go_type}").trim_end().to_owned()
+    }
+
+    /// The name of a Go type that is neither built in nor a struct: `v1.ServiceType`.
+    fn go_name(&self, text: &str, context: &GoType) -> Option<String> {
+        let (package, name) = match text.split_once('.') {
+            Some((import, name)) => (context.imports.get(import)?.as_str(), name),
+            None => (context.package.as_str(), text),
+        };
+        let full = format!("{package}.{name}");
+        let is_name = name.starts_with(char::is_uppercase);
+        let last = package.rsplit('.').next().unwrap_or_default();
+        (is_name && !self.structs.contains_key(&full)).then(|| format!("{last}.{name}"))
     }
 
     fn kind(&self, text: &str, context: &GoType, repeated: bool) -> String {

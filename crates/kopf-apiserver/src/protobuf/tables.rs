@@ -22,6 +22,8 @@ pub(super) struct Field {
     pub(super) omit_empty: bool,
     /// Whether JSON has the fields of the message in place of the message.
     pub(super) inline: bool,
+    /// The Go type, where it has a name that OpenAPI does not know: `v1.ServiceType`.
+    go_type: Option<String>,
 }
 
 /// The type of a field.
@@ -76,12 +78,13 @@ fn load() -> HashMap<String, Vec<Field>> {
     tables.into_iter().map(|(name, lines)| (name, parse(lines))).collect()
 }
 
-/// Parses `number json-name type flags`.
+/// Parses `number json-name type flags go-type`.
 fn field(line: &str) -> Field {
     let mut parts = line.split(' ');
     let mut part = || parts.next().unwrap_or_default();
     let number = part().parse().expect("a line starts with a number");
     let (name, kind, flags) = (part().to_owned(), part(), part());
+    let go_type = Some(part()).filter(|name| !name.is_empty()).map(str::to_owned);
     Field {
         number,
         name,
@@ -89,7 +92,13 @@ fn field(line: &str) -> Field {
         pointer: flags.contains('p'),
         omit_empty: flags.contains('o'),
         inline: flags.contains('i'),
+        go_type,
     }
+}
+
+/// The name of a field's Go type, where OpenAPI does not know it.
+pub(super) fn go_type(message: &str, field: &str) -> Option<&'static str> {
+    fields(message).iter().find(|candidate| candidate.name == field)?.go_type.as_deref()
 }
 
 /// The name of a message, when there is such a message.

@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
+        Ok(Value::Number(whole_number(value)))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
@@ -165,6 +165,14 @@ impl<'de> Visitor<'de> for Tree<'_> {
             map.insert(key, value);
         }
         Ok(Value::Object(map))
+    }
+}
+
+/// Numbers beyond 64 bits with a sign are floats, as in Go.
+fn whole_number(value: u64) -> Number {
+    match i64::try_from(value) {
+        Ok(value) => value.into(),
+        Err(_) => Number::from_f64(value as f64).unwrap_or_else(|| value.into()),
     }
 }
 

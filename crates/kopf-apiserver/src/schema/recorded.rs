@@ -65,6 +65,39 @@ fn recorded_answer(line: &Value) -> Value {
     serde_json::json!({"status": line["status"], "warnings": warnings, "causes": causes, "spec": spec})
 }
 
+/// Bodies of built-in kinds, with wrong types and unknown fields.
+#[test]
+fn built_in_bodies_are_decoded_as_the_recorded_server_decoded_them() {
+    let mut different = Vec::new();
+    for line in include_str!("../../tests/data/decoding-1.33.jsonl").lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let (object, message) = (&line["object"], line["message"].as_str().unwrap_or_default());
+        let text = |key: &str| object[key].as_str().unwrap().to_owned();
+        let kind = text("kind");
+        let (group, version) =
+            crate::resource::split_api_version(object["apiVersion"].as_str().unwrap());
+        let schema = super::builtin(group, version, &kind).unwrap();
+        let prefix = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: ");
+        let theirs = message.strip_prefix(&prefix).unwrap_or_default();
+        let ours = match check_types(&schema, object) {
+            Err(problem) => problem,
+            Ok(()) => {
+                let unknown = unknown_fields(&schema, object);
+                let unknown: Vec<String> =
+                    unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+                match (line["strict"] == true, unknown.is_empty()) {
+                    (true, false) => format!("strict decoding error: {}", unknown.join(", ")),
+                    _ => String::new(),
+                }
+            }
+        };
+        if ours != theirs {
+            different.push(format!("{object}\n  ours   {ours}\n  theirs {theirs}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
 #[test]
 fn objects_are_judged_as_the_recorded_server_judged_them() {
     let schema = custom(&serde_json::from_str(SCHEMA).unwrap()).unwrap();

@@ -11,7 +11,7 @@ use super::ir::{Field, Schema, Type};
 /// The first value that Go could not decode, in its words.
 pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     if schema.is_builtin() {
-        return Walk { path: String::new(), owner: "" }.value(schema, object);
+        return Walk { path: String::new(), owner: "", direct: None }.value(schema, object);
     }
     // Custom resources are free-form except for their metadata.
     check_metadata(schema, object)?;
@@ -21,7 +21,7 @@ pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
 fn check_metadata(schema: &Schema, object: &Value) -> Result<(), String> {
     match (schema.property("metadata"), object.get("metadata")) {
         (Some(metadata), Some(value)) => {
-            Walk { path: String::new(), owner: "ObjectMeta" }.value(metadata, value)
+            Walk { path: String::new(), owner: "ObjectMeta", direct: None }.value(metadata, value)
         }
         _ => Ok(()),
     }
@@ -75,12 +75,17 @@ struct Walk<'a> {
     path: String,
     /// The Go struct that holds the present field.
     owner: &'a str,
+    /// The definition of that struct and the field, while the value is the field itself.
+    direct: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Walk<'a> {
     fn value(&mut self, schema: &'a Schema, value: &Value) -> Result<(), String> {
         if value.is_null() {
             return Ok(());
+        }
+        if schema.int_or_string {
+            return self.int_or_string(value);
         }
         if let Some(answer) = special(schema, value) {
             return answer;
@@ -93,6 +98,7 @@ impl<'a> Walk<'a> {
             }
             (Some(Type::Array), Value::Array(items)) => {
                 let Some(item) = schema.item() else { return Ok(()) };
+                self.direct = None;
                 items.iter().try_for_each(|value| self.value(item, value))
             }
             (Some(Type::Integer), Value::Number(number)) => {
@@ -107,6 +113,22 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn int_or_string(&self, value: &Value) -> Result<(), String> {
+        let integer = Schema {
+            kind: Some(Type::Integer),
+            format: Some("int32".to_owned()),
+            ..Schema::default()
+        };
+        match value {
+            Value::String(_) => Ok(()),
+            Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
+                Ok(())
+            }
+            Value::Number(number) => Err(self.mismatch(&integer, &format!("number {number}"))),
+            other => Err(self.mismatch(&integer, json_type(other))),
+        }
+    }
+
     fn field(&mut self, schema: &'a Schema, name: &str, value: &Value) -> Result<(), String> {
         let length = self.path.len();
         let owner = self.owner;
@@ -117,9 +139,14 @@ impl<'a> Walk<'a> {
                 }
                 self.path.push_str(name);
                 self.owner = schema.short_name().unwrap_or(owner);
+                let declared = schema.properties.get_key_value(name);
+                self.direct = schema.name.as_deref().zip(declared.map(|(name, _)| name.as_str()));
                 self.value(property, value)
             }
-            Field::Entry(entry) => self.value(entry, value),
+            Field::Entry(entry) => {
+                self.direct = None;
+                self.value(entry, value)
+            }
             Field::Free | Field::Unknown => Ok(()),
         };
         self.path.truncate(length);
@@ -128,7 +155,8 @@ impl<'a> Walk<'a> {
     }
 
     fn mismatch(&self, schema: &Schema, found: &str) -> String {
-        let wanted = go_type(schema);
+        let named = self.direct.and_then(|(owner, field)| crate::protobuf::go_type(owner, field));
+        let wanted = named.map_or_else(|| go_type(schema), str::to_owned);
         if self.path.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
         }
@@ -141,15 +169,6 @@ impl<'a> Walk<'a> {
 
 /// Types with a decoder of their own; `None` when the schema is not one of them.
 fn special(schema: &Schema, value: &Value) -> Option<Result<(), String>> {
-    if schema.int_or_string {
-        return Some(match value {
-            Value::Number(_) | Value::String(_) => Ok(()),
-            other => Err(format!(
-                "json: cannot unmarshal {} into Go value of type int32",
-                json_type(other)
-            )),
-        });
-    }
     if schema.format.as_deref() == Some("quantity") {
         let is_quantity = match value {
             Value::Number(_) => true,
@@ -171,7 +190,7 @@ fn check_text(schema: &Schema, text: &str) -> Result<(), String> {
         )),
         Some("byte") if !super::formats::is_base64(text) => {
             let at = text.bytes().position(|byte| !super::formats::is_base64_byte(byte));
-            Err(format!("illegal base64 data at input byte {}", at.unwrap_or(text.len())))
+            Err(format!("illegal base64 data at input byte {}", at.unwrap_or(text.len() / 4 * 4)))
         }
         _ => Ok(()),
     }
@@ -190,6 +209,9 @@ fn json_type(value: &Value) -> &'static str {
 
 /// The Go type of a schema, as error texts spell it: `[]v1.Container`.
 fn go_type(schema: &Schema) -> String {
+    if schema.format.as_deref() == Some("date-time") {
+        return "string".to_owned();
+    }
     if let Some(name) = &schema.name {
         let mut parts = name.rsplit('.');
         let kind = parts.next().unwrap_or_default();

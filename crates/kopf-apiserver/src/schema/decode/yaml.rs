@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 
+use base64::Engine;
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Number, Value};
 
-use super::{DEPTH_MAX, DecodeError, Decoded};
+use super::{DEPTH_MAX, DecodeError, Decoded, whole_number};
+use crate::schema::go_print::go_syntax;
 
 /// How many values aliases may copy in one body.
 const ALIAS_COPIES_MAX: usize = 10_000;
@@ -24,12 +26,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Decoded, DecodeError> {
         duplicates: Vec::new(),
     };
     let value = loader.document()?;
-    let mut duplicates = Vec::new();
-    if !loader.duplicates.is_empty() {
-        let lines = loader.duplicates.join("\n  ");
-        duplicates.push(format!("yaml: unmarshal errors:\n  {lines}"));
-    }
-    Ok(Decoded { value, duplicates })
+    Ok(Decoded { value, duplicates: loader.duplicates })
 }
 
 struct Loader<'input> {
@@ -74,7 +71,7 @@ impl<'input> Loader<'input> {
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                (scalar(&text, style, tag.as_deref()), anchor)
+                (scalar(&text, style, tag.as_deref()).map_err(DecodeError)?, anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.sequence(depth)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.mapping(depth)?, anchor),
@@ -117,9 +114,10 @@ impl<'input> Loader<'input> {
             }
             let merges =
                 matches!(&event, Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<");
-            let key = key_text(self.node(event, &span, depth + 1)?);
+            let key = self.node(event, &span, depth + 1)?;
             let (event, value_span) = self.next()?;
             let value = self.node(event, &value_span, depth + 1)?;
+            let key = key_text(key, &value).map_err(DecodeError)?;
             if merges {
                 merged.push(value);
                 continue;
@@ -158,10 +156,17 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-fn key_text(key: Value) -> String {
+fn key_text(key: Value, value: &Value) -> Result<String, String> {
     match key {
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::String(text) => Ok(text),
+        Value::Null => Err(format!(
+            "unsupported map key of type: %!s(<nil>), key: <nil>, value: {}",
+            go_syntax(value)
+        )),
+        key @ (Value::Array(_) | Value::Object(_)) => {
+            Err(format!("yaml: invalid map key: {}", go_syntax(&key)))
+        }
+        other => Ok(other.to_string()),
     }
 }
 
@@ -174,12 +179,35 @@ fn at(span: &Span, problem: &str) -> DecodeError {
     DecodeError(format!("yaml: line {}: {problem}", span.start.line()))
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
-    let is_text = tag.is_some_and(|tag| tag.suffix() == "str" || tag.suffix() == "binary");
-    if is_text || style != ScalarStyle::Plain {
-        return Value::String(text.to_owned());
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+    match tag.map(Tag::suffix) {
+        Some("str") => Ok(Value::String(text.to_owned())),
+        Some("binary") => {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+            let bytes = bytes.map_err(|_| "yaml: !!binary value contains invalid base64 data")?;
+            Ok(Value::String(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        Some(wanted @ ("int" | "float" | "bool" | "null")) => {
+            let value = plain(text)?;
+            let found = match &value {
+                Value::Null => "null",
+                Value::Bool(_) => "bool",
+                Value::Number(number) if number.is_f64() => "float",
+                Value::Number(_) => "int",
+                _ => "str",
+            };
+            let fits = found == wanted || (wanted == "float" && found == "int");
+            let problem = || format!("yaml: cannot decode !!{found} `{text}` as a !!{wanted}");
+            if fits { Ok(value) } else { Err(problem()) }
+        }
+        _ if style != ScalarStyle::Plain => Ok(Value::String(text.to_owned())),
+        _ => plain(text),
     }
-    match text {
+}
+
+fn plain(text: &str) -> Result<Value, String> {
+    let unsupported = |name: &str| Err(format!("json: unsupported value: {name}"));
+    Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
             Value::Bool(true)
@@ -187,8 +215,11 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
             Value::Bool(false)
         }
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return unsupported("+Inf"),
+        "-.inf" | "-.Inf" | "-.INF" => return unsupported("-Inf"),
+        ".nan" | ".NaN" | ".NAN" => return unsupported("NaN"),
         _ => number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
-    }
+    })
 }
 
 fn number(text: &str) -> Option<Number> {
@@ -226,7 +257,7 @@ fn integer(text: &str) -> Option<Number> {
         let value = 0_i64.checked_sub_unsigned(magnitude)?;
         return Some(value.into());
     }
-    Some(magnitude.into())
+    Some(whole_number(magnitude))
 }
 
 fn float(text: &str) -> Option<Number> {
