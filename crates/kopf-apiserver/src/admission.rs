@@ -39,8 +39,6 @@ pub(crate) enum Operation {
     Update,
     /// A deletion.
     Delete,
-    /// A connection, such as exec.
-    Connect,
 }
 
 impl Operation {
@@ -50,7 +48,6 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
-            Self::Connect => "CONNECT",
         }
     }
 }

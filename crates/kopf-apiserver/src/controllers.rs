@@ -5,6 +5,7 @@
 //! task each. Started by the server on its first request; they end when the result is dropped.
 
 mod accounts;
+mod aggregation;
 pub(crate) mod bootstrap;
 mod claims;
 mod daemon_sets;
@@ -53,6 +54,7 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         Box::new(garbage::GarbageCollector::default()),
         Box::new(namespaces::NamespaceLifecycle::default()),
         Box::new(definitions::DefinitionCleanup::default()),
+        Box::new(aggregation::RoleAggregation),
         Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
     ];
     let workloads: Vec<Box<dyn Controller>> = vec![
@@ -68,19 +70,20 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
     ];
     let services: Vec<Box<dyn Controller>> =
         vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
-    let mut running = Running { tasks: tokio::task::JoinSet::new(), progress: Vec::new() };
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut progress = Vec::new();
     for group in [lifecycle, workloads, nodes, services] {
         let group = Group::new(client, group, setup.stages.changes());
-        running.progress.push(group.progress());
-        running.tasks.spawn(group.run());
+        progress.push(group.progress());
+        tasks.spawn(group.run());
     }
-    running
+    Running { _tasks: tasks, progress }
 }
 
 /// The running controllers of one server.
 pub(crate) struct Running {
     // Aborts the tasks on drop.
-    tasks: tokio::task::JoinSet<()>,
+    _tasks: tokio::task::JoinSet<()>,
     progress: Vec<watch::Receiver<Progress>>,
 }
 
@@ -107,10 +110,5 @@ impl Running {
                 return;
             }
         }
-    }
-
-    /// Whether the controllers' tasks are alive.
-    pub(crate) fn is_running(&self) -> bool {
-        !self.tasks.is_empty()
     }
 }

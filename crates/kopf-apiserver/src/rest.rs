@@ -146,7 +146,6 @@ impl Call {
             Operation::Update if self.info.verb == crate::Verb::Patch => "PatchOptions",
             Operation::Update => "UpdateOptions",
             Operation::Delete => "DeleteOptions",
-            Operation::Connect => "PodExecOptions",
         };
         let mut options = serde_json::json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
         if self.options.dry_run {

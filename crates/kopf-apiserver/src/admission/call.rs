@@ -165,6 +165,3 @@ fn describe_status(status: u16, body: &[u8]) -> String {
         ),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -87,6 +87,3 @@ impl Controller for NamespaceAccounts {
         outcome
     }
 }
-
-#[cfg(test)]
-mod tests;

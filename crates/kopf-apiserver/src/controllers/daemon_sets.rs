@@ -241,6 +241,3 @@ fn tolerates(toleration: &Value, taint: &Value) -> bool {
         || text(toleration, &["value"]) == text(taint, &["value"]);
     is_key_equal && is_effect_equal && is_value_equal
 }
-
-#[cfg(test)]
-mod tests;

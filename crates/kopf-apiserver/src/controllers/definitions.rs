@@ -116,6 +116,3 @@ fn with_condition(definition: &Value, mut condition: Value) -> Value {
     status["conditions"] = Value::Array(conditions);
     status
 }
-
-#[cfg(test)]
-mod tests;

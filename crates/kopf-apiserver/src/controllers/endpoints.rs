@@ -292,6 +292,3 @@ impl Backing<'_> {
 fn none_if_empty(list: Vec<Value>) -> Value {
     if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
-
-#[cfg(test)]
-mod tests;

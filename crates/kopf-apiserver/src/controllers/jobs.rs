@@ -372,6 +372,3 @@ fn finished_at(pod: &Value) -> Option<Timestamp> {
         .filter_map(|status| fields::time(status, &["state", "terminated", "finishedAt"]))
         .max()
 }
-
-#[cfg(test)]
-mod tests;

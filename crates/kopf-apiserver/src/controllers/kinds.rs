@@ -21,3 +21,5 @@ pub(crate) const REVISIONS: Collection = Collection::of("controllerrevisions.app
 pub(crate) const JOBS: Collection = Collection::of("jobs.batch");
 pub(crate) const DEFINITIONS: Collection =
     Collection::of("customresourcedefinitions.apiextensions.k8s.io");
+pub(crate) const CLUSTER_ROLES: Collection =
+    Collection::of("clusterroles.rbac.authorization.k8s.io");

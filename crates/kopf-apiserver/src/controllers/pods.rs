@@ -140,6 +140,3 @@ fn host_address(node: &Value) -> String {
         .map_or(HOST_ADDRESS, |address| text(address, &["address"]))
         .to_owned()
 }
-
-#[cfg(test)]
-mod tests;

@@ -134,6 +134,3 @@ fn status_of(set: &Value, pods: &[Seen], now: Timestamp, outcome: &mut Outcome) 
     }
     Value::Object(status)
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,6 +5,7 @@
 //! it was away. Time comes from the server's clock only.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -185,7 +186,7 @@ impl Group {
             if members.is_empty() {
                 continue;
             }
-            previous.each_change(&self.seen, &table, &mut |old, new| {
+            previous.each_change(&self.seen, &table, &mut |(old, new)| {
                 let change = Change {
                     collection: collection.clone(),
                     old: old.cloned().map(Seen),
@@ -208,7 +209,13 @@ impl Group {
         let now = self.client.clock().now();
         let world = SnapshotWorld::new(&self.seen, &self.client);
         let member = &mut self.members[task.0];
-        let outcome = member.controller.reconcile(&task.1, &world, now);
+        let run = AssertUnwindSafe(|| member.controller.reconcile(&task.1, &world, now));
+        let Ok(outcome) = std::panic::catch_unwind(run) else {
+            // Our own bug; the other keys of the group must not suffer from it.
+            let name = member.controller.name();
+            tracing::error!(controller = name, key = ?task.1, "controller gave up on an object");
+            return;
+        };
         let result = execute(&member.client, &outcome).await;
         match result {
             Ok(()) => {

@@ -121,6 +121,3 @@ fn unscheduled(pod: &Value, reason: &str, message: &str, now: Timestamp) -> Valu
     status["conditions"] = Value::Array(conditions);
     status
 }
-
-#[cfg(test)]
-mod tests;

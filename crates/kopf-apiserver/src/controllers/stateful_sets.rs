@@ -284,6 +284,3 @@ impl StatefulSet<'_> {
         Value::Object(status)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@
 //! cluster roles also get the rules of the roles that they select, in case no controller has
 //! written them down yet.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -159,38 +160,39 @@ fn is_subject(subject: &Value, user: &User, binding_namespace: &str) -> bool {
     }
 }
 
-/// A role's own rules and those that it aggregates.
-pub(crate) fn effective_rules(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
-    let mut rules = items(role, &["rules"]).to_vec();
-    let selectors = items(role, &["aggregationRule", "clusterRoleSelectors"]);
-    if selectors.is_empty() {
-        return rules;
-    }
-    for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
-        let labels = at(other.value(), &["metadata", "labels"]);
-        let is_selected = selectors.iter().any(|found| selector::matches(Some(found), labels));
-        if is_selected && other.name() != fields::name(role) {
-            let nested = effective_rules_below(other.value(), snapshot);
-            rules.extend(
-                nested.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>(),
-            );
-        }
-    }
+/// A role's own rules and those that it aggregates, through any number of roles.
+pub(super) fn effective_rules(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
+    let mut rules = Vec::new();
+    let mut visited = HashSet::new();
+    collect(role, snapshot, &mut visited, &mut rules);
     rules
 }
 
-/// Rules of an aggregated role. Roles that aggregate themselves contribute what they select too,
-/// one level deep, so that a ring of roles ends.
-fn effective_rules_below(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
-    let mut rules = items(role, &["rules"]).to_vec();
-    for found in items(role, &["aggregationRule", "clusterRoleSelectors"]) {
-        for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
-            if selector::matches(Some(found), at(other.value(), &["metadata", "labels"])) {
-                rules.extend(items(other.value(), &["rules"]).iter().cloned());
-            }
+fn collect(
+    role: &Value,
+    snapshot: &Snapshot,
+    visited: &mut HashSet<String>,
+    rules: &mut Vec<Value>,
+) {
+    // Roles may select each other in a ring.
+    if !visited.insert(fields::name(role).to_owned()) {
+        return;
+    }
+    for rule in items(role, &["rules"]) {
+        if !rules.contains(rule) {
+            rules.push(rule.clone());
         }
     }
-    rules
+    let selectors = items(role, &["aggregationRule", "clusterRoleSelectors"]);
+    if selectors.is_empty() {
+        return;
+    }
+    for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
+        let labels = at(other.value(), &["metadata", "labels"]);
+        if selectors.iter().any(|found| selector::matches(Some(found), labels)) {
+            collect(other.value(), snapshot, visited, rules);
+        }
+    }
 }
 
 /// Whether one rule allows a request.

@@ -327,7 +327,7 @@ impl Life<'_> {
 fn is_begun(pod: &Value) -> bool {
     items(pod, &["status", "containerStatuses"])
         .iter()
-        .any(|status| text(status, &["containerID"]) != "")
+        .any(|status| !text(status, &["containerID"]).is_empty())
 }
 
 fn waiting(container: &Value, reason: &str, message: &str) -> Value {

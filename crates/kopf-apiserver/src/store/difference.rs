@@ -10,6 +10,9 @@ use imbl::ordmap::DiffItem;
 use super::snapshot::{Snapshot, Table};
 use crate::Stored;
 
+/// The states of one object before and after a change.
+pub(crate) type Difference<'a> = (Option<&'a Arc<Stored>>, Option<&'a Arc<Stored>>);
+
 impl Snapshot {
     /// The tables that differ from those of a newer snapshot.
     pub(crate) fn changed_tables(&self, newer: &Self) -> Vec<Arc<str>> {
@@ -26,16 +29,16 @@ impl Snapshot {
         &self,
         newer: &Self,
         table: &str,
-        each: &mut dyn FnMut(Option<&Arc<Stored>>, Option<&Arc<Stored>>),
+        each: &mut dyn FnMut(Difference<'_>),
     ) {
         let nothing = Table::new();
         let before = self.table(table).unwrap_or(&nothing);
         let after = newer.table(table).unwrap_or(&nothing);
         for item in before.diff(after) {
             match item {
-                DiffItem::Add(_, new) => each(None, Some(new)),
-                DiffItem::Update { old: (_, old), new: (_, new) } => each(Some(old), Some(new)),
-                DiffItem::Remove(_, old) => each(Some(old), None),
+                DiffItem::Add(_, new) => each((None, Some(new))),
+                DiffItem::Update { old: (_, old), new: (_, new) } => each((Some(old), Some(new))),
+                DiffItem::Remove(_, old) => each((Some(old), None)),
             }
         }
     }

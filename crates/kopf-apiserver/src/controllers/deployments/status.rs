@@ -160,7 +160,7 @@ impl Deployment<'_> {
             if let (Some(since), Some(last)) = (since, conditions.last_mut()) {
                 last["lastTransitionTime"] = since["lastTransitionTime"].clone();
             }
-        } else if let Some(present) = present.filter(|present| counts_towards_deadline(present)) {
+        } else if let Some(present) = present.filter(counts_towards_deadline) {
             let deadline = number(self.object, &["spec", "progressDeadlineSeconds"]).unwrap_or(600);
             let since = fields::time(&present, &["lastUpdateTime"]).unwrap_or(self.now);
             let due = after_seconds(since, deadline);
