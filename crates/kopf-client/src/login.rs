@@ -16,6 +16,11 @@ use serde_json::{Value, json};
 pub trait Login: Send + Sync + 'static {
     /// Gets credentials; the one of the highest priority is used.
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>>;
+
+    /// Whether there is nothing to log in to, since the client was made by somebody else.
+    fn is_ready_made(&self) -> bool {
+        false
+    }
 }
 
 /// Why there are no credentials.
@@ -110,6 +115,10 @@ pub(crate) struct FixedLogin(pub(crate) Credentials);
 impl Login for FixedLogin {
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
         Box::pin(async { Ok(vec![self.0.clone()]) })
+    }
+
+    fn is_ready_made(&self) -> bool {
+        matches!(self.0.connection, Connection::Client(_))
     }
 }
 

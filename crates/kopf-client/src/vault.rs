@@ -85,7 +85,11 @@ impl Vault {
 
     async fn log_in(&self, last: &mut LastLogin) -> Result<Arc<Session>, LoginError> {
         let title = if last.at.is_none() { "Initial authentication" } else { "Re-authentication" };
-        tracing::info!("{title} has been initiated.");
+        // Nobody wants to read about the login of a client that was handed over.
+        let is_told = !self.login.is_ready_made();
+        if is_told {
+            tracing::info!("{title} has been initiated.");
+        }
         last.at = Some(Instant::now());
         let mut found = self.login.login().await?;
         found.retain(|it| it.expiration.is_none_or(|moment| moment > Timestamp::now()));
@@ -96,7 +100,9 @@ impl Vault {
         last.generation += 1;
         let session = Arc::new(Session::open(best, last.generation).await?);
         *self.current.write() = Some(Arc::clone(&session));
-        tracing::info!("{title} has finished.");
+        if is_told {
+            tracing::info!("{title} has finished.");
+        }
         Ok(session)
     }
 }

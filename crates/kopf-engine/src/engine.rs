@@ -233,6 +233,18 @@ impl Engine {
 }
 
 impl EngineBuilder {
+    /// The definitions of all resources that are known at compile time, one of each.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<serde_json::Value> {
+        let mut definitions: Vec<serde_json::Value> = Vec::new();
+        for definition in self.registry.iter().filter_map(|handler| handler.crd).map(|crd| crd()) {
+            if !definitions.contains(&definition) {
+                definitions.push(definition);
+            }
+        }
+        definitions
+    }
+
     /// These settings instead of the defaults.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;

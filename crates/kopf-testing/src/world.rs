@@ -94,6 +94,23 @@ impl World {
         Api::namespaced(self.client(), NAMESPACE)
     }
 
+    /// Installs a custom resource definition; one that is there already is brought up to date.
+    ///
+    /// # Errors
+    /// Fails when the server refuses it.
+    pub async fn define(&self, definition: &Value) -> Result<(), WorldError> {
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let request = http::Request::builder()
+            .method("PATCH")
+            .uri(format!("{path}/{name}?fieldManager=kopf-testing&force=true"))
+            .header("content-type", "application/apply-patch+yaml")
+            .body(definition.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        self.client.request::<Value>(request).await?;
+        Ok(())
+    }
+
     /// Creates an object.
     ///
     /// # Errors
@@ -143,15 +160,19 @@ impl World {
         Ok(())
     }
 
-    /// Starts an operator in this world, and waits until it watches.
+    /// Starts an operator in this world, with its definitions, and waits until it watches.
     ///
     /// Takes an engine's builder, or anything that becomes one, such as `kopf::Operator`.
     ///
     /// # Panics
-    /// Panics when the operator ends before it watches.
+    /// Panics when the server refuses a definition of the operator.
     pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
+        let operator = operator.into();
+        for definition in operator.definitions() {
+            self.define(&definition).await.expect("the server accepts derived definitions");
+        }
         let clock = Clock::following_tokio(VirtualClock.now());
-        let running = operator.into().client(self.client()).clock(clock).build().start();
+        let running = operator.client(self.client()).clock(clock).build().start();
         running.settled().await;
         running
     }
