@@ -12,6 +12,7 @@ mod compile;
 pub(crate) mod decode;
 mod defaults;
 mod embedded;
+mod equality;
 pub(crate) mod formats;
 pub(crate) mod go_print;
 pub(crate) mod ir;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use kube_cel::cel::{ExecutionError, Value as CelValue};
 use serde_json::Value;
 
+use super::equality::is_unchanged;
 use super::ir::{ListType, Rule, Schema};
 use crate::{FieldError, FieldErrorReason};
 
@@ -41,7 +42,11 @@ pub(super) fn check(
     findings: &mut Findings<'_>,
 ) {
     if schema.has_rules {
-        let place = Place { path: String::new(), old, unchanged: old == Some(object) };
+        let place = Place {
+            path: String::new(),
+            old,
+            unchanged: old.is_some_and(|old| is_unchanged(schema, object, old)),
+        };
         node(schema, object, &place, findings);
     }
 }
@@ -67,30 +72,31 @@ impl<'a> Place<'a> {
         if self.path.is_empty() { "<nil>".to_owned() } else { self.path.clone() }
     }
 
-    fn property(&self, name: &str, value: &Value) -> Self {
+    fn property(&self, name: &str, schema: &Schema, value: &Value) -> Self {
         let path =
             if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        self.at(path, self.old.and_then(|old| old.get(name)), value)
+        self.at(path, self.old.and_then(|old| old.get(name)), schema, value)
     }
 
-    fn entry(&self, key: &str, value: &Value) -> Self {
+    fn entry(&self, key: &str, schema: &Schema, value: &Value) -> Self {
         let path = format!("{}[{key}]", self.path);
-        self.at(path, self.old.and_then(|old| old.get(key)), value)
+        self.at(path, self.old.and_then(|old| old.get(key)), schema, value)
     }
 
-    fn item(&self, index: usize, schema: &Schema, value: &Value) -> Self {
+    fn item(&self, index: usize, list: &Schema, schema: &Schema, value: &Value) -> Self {
         let path = format!("{}[{index}]", self.path);
-        let Some(ListType::Map { keys }) = &schema.list_type else {
+        let Some(ListType::Map { keys }) = &list.list_type else {
             // Items without identity cannot be compared: the list as a whole decides.
             return Self { path, old: None, unchanged: self.unchanged };
         };
         let same = |other: &&'a Value| keys.iter().all(|key| other.get(key) == value.get(key));
         let old = self.old.and_then(Value::as_array).and_then(|items| items.iter().find(same));
-        self.at(path, old, value)
+        self.at(path, old, schema, value)
     }
 
-    fn at(&self, path: String, old: Option<&'a Value>, value: &Value) -> Self {
-        Self { path, old, unchanged: old == Some(value) }
+    fn at(&self, path: String, old: Option<&'a Value>, schema: &Schema, value: &Value) -> Self {
+        let unchanged = old.is_some_and(|old| is_unchanged(schema, value, old));
+        Self { path, old, unchanged }
     }
 }
 
@@ -104,22 +110,23 @@ fn node(schema: &Schema, value: &Value, place: &Place<'_>, findings: &mut Findin
     for branch in schema.all_of.iter().filter(|branch| !branch.validations.is_empty()) {
         evaluate(branch, schema, value, place, findings);
     }
+    // Places are looked at only where there are rules, since finding out what changed costs.
     match value {
         Value::Array(items) => {
-            let Some(item) = schema.item() else { return };
+            let Some(item) = schema.item().filter(|item| item.has_rules) else { return };
             for (index, value) in items.iter().enumerate() {
-                node(item, value, &place.item(index, schema, value), findings);
+                node(item, value, &place.item(index, schema, item, value), findings);
             }
         }
         Value::Object(fields) => {
-            for (name, property) in &schema.properties {
+            for (name, property) in schema.properties.iter().filter(|(_, child)| child.has_rules) {
                 if let Some(value) = fields.get(name) {
-                    node(property, value, &place.property(name, value), findings);
+                    node(property, value, &place.property(name, property, value), findings);
                 }
             }
-            let Some(values) = schema.values() else { return };
+            let Some(values) = schema.values().filter(|values| values.has_rules) else { return };
             for (key, value) in fields {
-                node(values, value, &place.entry(key, value), findings);
+                node(values, value, &place.entry(key, values, value), findings);
             }
         }
         _ => {}

@@ -98,6 +98,43 @@ fn built_in_bodies_are_decoded_as_the_recorded_server_decoded_them() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
+/// Updates of an object that was stored before its schema became stricter.
+#[test]
+fn updates_are_forgiven_as_the_recorded_server_forgave_them() {
+    let schema = include_str!("../../tests/data/updates-1.33.schema.json");
+    let schema = custom(&serde_json::from_str(schema).unwrap()).unwrap();
+    let mut different = Vec::new();
+    for line in include_str!("../../tests/data/updates-1.33.jsonl").lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let mut new = line["new"].clone();
+        prune(&schema, &mut new);
+        fill_defaults(&schema, &mut new);
+        let verdict = validate(&schema, &new, Some(&line["old"]));
+        let mut ours: Vec<String> = verdict
+            .errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .collect();
+        let theirs = line["causes"].as_array().cloned().unwrap_or_default();
+        let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+        let mut theirs: Vec<String> = theirs
+            .iter()
+            .map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "message")))
+            .collect();
+        ours.sort();
+        theirs.sort();
+        let warned = line["warnings"].as_array().map_or(0, Vec::len);
+        if ours != theirs || warned < verdict.warnings.len() {
+            let warnings = (&verdict.warnings, &line["warnings"]);
+            different.push(format!(
+                "{}\n  ours   {ours:?}\n  theirs {theirs:?} {warnings:?}",
+                line["new"]
+            ));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
 #[test]
 fn objects_are_judged_as_the_recorded_server_judged_them() {
     let schema = custom(&serde_json::from_str(SCHEMA).unwrap()).unwrap();

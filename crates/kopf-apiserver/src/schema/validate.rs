@@ -9,6 +9,7 @@ mod scalar;
 
 use serde_json::Value;
 
+use super::equality::is_unchanged;
 use super::ir::{Additional, ListType, Schema, Type};
 use crate::{FieldError, FieldErrorReason};
 
@@ -107,7 +108,7 @@ impl Node<'_> {
     }
 
     fn check(&self, schema: &Schema, value: &Value, old: Option<&Value>, outcome: &mut Outcome) {
-        if old == Some(value) {
+        if old.is_some_and(|old| is_unchanged(schema, value, old)) {
             // Unchanged since it was accepted: forgiven, whatever the schema says by now.
             return;
         }

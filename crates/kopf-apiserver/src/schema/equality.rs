@@ -1,0 +1,42 @@
+//! Whether a value is as it was, for the rules that forgive what did not change.
+
+use serde_json::Value;
+
+use super::ir::{Field, ListType, Schema};
+
+/// Compares a value with its former state; the order of associative lists means nothing.
+pub(super) fn is_unchanged(schema: &Schema, new: &Value, old: &Value) -> bool {
+    if new == old {
+        return true;
+    }
+    if !schema.has_keyed_lists {
+        return false;
+    }
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            let same = |(name, value): (&String, &Value)| {
+                let before = old.get(name);
+                before.is_some_and(|before| match schema.field(name) {
+                    Field::Declared(child) | Field::Entry(child) => {
+                        is_unchanged(child, value, before)
+                    }
+                    Field::Free | Field::Unknown => value == before,
+                })
+            };
+            new.len() == old.len() && new.iter().all(same)
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            let (Some(ListType::Map { keys }), Some(item)) = (&schema.list_type, schema.item())
+            else {
+                return false;
+            };
+            let same = |value: &Value| {
+                let is_it =
+                    |other: &&Value| keys.iter().all(|key| other.get(key) == value.get(key));
+                old.iter().find(is_it).is_some_and(|before| is_unchanged(item, value, before))
+            };
+            new.len() == old.len() && new.iter().all(same)
+        }
+        _ => false,
+    }
+}
