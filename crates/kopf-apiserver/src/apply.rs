@@ -122,6 +122,12 @@ pub(crate) fn apply(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
+    if let Some(schema) = schema
+        && Shape::of(manager.api_version, manager.kind).is_some()
+    {
+        crate::schema::check_types(schema, &object)
+            .map_err(|problem| unconvertible(&object, &problem))?;
+    }
     managers.store(&mut object);
     Ok(object)
 }
@@ -226,15 +232,34 @@ fn shown_kind(api_version: &str, kind: &str) -> String {
 }
 
 fn mistyped(applied: &Value, problems: &[String]) -> StatusError {
-    let text = |path: &str| applied.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let kind = shown_kind(text("/apiVersion"), text("/kind"));
-    let name = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
     let problems = match problems {
         [single] => single.clone(),
         many => format!("errors:\n  {}", many.join("\n  ")),
     };
-    let message = format!("failed to create typed patch object ({name}; {kind}): {problems}");
+    let shown = shown_object(applied);
+    let message = format!("failed to create typed patch object ({shown}): {problems}");
     StatusError::new(500, "", message)
+}
+
+/// The merged object cannot be decoded into its kind, say because of a malformed quantity.
+fn unconvertible(object: &Value, problem: &str) -> StatusError {
+    let shown = shown_object(object);
+    let kind = shown.rsplit("; ").next().unwrap_or_default();
+    StatusError::new(
+        500,
+        "",
+        format!(
+            "failed to convert new object ({shown}) to proper version: unable to convert \
+             unstructured object to {kind}: {problem}"
+        ),
+    )
+}
+
+/// `namespace/name; /v1, Kind=ConfigMap`.
+fn shown_object(object: &Value) -> String {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    let kind = shown_kind(text("/apiVersion"), text("/kind"));
+    format!("{}/{}; {kind}", text("/metadata/namespace"), text("/metadata/name"))
 }
 
 fn conflict_error(conflicts: &[Conflict]) -> StatusError {

@@ -66,6 +66,9 @@ pub(crate) trait KindStrategy: Send + Sync {
         Vec::new()
     }
 
+    /// The last touch before storing, after all rules: how the object is written.
+    fn finish(&self, _object: &mut Value) {}
+
     /// Whether `metadata.generation` counts changes of the spec.
     fn counts_generation(&self) -> bool {
         false
@@ -81,7 +84,7 @@ pub(crate) trait KindStrategy: Send + Sync {
 struct PlainKind;
 
 impl KindStrategy for PlainKind {
-    fn default(&self, _context: &KindContext<'_>, object: &mut Value) {
+    fn finish(&self, object: &mut Value) {
         shape::tidy_numbers(object);
     }
 }

@@ -168,7 +168,7 @@ impl LocalClient {
     ) -> Result<Arc<Stored>, StatusError> {
         let mut call = self.call(target, Verb::Update)?;
         let object = rest::typed(&mut call, body(object))?;
-        rest::update(&mut call, object).await
+        rest::update(&mut call, object).await.map(|(stored, _)| stored)
     }
 
     /// Gives a pod the node that a Binding names.

@@ -239,6 +239,7 @@ fn set_element(item: &Value) -> Result<PathElement, String> {
 pub(crate) fn check(value: &Value, of: TypeRef<'_>, allow_duplicates: bool) -> Vec<String> {
     let mut problems = Vec::new();
     check_into(value, of, allow_duplicates, &mut String::new(), &mut problems);
+    problems.sort();
     problems
 }
 

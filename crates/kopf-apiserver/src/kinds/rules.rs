@@ -10,6 +10,7 @@ mod network;
 mod pod_spec;
 mod policy;
 mod storage;
+pub(super) mod warnings;
 mod workloads;
 
 use serde_json::Value;
@@ -37,6 +38,10 @@ pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> 
     if !context.subresource.is_empty() {
         return problems.found;
     }
+    // Most kinds check metadata twice on updates.
+    if resource != "podtemplates" {
+        finalizers(context, object, &mut problems);
+    }
     check(context, object, &mut problems);
     match group {
         "apps" | "batch" => workloads::update(resource, object, old, &mut problems),
@@ -53,7 +58,30 @@ pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> 
     problems.found
 }
 
+/// Finalizers without a domain are reserved to the server.
+fn finalizers(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
+    const STANDARD: &[&str] = &["orphan", "foregroundDeletion", "kubernetes"];
+    // Kinds from outside the main source tree are lenient.
+    if matches!(context.resource.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io")
+    {
+        return;
+    }
+    for (index, finalizer) in
+        super::fields::list(&object["metadata"], "finalizers").iter().enumerate()
+    {
+        let name = finalizer.as_str().unwrap_or_default();
+        if !name.contains('/') && !STANDARD.contains(&name) {
+            problems.invalid(
+                &format!("metadata.finalizers[{index}]"),
+                finalizer,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            );
+        }
+    }
+}
+
 fn check(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
+    finalizers(context, object, problems);
     let resource = context.resource.resource.as_str();
     match (context.resource.group.as_str(), resource) {
         ("", "pods") => pod_spec::check(&object["spec"], "spec", problems),

@@ -32,6 +32,11 @@ pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old:
         return;
     }
     if text(old_spec, "type") != "ExternalName" {
+        // Clients that know only the older, single field mean both.
+        let is_given = !is_empty(spec, "clusterIP") && spec["clusterIP"] != old_spec["clusterIP"];
+        if is_given && spec["clusterIPs"] == old_spec["clusterIPs"] {
+            spec["clusterIPs"] = json!([spec["clusterIP"]]);
+        }
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if is_empty(spec, field)
                 && let Some(value) = old_spec.get(field)

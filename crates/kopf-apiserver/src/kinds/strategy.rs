@@ -72,6 +72,14 @@ impl KindStrategy for BuiltIn {
     ) -> Vec<FieldError> {
         rules::update(context, object, old)
     }
+
+    fn warnings(&self, context: &KindContext<'_>, object: &Value) -> Vec<String> {
+        if !context.subresource.is_empty() {
+            return Vec::new();
+        }
+        let (group, resource) = address(context);
+        rules::warnings::of(group, resource, object)
+    }
 }
 
 fn address<'a>(context: &KindContext<'a>) -> (&'a str, &'a str) {

@@ -17,10 +17,7 @@ pub(crate) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldErro
     validate_labels(&metadata["labels"], "metadata.labels", &mut errors);
     validate_annotations(&metadata["annotations"], &mut errors);
     validate_owners(&metadata["ownerReferences"], &mut errors);
-    // Kinds from outside the main source tree may have finalizers without a domain.
-    let is_lenient = resource.is_custom()
-        || matches!(resource.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io");
-    validate_finalizers(&metadata["finalizers"], is_lenient, &mut errors);
+    validate_finalizers(&metadata["finalizers"], &mut errors);
     errors
 }
 
@@ -148,8 +145,7 @@ fn go_owners(owners: &Value) -> String {
     format!("[]v1.OwnerReference{{{}}}", printed.join(", "))
 }
 
-fn validate_finalizers(finalizers: &Value, is_lenient: bool, errors: &mut Vec<FieldError>) {
-    const STANDARD: &[&str] = &["orphan", "foregroundDeletion", "kubernetes"];
+fn validate_finalizers(finalizers: &Value, errors: &mut Vec<FieldError>) {
     let mut policies = 0;
     for finalizer in finalizers.as_array().into_iter().flatten() {
         let text = finalizer.as_str().unwrap_or_default();
@@ -159,12 +155,6 @@ fn validate_finalizers(finalizers: &Value, is_lenient: bool, errors: &mut Vec<Fi
         let path = "metadata.finalizers";
         if let Err(problem) = check_qualified_name(text) {
             errors.push(FieldError::invalid(path, finalizer, &problem));
-        } else if !is_lenient && !text.contains('/') && !STANDARD.contains(&text) {
-            errors.push(FieldError::invalid(
-                path,
-                finalizer,
-                "name is neither a standard finalizer name nor is it fully qualified",
-            ));
         }
     }
     if policies > 1 {

@@ -190,8 +190,9 @@ async fn dispatch(
             let body = decode::body(request.header("content-type"), &request.body, &kind)?;
             call.raw_body = request.body.clone();
             let object = rest::typed(call, body)?;
-            let stored = rest::update(call, object).await?;
-            Ok(object_response(StatusCode::OK, encoder, &stored))
+            let (stored, created) = rest::update(call, object).await?;
+            let code = if created { StatusCode::CREATED } else { StatusCode::OK };
+            Ok(object_response(code, encoder, &stored))
         }
         Verb::Patch => {
             let custom = call.resource.is_custom();

@@ -58,6 +58,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         check(call, &candidate)?;
         schema::settle_numbers(&call.resource, &mut candidate);
         admit::validate(call, Operation::Create, Some(&candidate), None).await?;
+        strategy.finish(&mut candidate);
         match commit(call, &candidate).await {
             Err(error) if error.is_already_exists() && generated => {
                 metadata_mut(&mut object).shift_remove("name");

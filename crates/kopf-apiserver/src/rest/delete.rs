@@ -196,7 +196,7 @@ async fn attempt(
     };
     let Ok(committed) = call.inner.store.commit(change) else { return Ok(None) };
     call.inner.durable(&committed).await?;
-    Ok(Some(if held { Deleted::Pending(committed) } else { Deleted::Gone(Arc::clone(stored)) }))
+    Ok(Some(if held { Deleted::Pending(committed) } else { Deleted::Gone(committed) }))
 }
 
 fn is_held_by_spec(call: &Call, object: &Value) -> bool {

@@ -27,7 +27,12 @@ pub(crate) enum Change {
 const ATTEMPTS_MAX: usize = 100;
 
 /// Replaces an object (or its status) by `object`, already typed and defaulted.
-pub(crate) async fn update(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusError> {
+///
+/// The flag tells whether the object was created, which some kinds allow.
+pub(crate) async fn update(
+    call: &mut Call,
+    object: Value,
+) -> Result<(Arc<Stored>, bool), StatusError> {
     let mut object = object;
     check_address(call, &object)?;
     place(call, &mut object)?;
@@ -36,11 +41,13 @@ pub(crate) async fn update(call: &mut Call, object: Value) -> Result<Arc<Stored>
     if missing.is_none() {
         check_precondition(call, meta::text(&object, "uid"), "")?;
         if creates_on_update(&call.resource.table) && call.info.subresource.is_empty() {
+            check_version_syntax(meta::text(&object, "resourceVersion"))?;
             metadata_mut(&mut object).shift_remove("resourceVersion");
-            return create(call, object).await;
+            return Ok((create(call, object).await?, true));
         }
     }
-    update_with(call, Change::Put, |_, _| Ok(object.clone())).await
+    let stored = update_with(call, Change::Put, |_, _| Ok(object.clone())).await?;
+    Ok((stored, false))
 }
 
 /// Kinds that a PUT creates.
@@ -171,6 +178,7 @@ async fn attempt(
     check(call, snapshot, &object, old)?;
     schema::settle_numbers(&call.resource, &mut object);
     admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
+    strategy.finish(&mut object);
     metadata_mut(&mut object)
         .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
     keep_times_of_equal_managers(&mut object, old);
@@ -236,6 +244,7 @@ fn check_identity(
             ))
         }
         "" => Ok(()),
+        version if check_version_syntax(version).is_err() => check_version_syntax(version),
         version if version == stored.resource_version().to_string() => Ok(()),
         _ => Err(call.conflict(
             "the object has been modified; please apply your changes to the latest version and \
@@ -263,6 +272,15 @@ fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), Sta
          meta: {stored}",
         call.info.name
     )))
+}
+
+/// Versions are numbers; the real server has no status for others.
+fn check_version_syntax(version: &str) -> Result<(), StatusError> {
+    if version.is_empty() || version.parse::<u64>().is_ok() {
+        return Ok(());
+    }
+    let problem = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+    Err(StatusError::new(500, "", problem))
 }
 
 /// Refuses changes of metadata that only the server makes.
