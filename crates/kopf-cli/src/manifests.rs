@@ -1,6 +1,6 @@
 //! Deployment manifests of an operator, derived from what its handlers declare.
 //!
-//! Pure: from handlers and options to documents. Writing files and talking to clusters is for callers.
+//! Pure: from handlers and options to documents. Writing files is for callers.
 
 mod rbac;
 

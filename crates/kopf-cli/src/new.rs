@@ -1,7 +1,7 @@
 //! `kopf new NAME`: an operator project that compiles, runs and tests at once.
 //!
-//! Writes into a folder that must not exist yet, and into a temporary sibling first, so that a failure
-//! leaves nothing half-written.
+//! Writes into a folder that must not exist yet, and into a temporary sibling first, so that a
+//! failure leaves nothing half-written.
 
 use std::path::{Path, PathBuf};
 

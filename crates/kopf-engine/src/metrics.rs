@@ -1,7 +1,7 @@
 //! The engine's status as OpenMetrics text, for `/metrics`.
 //!
-//! Pure. The number of series is bounded: by handlers, watched resources, methods and codes, never by
-//! objects.
+//! Pure. The number of series is bounded: by handlers, watched resources, methods and codes, never
+//! by objects.
 
 use std::fmt::{Display, Write as _};
 

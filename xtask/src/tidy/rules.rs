@@ -2,8 +2,8 @@
 
 /// The most lines a product file may have, without its tests.
 const FILE_LINES_MAX: usize = 700;
-/// The most columns of a line of Rust.
-const COLUMNS_MAX: usize = 100;
+/// The most columns of a line; rustfmt keeps code at 100, comments may be a little longer.
+const COLUMNS_MAX: usize = 110;
 /// Crates that may use `anyhow`: those that talk to people.
 const ANYHOW_ALLOWED: [&str; 2] = ["crates/kopf-cli/", "xtask/"];
 
@@ -33,7 +33,8 @@ fn rust_file(path: &str, text: &str) -> Vec<String> {
     if path.ends_with("/mod.rs") {
         complaints.push(format!("{path}: use `x.rs` beside `x/` instead of `mod.rs`"));
     }
-    if !text.trim_start().starts_with("//!") {
+    // Beside the file that they test, unit tests need no introduction.
+    if !path.ends_with("/tests.rs") && !text.trim_start().starts_with("//!") {
         complaints.push(format!("{path}:1: the file does not open with a `//!` header"));
     }
     let lines = text.lines().count();
@@ -52,8 +53,9 @@ fn rust_lines(path: &str, text: &str) -> Vec<String> {
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let mut complain = |rule: &str| complaints.push(format!("{path}:{number}: {rule}"));
-        if line.chars().count() > COLUMNS_MAX && !line.contains("http") && !line.contains('"') {
-            complain("the line is over 100 columns");
+        let is_breakable = !line.contains("http") && !line.contains('"') && !is_emitted(path);
+        if line.chars().count() > COLUMNS_MAX && is_breakable {
+            complain("the line is over 110 columns");
         }
         if line.contains(fixme) {
             complain("fix it before it lands");
@@ -61,15 +63,22 @@ fn rust_lines(path: &str, text: &str) -> Vec<String> {
         if line.contains(&format!("// {todo}")) && !line.contains(&format!("{todo}(#")) {
             complain("a reminder needs its issue number");
         }
-        if line.trim_start().starts_with(allow) {
+        // The macros write attributes into the code of others, where an expectation may not hold.
+        if line.trim_start().starts_with(allow) && !is_emitted(path) {
             complain("use `#[expect(lint, reason = \"...\")]`");
         }
-        let anyhow = line.starts_with("use anyhow") || line.contains("anyhow::");
+        let is_comment = line.trim_start().starts_with("//");
+        let anyhow = !is_comment && (line.starts_with("use anyhow") || line.contains("anyhow::"));
         if anyhow && !ANYHOW_ALLOWED.iter().any(|prefix| path.starts_with(prefix)) {
             complain("`anyhow` is for kopf-cli and xtask only");
         }
     }
     complaints
+}
+
+/// Code inside `quote!` is not formatted by anybody.
+fn is_emitted(path: &str) -> bool {
+    path.starts_with("crates/kopf-macros/")
 }
 
 fn manifest(path: &str, text: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The text is what scrapers accept: typed families, cumulative buckets, escaped labels, an end mark.
+//! The text is what scrapers accept: families, cumulative buckets, escaped labels, an end mark.
 
 use std::time::Duration;
 
