@@ -40,7 +40,8 @@ pub(crate) fn attribute(name: &str, options: TokenStream, item: TokenStream) -> 
 }
 
 impl Kind {
-    fn from_attribute(attribute: &Attribute) -> Option<Self> {
+    /// The kind that an attribute of a function declares, if it is one of ours.
+    pub(crate) fn from_attribute(attribute: &Attribute) -> Option<Self> {
         let segments = &attribute.path().segments;
         let name = segments.last()?.ident.to_string();
         let is_ours = segments.len() == 1

@@ -4,6 +4,7 @@
 //! beside it a type of the same name that declares the handler. Knows names only, never types: what
 //! depends on types is left to the compiler, with checks placed at the user's own tokens.
 
+mod collect;
 mod duration;
 mod expand;
 mod filter;
@@ -64,6 +65,17 @@ attributes! {
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     testing::attribute(options.into(), item.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Collects the handlers of a module, or of the methods of a type that is the operator's state.
+///
+/// Above `mod databases { ... }` it adds `databases::Handlers`; above `impl Cloud { ... }` it makes
+/// `Cloud` itself a name for all its handlers, which take `&self` from `State<Cloud>`.
+#[proc_macro_attribute]
+pub fn handlers(options: TokenStream, item: TokenStream) -> TokenStream {
+    collect::attribute(options.into(), item.into())
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -28,7 +28,7 @@ pub use kopf_handler::{
 pub use kopf_handler::{closure, index, kind};
 #[cfg(feature = "testing")]
 pub use kopf_macros::test;
-pub use kopf_macros::{daemon, index, subhandler, timer};
+pub use kopf_macros::{daemon, handlers, index, subhandler, timer};
 #[cfg(feature = "testing")]
 pub use kopf_testing as testing;
 pub use kube::Client;

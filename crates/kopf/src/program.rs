@@ -16,7 +16,9 @@ use std::process::{ExitCode, Termination};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use self::arguments::{Arguments, Command, RunArguments};
-use crate::{Operator, Running};
+use kopf_engine::EngineError;
+
+use crate::{Operator, RunError, Running};
 
 /// The exit code when something failed while running.
 const FAILED: u8 = 1;
@@ -115,18 +117,15 @@ impl Operator {
     }
 
     fn run_program(self, arguments: &RunArguments) -> Result<(), Failure> {
-        arguments.logging().install();
         self.check().map_err(Failure::usage)?;
         let config = arguments.config()?;
-        if config.peering.is_some() || arguments.dev {
-            tracing::warn!(target: "kopf", "other operators are not noticed yet: peering is ignored");
-        }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             #[cfg(feature = "embedded")]
             if arguments.embedded.embedded {
                 return embedded::run(self, arguments, config).await;
             }
+            arguments.logging().install();
             let running = self.start(config).await?;
             until_stopped(running).await
         })
@@ -142,17 +141,29 @@ async fn until_stopped(running: Running) -> Result<(), Failure> {
     let ended = running.wait();
     tokio::pin!(ended);
     let name = tokio::select! {
-        outcome = &mut ended => return Ok(outcome?),
+        outcome = &mut ended => return outcome.map_err(explained),
         _ = interrupt.recv() => "SIGINT",
         _ = terminate.recv() => "SIGTERM",
     };
     tracing::info!(target: "kopf", "Signal {name} is received. Operator is stopping.");
     stopper.stop();
     tokio::select! {
-        outcome = &mut ended => Ok(outcome?),
+        outcome = &mut ended => outcome.map_err(explained),
         _ = interrupt.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
         _ = terminate.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
     }
+}
+
+/// Adds what to do about a failure, where it is known.
+fn explained(error: RunError) -> Failure {
+    let hint = match &error {
+        RunError::Engine(EngineError::Login(_)) => {
+            "set KUBECONFIG to a cluster that can be reached, or bring one along: `run --embedded`"
+        }
+        RunError::Engine(EngineError::Probes(_)) => "choose another port with `--liveness`",
+        _ => return Failure::from(error),
+    };
+    Failure::from(error).hint(hint)
 }
 
 #[cfg(test)]

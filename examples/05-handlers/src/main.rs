@@ -12,8 +12,8 @@ async fn create_2(meta: &Meta) {
 }
 
 #[kopf::on::update("kopf.dev", "v1", "greetings")]
-async fn update_fn(old: Old, new: New, diff: &Diff) {
-    println!("UPDATED: {} fields; {old:?} -> {new:?}", diff.len());
+async fn update_fn(diff: &Diff) {
+    println!("UPDATED: {diff}");
 }
 
 #[kopf::on::field("kopf.dev", "v1", "greetings", field = "spec.field")]

@@ -1,14 +1,14 @@
 //! What you learn: handlers in parts, each with its own retries; finished parts are not repeated.
 use kopf::prelude::*;
 
-#[kopf::on::create("kopf.dev", "v1", "shelves")]
+#[kopf::on::create("kopf.dev", "v1", "drawers")]
 async fn fill(spec: &Spec, children: Children) -> Result {
     let items = spec["items"].as_array().cloned().unwrap_or_default();
     for item in items.iter().filter_map(Value::as_str) {
         children.declare_as::<place>(item, item.to_owned());
     }
     children.add("label", |name: Name, log: Log| async move {
-        log.info(format!("shelf {name} is labelled"));
+        log.info(format!("drawer {name} is labelled"));
     });
     children.run().await
 }

@@ -63,6 +63,8 @@ pub(super) async fn run(
     load::apply(&client, &late).await.map_err(Failure::usage)?;
     write(&embedded.kubeconfig, &listening)?;
     announce(&embedded.kubeconfig, &listening, sample.as_ref());
+    // From here on it is the operator who speaks.
+    arguments.logging().install();
     let config = Config { client: Some(client), ..config };
     let running = operator.start(config).await?;
     let outcome = until_stopped(running).await;

@@ -413,3 +413,57 @@ fn everything_of_a_group_can_be_selected() {
     assert!(matches!(selector.name, SelectorName::Everything));
     assert_eq!(selector.group.as_deref(), Some("*.example.com"));
 }
+
+#[kopf::handlers]
+mod collected {
+    use kopf::prelude::*;
+
+    #[kopf::on::create("pods")]
+    pub async fn first() {}
+
+    #[kopf::on::delete("pods")]
+    async fn second(name: Name) -> String {
+        help(&name)
+    }
+
+    fn help(name: &str) -> String {
+        name.to_uppercase()
+    }
+}
+
+struct Shop {
+    open: bool,
+}
+
+#[kopf::handlers]
+impl Shop {
+    /// Opens or closes.
+    #[kopf::on::create("shops.example.com", retries = 2)]
+    async fn visit(&self, name: Name, patch: &mut Patch) -> Result<String> {
+        patch.set("metadata.labels.visited", "yes");
+        Ok(format!("{name} is {}", self.state()))
+    }
+
+    fn state(&self) -> &'static str {
+        if self.open { "open" } else { "closed" }
+    }
+}
+
+#[test]
+fn modules_and_types_collect_their_handlers() {
+    let ids = |handlers: Vec<Handler>| -> Vec<String> {
+        handlers.iter().map(|handler| handler.id.to_string()).collect()
+    };
+    assert_eq!(ids(declared::<collected::Handlers>()), ["first", "second"]);
+    let handler = only::<Shop>();
+    assert_eq!((&*handler.id, handler.retrying.retries), ("visit", Some(2)));
+    assert_eq!(handler.description.as_deref(), Some("Opens or closes."));
+    let mut call = call(handler, database(), change(Reason::Create, None, None));
+    let state = Extensions::default();
+    state.insert(Arc::new(Shop { open: true }));
+    let recorder = Arc::clone(&call.operator.recorder);
+    call.operator =
+        Arc::new(OperatorContext { settings: Settings::default().into(), state, recorder });
+    assert_eq!(run(call.clone()), json!("orders is open"));
+    assert!(call.patch.lock().merge.contains_key("metadata"));
+}
