@@ -6,6 +6,7 @@
 //! and the published descriptions (attributed in the pack's NOTICE).
 
 mod container;
+mod enums;
 mod openapi;
 mod protobuf;
 
@@ -23,7 +24,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kopf-apiserver/assets");
     std::fs::create_dir_all(&assets)?;
     let kubernetes = module("k8s.io/kubernetes", &format!("v{RELEASE}"))?;
-    let documents = openapi::read(&kubernetes.join("api/openapi-spec/v3"))?;
+    let mut documents = openapi::read(&kubernetes.join("api/openapi-spec/v3"))?;
+    let added = enums::add(&kubernetes, &mut documents.schemas)?;
+    println!("{added} enumerations");
 
     write(&assets, "schemas.pack", &container::pack(&documents.bare_schemas())?)?;
     write(&assets, "openapi.pack", &container::pack(&documents.published()?)?)?;

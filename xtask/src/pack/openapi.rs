@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 #[derive(Default)]
 pub(super) struct Documents {
     /// Definition name to schema.
-    schemas: BTreeMap<String, Value>,
+    pub(super) schemas: BTreeMap<String, Value>,
     /// `apis/apps/v1` to paths.
     paths: BTreeMap<String, Value>,
 }

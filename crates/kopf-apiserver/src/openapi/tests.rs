@@ -61,6 +61,8 @@ fn built_in_documents_are_complete() {
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let containers = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+    let policy = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["restartPolicy"];
+    assert_eq!(policy["enum"], json!(["Always", "Never", "OnFailure"]));
     let mut missing = Vec::new();
     find_dangling(&document, schemas, &mut missing);
     assert_eq!(missing, Vec::<String>::new());
