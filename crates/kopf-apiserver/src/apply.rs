@@ -11,6 +11,8 @@ mod path;
 mod reset;
 mod typed;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::kinds::shape::Shape;
@@ -75,7 +77,8 @@ pub(crate) fn track_update(
         time: manager.time,
     };
     let id = ManagerId::updater(manager.name, manager.api_version, manager.subresource);
-    let old_tree = old.map_or_else(|| manager.empty_object(), without_managed_fields);
+    // Managed fields in the old tree do no harm: nobody ever owns them.
+    let old_tree = old.map_or_else(|| Cow::Owned(manager.empty_object()), Cow::Borrowed);
     ownership::update(&write, &mut managers, &id, &old_tree, object);
     managers.merge_old_updaters();
     managers.store(object);
@@ -106,7 +109,7 @@ pub(crate) fn apply(
     let mut managers = live
         .and_then(|live| Managers::decode(live.pointer("/metadata/managedFields")))
         .unwrap_or_default();
-    let mut live_tree = live.map_or_else(|| manager.empty_object(), without_managed_fields);
+    let live_tree = live.map_or_else(|| Cow::Owned(manager.empty_object()), Cow::Borrowed);
     if managers.is_empty() && live.is_some() {
         let id = ManagerId::updater(BEFORE_FIRST_APPLY, manager.api_version, manager.subresource);
         let empty = manager.empty_object();
@@ -115,10 +118,7 @@ pub(crate) fn apply(
     let id = ManagerId::applier(manager.name, manager.subresource);
     let result = ownership::apply(&write, &mut managers, &id, &live_tree, applied, force)
         .map_err(|conflicts| conflict_error(&conflicts))?;
-    let mut object = match result {
-        Some(object) => object,
-        None => live_tree.take(),
-    };
+    let mut object = result.unwrap_or_else(|| live_tree.into_owned());
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
@@ -174,12 +174,6 @@ fn take_managed_fields(object: &mut Value) {
     }
 }
 
-fn without_managed_fields(object: &Value) -> Value {
-    let mut copy = object.clone();
-    take_managed_fields(&mut copy);
-    copy
-}
-
 /// Restores the stored managed fields when a write changed nothing but times in them.
 fn keep_times_of_no_change(old: &Value, object: &mut Value) {
     let place = "/metadata/managedFields";
@@ -187,15 +181,31 @@ fn keep_times_of_no_change(old: &Value, object: &mut Value) {
     if !equal_but_times(before, after) {
         return;
     }
-    let (mut left, mut right) = (without_managed_fields(old), without_managed_fields(object));
-    for side in [&mut left, &mut right] {
-        if let Some(Value::Object(metadata)) = side.get_mut("metadata") {
-            metadata.shift_remove("resourceVersion");
-        }
-    }
-    if left == right {
+    if is_same_content(old, object) {
         object["metadata"]["managedFields"] = before.clone();
     }
+}
+
+/// Whether two objects are equal except for managed fields and version.
+fn is_same_content(left: &Value, right: &Value) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
+    let counted = |metadata: &Value| {
+        let fields = metadata.as_object().into_iter().flatten();
+        let is_ignored = |key: &str| matches!(key, "managedFields" | "resourceVersion");
+        fields.filter(move |(key, _)| !is_ignored(key)).count()
+    };
+    let same_metadata = |left: &Value, right: &Value| {
+        counted(left) == counted(right)
+            && left.as_object().into_iter().flatten().all(|(key, value)| {
+                matches!(key.as_str(), "managedFields" | "resourceVersion")
+                    || right.get(key) == Some(value)
+            })
+    };
+    left.len() == right.len()
+        && left.iter().all(|(key, value)| match right.get(key) {
+            Some(other) if key == "metadata" => same_metadata(value, other),
+            other => other == Some(value),
+        })
 }
 
 fn equal_but_times(left: &Value, right: &Value) -> bool {

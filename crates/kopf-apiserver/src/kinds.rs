@@ -69,11 +69,6 @@ pub(crate) trait KindStrategy: Send + Sync {
     /// The last touch before storing, after all rules: how the object is written.
     fn finish(&self, _object: &mut Value) {}
 
-    /// Whether `metadata.generation` counts changes of the spec.
-    fn counts_generation(&self) -> bool {
-        false
-    }
-
     /// Warnings for the client, sent as `Warning` headers.
     fn warnings(&self, _context: &KindContext<'_>, _object: &Value) -> Vec<String> {
         Vec::new()

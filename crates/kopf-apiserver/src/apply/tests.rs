@@ -1,3 +1,5 @@
+//! Ownership and apply as sequences of writes by several managers, with their laws.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

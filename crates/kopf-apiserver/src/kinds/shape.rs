@@ -43,6 +43,7 @@ impl Shape {
     }
 
     /// Whether the kind has this top-level field.
+    #[cfg(test)]
     pub(crate) fn has_field(self, name: &str) -> bool {
         shapes().structs[self.index].fields.iter().any(|field| field.name == name)
     }

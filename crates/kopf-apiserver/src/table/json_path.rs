@@ -70,17 +70,6 @@ impl JsonPath {
         Ok(Self { steps })
     }
 
-    /// The fields of a path that consists of fields only, as scale and selectable fields need.
-    pub(crate) fn as_fields(&self) -> Option<Vec<&str>> {
-        self.steps
-            .iter()
-            .map(|step| match step {
-                Step::Field(name) => Some(name.as_str()),
-                _ => None,
-            })
-            .collect()
-    }
-
     /// The first value that the path leads to.
     pub(crate) fn first(&self, value: &Value) -> Option<Value> {
         self.find(value).into_iter().next().cloned()

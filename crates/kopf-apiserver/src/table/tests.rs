@@ -1,3 +1,5 @@
+//! Rows of tables, kind by kind.
+
 use std::sync::Arc;
 
 use jiff::Timestamp;

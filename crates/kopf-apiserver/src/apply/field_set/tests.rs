@@ -1,3 +1,5 @@
+//! Field sets: encoding, order and set algebra.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Managed fields: order of entries, malformed ones, the limit on updaters.
+
 use serde_json::{Value, json};
 
 use super::{FieldSet, ManagerId, Managers, Ownership};

@@ -15,7 +15,7 @@ pub(crate) fn merge(live: &Value, config: &Value, of: TypeRef<'_>) -> Value {
     let shape = of.shape(config);
     match (shape, live, config) {
         (Shape::Map(shape), Value::Object(live), Value::Object(config))
-            if !shape.is_atomic && !(live.is_empty() && config.is_empty()) =>
+            if !shape.is_atomic && (!live.is_empty() || !config.is_empty()) =>
         {
             Value::Object(merge_fields(live, config, shape))
         }
@@ -26,7 +26,7 @@ pub(crate) fn merge(live: &Value, config: &Value, of: TypeRef<'_>) -> Value {
             Value::Object(live.clone())
         }
         (Shape::List(shape), Value::Array(live), Value::Array(config))
-            if shape.relation != Relation::Atomic && !(live.is_empty() && config.is_empty()) =>
+            if shape.relation != Relation::Atomic && (!live.is_empty() || !config.is_empty()) =>
         {
             Value::Array(merge_items(live, config, shape))
         }

@@ -1,3 +1,5 @@
+//! The typed walks over one schema that has every kind of list and map.
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Quantities: canonical texts and refusals.
+
 use proptest::prelude::*;
 
 use super::Quantity;

@@ -36,10 +36,8 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
         }
         ("coordination.k8s.io", "leases") => lease(&object["spec"], problems),
         ("scheduling.k8s.io", "priorityclasses") => priority_class(object, problems),
-        ("node.k8s.io", "runtimeclasses") => {
-            if !is_label(text(object, "handler")) {
-                problems.invalid("handler", &object["handler"], LABEL_DETAIL);
-            }
+        ("node.k8s.io", "runtimeclasses") if !is_label(text(object, "handler")) => {
+            problems.invalid("handler", &object["handler"], LABEL_DETAIL);
         }
         _ => {}
     }

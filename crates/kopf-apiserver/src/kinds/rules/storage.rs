@@ -13,10 +13,8 @@ pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
     match resource {
         "persistentvolumeclaims" => claim(&object["spec"], problems),
         "persistentvolumes" => volume(&object["spec"], problems),
-        "storageclasses" => {
-            if is_empty(object, "provisioner") {
-                problems.required("provisioner", "");
-            }
+        "storageclasses" if is_empty(object, "provisioner") => {
+            problems.required("provisioner", "");
         }
         _ => {}
     }
@@ -72,10 +70,11 @@ pub(super) fn claim_update(object: &Value, old: &Value, problems: &mut Problems)
     let fixed = |spec: &Value, other: &Value| {
         let mut fixed = spec.clone();
         if let Some(fields) = fixed.as_object_mut() {
-            fields.retain(|key, _| {
-                !matches!(key.as_str(), "resources" | "volumeAttributesClassName")
-                    && !(key == "volumeName" && text(other, "volumeName").is_empty())
-                    && !(key == "storageClassName" && other.get(key).is_none())
+            fields.retain(|key, _| match key.as_str() {
+                "resources" | "volumeAttributesClassName" => false,
+                "volumeName" => !text(other, "volumeName").is_empty(),
+                "storageClassName" => other.get(key).is_some(),
+                _ => true,
             });
         }
         fixed

@@ -209,11 +209,11 @@ fn autoscaler(spec: &Value, problems: &mut Problems) {
 pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     match resource {
-        "deployments" | "replicasets" | "daemonsets" => {
-            if spec["selector"] != old_spec["selector"] {
-                let shown = go_text::label_selector(&spec["selector"]);
-                problems.invalid_text("spec.selector", &shown, "field is immutable");
-            }
+        "deployments" | "replicasets" | "daemonsets"
+            if spec["selector"] != old_spec["selector"] =>
+        {
+            let shown = go_text::label_selector(&spec["selector"]);
+            problems.invalid_text("spec.selector", &shown, "field is immutable");
         }
         "statefulsets" => stateful_set_update(spec, old_spec, problems),
         "jobs" => job_update(spec, old_spec, problems),

@@ -1,3 +1,5 @@
+//! Round trips through the shapes of Go types.
+
 use serde_json::{Value, json};
 
 use super::{Shape, normalise};

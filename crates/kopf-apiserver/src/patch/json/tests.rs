@@ -1,3 +1,5 @@
+//! JSON patches: the RFC, the recorded leniencies, and no panic on any input.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

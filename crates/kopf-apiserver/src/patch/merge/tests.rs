@@ -1,3 +1,5 @@
+//! Merge patches: the examples of the RFC.
+
 use serde_json::{Value, json};
 
 use super::apply;

@@ -1,3 +1,5 @@
+//! Strategic merge patches over a small pod schema, from recordings.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

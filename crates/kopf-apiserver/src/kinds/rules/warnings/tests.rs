@@ -1,3 +1,5 @@
+//! Warnings about pod specs.
+
 use serde_json::{Value, json};
 
 use super::of;
