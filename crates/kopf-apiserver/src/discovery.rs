@@ -135,12 +135,13 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Valu
             entries.push(entry);
         }
     }
-    json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": join_api_version(group, version),
-        "resources": entries,
-    })
+    let mut list = json!({ "kind": "APIResourceList" });
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    list["groupVersion"] = json!(join_api_version(group, version));
+    list["resources"] = Value::Array(entries);
+    list
 }
 
 fn resource_entry(resource: &ResourceInfo) -> Value {
@@ -157,7 +158,7 @@ fn resource_entry(resource: &ResourceInfo) -> Value {
     if !resource.categories.is_empty() {
         entry["categories"] = json!(resource.categories);
     }
-    if resource.allows("get") {
+    if resource.allows("create") && resource.allows("get") {
         entry["storageVersionHash"] = json!(storage_version_hash(resource));
     }
     entry

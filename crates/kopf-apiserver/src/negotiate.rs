@@ -60,6 +60,14 @@ pub(crate) fn negotiate(accept: &str) -> Result<Representation, StatusError> {
             return Ok(representation);
         }
     }
+    if accept.contains("as=") {
+        return Err(StatusError::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf",
+        ));
+    }
     Err(StatusError::new(
         406,
         "NotAcceptable",

@@ -30,6 +30,8 @@ pub(crate) enum Route {
     Resources(String, String),
     /// Anything about objects.
     Objects(RequestInfo),
+    /// A version of a built-in group that is not served.
+    UnknownVersion,
     /// A group or version that is not served.
     Unknown,
 }
@@ -65,6 +67,12 @@ pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Regi
         ["apis", group, version, rest @ ..] if registry.has_version(group, version) => {
             Route::Objects(objects(method, group, version, rest, watching))
         }
+        ["apis", group, ..]
+            if Registry::builtin().groups().iter().any(|one| one.name == *group) =>
+        {
+            Route::UnknownVersion
+        }
+        ["api", ..] => Route::UnknownVersion,
         _ => Route::Unknown,
     }
 }

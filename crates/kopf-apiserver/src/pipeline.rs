@@ -194,6 +194,12 @@ fn static_answer(
         // Tokens are signed with a secret, so there is no public key to publish.
         Route::OpenId if request.path.contains("jwks") => json(serde_json::json!({"keys": []})),
         Route::OpenId => json(discovery::openid_configuration(address)),
+        Route::UnknownVersion => Err(StatusError::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .about("", "", "")),
         Route::Unknown | Route::Objects(_) => Ok(not_found_page()),
     }
 }

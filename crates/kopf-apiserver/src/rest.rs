@@ -55,6 +55,8 @@ pub(crate) struct Call {
     pub(crate) nested: bool,
     /// Whether uid and creation time of the given object are kept, as when a world is loaded.
     pub(crate) keeps_identity: bool,
+    /// The kind that the body of a custom resource names, if it is another one.
+    pub(crate) wrong_kind: Option<String>,
     /// The body as sent, for messages that quote it.
     pub(crate) raw_body: bytes::Bytes,
     /// Warnings for the client.
@@ -186,6 +188,7 @@ impl Call {
             tracked: false,
             nested: false,
             keeps_identity: false,
+            wrong_kind: None,
             raw_body: bytes::Bytes::new(),
             warnings: Vec::new(),
         }

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use crate::rbac::{Attributes, Decision};
 use crate::rest::Call;
 use crate::tokens::AUDIENCE;
-use crate::{StatusError, User, apply, meta};
+use crate::{FieldError, FieldErrorReason, StatusError, User, apply, meta};
 
 /// The answer to a review, or none if the call is an ordinary creation.
 pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, StatusError> {
     let mut review = object.clone();
+    check(call, object)?;
     let status = match call.resource.kind.as_str() {
         "SelfSubjectReview" => json!({ "userInfo": user_info(&call.user) }),
         "SelfSubjectAccessReview" => access(call, &call.user, &object["spec"]),
@@ -30,8 +31,40 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
         _ => Value::Null,
     };
     review["metadata"]["creationTimestamp"] = created;
+    if call.resource.namespaced {
+        review["metadata"]["namespace"] = call.info.namespace.as_str().into();
+    }
     review["status"] = status;
     Ok(Some(review))
+}
+
+/// Refuses reviews that ask nothing, or two things at once.
+fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
+    if !call.resource.kind.ends_with("AccessReview") {
+        return Ok(());
+    }
+    let spec = &object["spec"];
+    let asks = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
+    let mut errors = Vec::new();
+    if asks("resourceAttributes") == asks("nonResourceAttributes") {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(FieldError::new(
+            FieldErrorReason::Invalid,
+            "spec.resourceAttributes",
+            format!("Invalid value: \"null\": {detail}"),
+        ));
+    }
+    let has_subject = spec["user"].as_str().is_some_and(|name| !name.is_empty())
+        || spec["groups"].as_array().is_some_and(|groups| !groups.is_empty());
+    if call.resource.kind != "SelfSubjectAccessReview" && !has_subject {
+        let detail = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", &"".into(), detail));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    // Upstream leaves the kind out of these.
+    Err(StatusError::invalid(&call.resource.group, "", "", &errors))
 }
 
 fn user_info(user: &User) -> Value {

@@ -27,9 +27,7 @@ impl Selector {
         fields: &str,
         resource: &ResourceInfo,
     ) -> Result<Self, StatusError> {
-        let labels = LabelSelector::parse(labels).map_err(|problem| {
-            StatusError::bad_request(format!("unable to parse requirement: {problem}"))
-        })?;
+        let labels = LabelSelector::parse(labels).map_err(StatusError::bad_request)?;
         let fields = FieldSelector::parse(fields).map_err(StatusError::bad_request)?;
         fields.check(resource).map_err(StatusError::bad_request)?;
         Ok(Self { labels, fields })

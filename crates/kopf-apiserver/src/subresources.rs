@@ -52,8 +52,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
             &review["spec"]["expirationSeconds"],
             "may not specify a duration less than 10 minutes",
         );
-        let name = &call.info.name;
-        return Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[error]));
+        return Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]));
     }
     let now = call.inner.clock.now();
     let expires = now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);

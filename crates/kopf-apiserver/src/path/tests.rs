@@ -28,7 +28,8 @@ fn trailing_slashes_do_not_matter() {
 fn unserved_groups_are_unknown() {
     assert_eq!(parse(Method::GET, "/apis/none.io/v1/foos"), Route::Unknown);
     assert_eq!(parse(Method::GET, "/apis/none.io"), Route::Unknown);
-    assert_eq!(parse(Method::GET, "/api/v2/pods"), Route::Unknown);
+    assert_eq!(parse(Method::GET, "/api/v2/pods"), Route::UnknownVersion);
+    assert_eq!(parse(Method::GET, "/apis/apps/v9"), Route::UnknownVersion);
 }
 
 #[test]

@@ -78,6 +78,7 @@ async fn answer(
         tracked: false,
         nested: false,
         keeps_identity: false,
+        wrong_kind: None,
         raw_body: bytes::Bytes::new(),
         warnings: Vec::new(),
     };
@@ -274,9 +275,34 @@ fn delete_options(request: &Request) -> Result<DeleteRequest, StatusError> {
     let body = if request.body.is_empty() {
         Value::Null
     } else {
-        decode::body(request.header("content-type"), &request.body, "DeleteOptions")?.value
+        let content_type = request.header("content-type");
+        let decoded = decode::body(content_type, &request.body, "DeleteOptions");
+        decoded.map_err(plain_decode_error)?.value
     };
+    check_options_kind(&body)?;
     DeleteRequest::parse(&request.query, &body)
+}
+
+/// Options that cannot be decoded are a 500 without a reason, as upstream has it.
+fn plain_decode_error(error: StatusError) -> StatusError {
+    let Some((_, problem)) = error.message.split_once("couldn't get") else { return error };
+    let problem = problem.rsplit_once(" (").map_or(problem, |(problem, _)| problem);
+    StatusError::new(500, "", format!("couldn't get{problem}"))
+}
+
+fn check_options_kind(body: &Value) -> Result<(), StatusError> {
+    let (kind, api_version) = (body["kind"].as_str(), body["apiVersion"].as_str());
+    match (kind, api_version) {
+        (Some(kind), Some(version)) if kind != "DeleteOptions" => Err(StatusError::new(
+            500,
+            "",
+            format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:31\""
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn delete(
@@ -380,7 +406,7 @@ async fn scale(
             .await?
         }
     };
-    let scale = rest::read_scale(call, stored.value());
+    let scale = rest::read_scale(call, stored.value())?;
     let content_type = encoder.representation.content_type();
     Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&scale)))
 }

@@ -9,7 +9,7 @@ use crate::admission::Operation;
 use crate::apply;
 use crate::meta::{self, metadata_mut};
 use crate::store::{Change, ObjectKey};
-use crate::{StatusError, Stored, convert, crd, kinds, schema};
+use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
 
 /// How often a generated name that is taken is replaced by another.
 const NAME_ATTEMPTS_MAX: usize = 8;
@@ -59,7 +59,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         schema::settle_numbers(&call.resource, &mut candidate);
         admit::validate(call, Operation::Create, Some(&candidate), None).await?;
         strategy.finish(&mut candidate);
-        match commit(call, &candidate).await {
+        match commit(call, candidate).await {
             Err(error) if error.is_already_exists() && generated => {
                 metadata_mut(&mut object).shift_remove("name");
             }
@@ -147,6 +147,12 @@ fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
         errors.extend(crd::validation::validate(object, None));
     }
     warnings.extend(strategy.warnings(&context, object));
+    if let Some(kind) = &call.wrong_kind {
+        let detail = format!("must be {}", call.resource.kind);
+        errors.insert(0, FieldError::invalid("kind", &kind.as_str().into(), &detail));
+        let name = meta::text(object, "name");
+        return Err(StatusError::invalid(&call.resource.group, kind, name, &errors));
+    }
     if !errors.is_empty() {
         return Err(call.invalid(meta::text(object, "name"), &errors));
     }
@@ -154,10 +160,10 @@ fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-async fn commit(call: &mut Call, object: &Value) -> Result<Arc<Stored>, StatusError> {
-    let stored_form = convert::to_storage(&call.resource, object.clone());
+async fn commit(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusError> {
+    let stored_form = convert::to_storage(&call.resource, object);
     let resource = Arc::clone(&call.resource);
-    let name = meta::text(object, "name");
+    let name = &*call.info.name;
     let existing = || call.inner.store.snapshot().get(&resource.table, call.namespace(), name);
     let taken = || {
         let mut error = StatusError::already_exists(&resource.group, &resource.resource, name);

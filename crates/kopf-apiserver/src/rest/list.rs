@@ -48,11 +48,14 @@ impl ListRequest {
         let version_match = query.text("resourceVersionMatch");
         let continue_token = query.text("continue").to_owned();
         check_options(query, version, version_match, &continue_token)?;
+        parse_number(query, "timeoutSeconds")?;
         Ok(Self {
             selector,
-            resource_version: parse_version(version)?,
+            resource_version: parse_version(version).map_err(|error| {
+                StatusError::bad_request(format!("invalid resource version: {}", error.message))
+            })?,
             exact: version_match == "Exact",
-            limit: query.text("limit").parse().unwrap_or(0),
+            limit: usize::try_from(parse_number(query, "limit")?.unwrap_or(0)).unwrap_or(0),
             continue_token,
         })
     }
@@ -70,6 +73,17 @@ pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
         );
         StatusError::new(500, "", problem)
     })
+}
+
+/// A number in a query; garbage is a 400.
+pub(crate) fn parse_number(query: &Query, key: &str) -> Result<Option<i64>, StatusError> {
+    match query.text(key) {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_| {
+            let problem = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+            StatusError::bad_request(problem)
+        }),
+    }
 }
 
 fn check_options(
@@ -238,9 +252,15 @@ fn token(version: u64, last: &ObjectKey, namespace: &str) -> String {
 }
 
 fn parse_token(token: &str) -> Result<(i64, String), String> {
-    let bytes = URL_SAFE_NO_PAD
-        .decode(token.trim_end_matches('='))
-        .map_err(|_| "continue key is not valid: illegal base64 data".to_owned())?;
+    let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| {
+        let offset = match error {
+            base64::DecodeError::InvalidByte(offset, _)
+            | base64::DecodeError::InvalidLastSymbol(offset, _) => offset,
+            base64::DecodeError::InvalidLength(length) => length / 4 * 4,
+            base64::DecodeError::InvalidPadding => token.len(),
+        };
+        format!("continue key is not valid: illegal base64 data at input byte {offset}")
+    })?;
     let value: Value = crate::schema::decode::json(&bytes)
         .map_err(|problem| format!("continue key is not valid: {problem}"))?
         .value;

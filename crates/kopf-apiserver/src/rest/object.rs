@@ -42,7 +42,10 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
 pub(crate) fn finish(call: &Call, object: &mut Value) {
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
-        schema::fill_defaults(schema, object);
+        // Upstream finds defaults by the kind in the body, so another kind gets none.
+        if call.wrong_kind.is_none() {
+            schema::fill_defaults(schema, object);
+        }
     }
     meta::tidy(object);
     if &*call.resource.table == crate::crd::TABLE {
@@ -63,24 +66,40 @@ impl Call {
     }
 }
 
-fn check_type(call: &Call, object: &mut Value) -> Result<(), StatusError> {
-    let resource = &call.resource;
+fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
+    let resource = std::sync::Arc::clone(&call.resource);
+    if object.is_null() {
+        // Go decodes null into an empty struct.
+        *object = Value::Object(serde_json::Map::new());
+    }
     if !object.is_object() {
-        let problem = format!("json: cannot unmarshal {} into Go value", json_kind(object));
-        return Err(call.cannot_be_handled(&resource.kind, &problem));
+        let sent: String = call.raw_body.iter().map(|byte| format!("{byte:02x}")).collect();
+        return Err(StatusError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get \
+             version/kind; json parse error: json: cannot unmarshal {} into Go value of type \
+             struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }} ({sent})",
+            resource.kind,
+            json_kind(object)
+        )));
     }
     let expected = resource.api_version();
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
     if resource.is_custom() {
         check_custom_type(call, object, &kind, &api_version)?;
+        call.wrong_kind = (kind != resource.kind).then_some(kind);
     } else if !api_version.is_empty() && api_version != expected {
         let shown = if kind.is_empty() { &resource.kind } else { &kind };
         let problem = format!(
             "no kind {shown:?} is registered for version {api_version:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\""
         );
-        return Err(call.cannot_be_handled(&resource.kind, &problem));
+        let (_, version) = crate::resource::split_api_version(&api_version);
+        return Err(StatusError::bad_request(format!(
+            "{shown} in version {version:?} cannot be handled as a {}: {problem}",
+            resource.kind
+        )));
     } else if !kind.is_empty() && kind != resource.kind {
         let registry = call.inner.registry();
         let problem = if registry.of_kind(&resource.group, &resource.version, &kind).is_some() {
@@ -136,15 +155,6 @@ fn check_custom_type(
             "the API version in the data ({api_version}) does not match the expected API version \
              ({expected})"
         )));
-    }
-    if kind != call.resource.kind {
-        let error = crate::FieldError::invalid(
-            "kind",
-            &kind.into(),
-            &format!("must be {}", call.resource.kind),
-        );
-        let name = meta::text(object, "name");
-        return Err(StatusError::invalid(&call.resource.group, kind, name, &[error]));
     }
     Ok(())
 }

@@ -8,9 +8,14 @@ use super::{Call, Change, update_with};
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
-/// The `Scale` view of an object.
-pub(crate) fn read(call: &Call, object: &Value) -> Value {
+/// The `Scale` view of an object; a custom one must have its replicas set.
+pub(crate) fn read(call: &Call, object: &Value) -> Result<Value, StatusError> {
     let paths = paths(call);
+    if call.resource.is_custom() && at(object, &paths.spec_replicas).is_null() {
+        let path = &paths.spec_replicas;
+        let problem = format!("the spec replicas field {path:?} does not exist");
+        return Err(StatusError::internal(problem));
+    }
     let metadata = &object["metadata"];
     let mut scale = json!({
         "kind": "Scale",
@@ -38,7 +43,7 @@ pub(crate) fn read(call: &Call, object: &Value) -> Value {
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
-    scale
+    Ok(scale)
 }
 
 /// Sets the replicas of an object from a `Scale`; `change` yields the new scale from the old one.
@@ -48,7 +53,7 @@ pub(crate) async fn write(
     mut make: impl FnMut(&Value) -> Result<Value, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
     update_with(call, change, |call, old| {
-        let scale = make(&read(call, old))?;
+        let scale = make(&read(call, old)?)?;
         let name = meta::text(&scale, "name");
         if !name.is_empty() && name != call.info.name {
             return Err(StatusError::bad_request(format!(

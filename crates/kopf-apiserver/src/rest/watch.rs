@@ -9,7 +9,7 @@ use futures::Stream;
 use futures::future::BoxFuture;
 
 use super::Call;
-use super::list::parse_version;
+use super::list::{parse_number, parse_version};
 use crate::encode::Encoder;
 use crate::query::Query;
 use crate::selector::Selector;
@@ -50,7 +50,10 @@ impl WatchRequest {
             resource_version: parse_version(query.text("resourceVersion"))?,
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events,
-            timeout: query.text("timeoutSeconds").parse().ok().map(Duration::from_secs),
+            timeout: parse_number(query, "timeoutSeconds")?
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
         })
     }
 }
@@ -72,6 +75,10 @@ fn check_options(query: &Query, send_initial_events: Option<bool>) -> Result<(),
         let detail =
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
         errors.push(FieldError::forbidden(field, detail));
+        if version_match != "NotOlderThan" {
+            let supported = &["NotOlderThan"];
+            errors.push(FieldError::not_supported(field, &version_match.into(), supported));
+        }
     }
     if errors.is_empty() {
         return Ok(());

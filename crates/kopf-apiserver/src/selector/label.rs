@@ -25,7 +25,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses the text form; the error text continues "unable to parse requirement: ".
+    /// Parses the text form, with upstream's error texts.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: tokens(text), index: 0 };
         let requirements = parser.requirements()?;
@@ -101,7 +101,19 @@ impl Parser {
             return Ok(requirements);
         }
         loop {
-            requirements.push(self.requirement()?);
+            match self.peek() {
+                "!" => {}
+                first if is_operator(first) => {
+                    return Err(format!(
+                        "found '{first}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
+                _ => {}
+            }
+            let requirement = self
+                .requirement()
+                .map_err(|problem| format!("unable to parse requirement: {problem}"))?;
+            requirements.push(requirement);
             match self.next().as_str() {
                 "" => return Ok(requirements),
                 "," => match self.peek() {
@@ -124,7 +136,7 @@ impl Parser {
             return Err(format!("found '{key}', expected: identifier"));
         }
         crate::meta::check_qualified_name(&key)
-            .map_err(|problem| format!("key: Invalid value: {key:?}: {problem}"))?;
+            .map_err(|problem| format!("<nil>: Invalid value: {key:?}: {problem}"))?;
         if absent {
             return Ok(Requirement { key, test: Test::Absent });
         }
@@ -133,8 +145,8 @@ impl Parser {
         }
         let operator = self.next();
         let test = match operator.as_str() {
-            "=" | "==" => Test::In(vec![self.value()?]),
-            "!=" => Test::NotIn(vec![self.value()?]),
+            "=" | "==" => Test::In(vec![self.value(&key)?]),
+            "!=" => Test::NotIn(vec![self.value(&key)?]),
             ">" => Test::Greater(self.bound(&key)?),
             "<" => Test::Less(self.bound(&key)?),
             "in" => Test::In(self.set()?),
@@ -146,14 +158,14 @@ impl Parser {
         Ok(Requirement { key, test })
     }
 
-    fn value(&mut self) -> Result<String, String> {
+    fn value(&mut self, key: &str) -> Result<String, String> {
         match self.peek() {
             "" | "," => Ok(String::new()),
             other if is_operator(other) => Err(format!("found '{other}', expected: identifier")),
             _ => {
                 let value = self.next();
                 crate::meta::check_label_value(&value).map_err(|problem| {
-                    format!("values[0][]: Invalid value: {value:?}: {problem}")
+                    format!("values[0][{key}]: Invalid value: {value:?}: {problem}")
                 })?;
                 Ok(value)
             }
@@ -161,10 +173,10 @@ impl Parser {
     }
 
     fn bound(&mut self, key: &str) -> Result<i64, String> {
-        let value = self.value()?;
+        let value = self.value(key)?;
         value.parse().map_err(|_| {
             format!(
-                "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer ({key})"
+                "values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
             )
         })
     }
@@ -188,7 +200,10 @@ impl Parser {
                         values.push(String::new());
                     }
                 }
-                "" => return Err("found '', expected: ',', or identifier".to_owned()),
+                "" if values.is_empty() => {
+                    return Err("found '', expected: ',', ')' or identifier".to_owned());
+                }
+                "" => return Err("found '', expected: ',' or ')'".to_owned()),
                 value if is_operator(value) => {
                     return Err(format!("found '{value}', expected: ',', or identifier"));
                 }

@@ -28,7 +28,7 @@ fn every_label_operator_works() {
 fn label_errors_speak_like_upstream() {
     assert_eq!(
         LabelSelector::parse("a b c").unwrap_err(),
-        "found 'b', expected: in, notin, =, ==, !=, gt, lt"
+        "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
     );
 }
 
