@@ -196,7 +196,17 @@ async fn attempt(
     };
     let Ok(committed) = call.inner.store.commit(change) else { return Ok(None) };
     call.inner.durable(&committed).await?;
-    Ok(Some(if held { Deleted::Pending(committed) } else { Deleted::Gone(committed) }))
+    if held {
+        return Ok(Some(Deleted::Pending(committed)));
+    }
+    if &*call.resource.table != "pods" {
+        return Ok(Some(Deleted::Gone(committed)));
+    }
+    // A pod is marked as terminating without grace before it goes, and clients get that state.
+    let version = committed.resource_version();
+    let mut last = terminating(call, stored.value(), &[], 0);
+    metadata_mut(&mut last).insert("resourceVersion".into(), version.to_string().into());
+    Ok(Some(Deleted::Gone(Arc::new(Stored::new(last, version)))))
 }
 
 fn is_held_by_spec(call: &Call, object: &Value) -> bool {
