@@ -26,6 +26,11 @@ const RETRY_DELAY: Duration = Duration::from_millis(5);
 /// Longest wait after a failure.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);
 
+/// Changes that concerned nobody in a row, after which a group looks less often.
+const BORING_MAX: u32 = 16;
+/// How long a bored group lets changes gather.
+const GATHERING: Duration = Duration::from_millis(1);
+
 /// How far a group has come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
@@ -44,6 +49,8 @@ type Task = (usize, Key);
 pub(crate) struct Group {
     client: LocalClient,
     members: Vec<Member>,
+    /// The tables that any member wants to hear about; `None` means all.
+    tables: Option<HashSet<Collection>>,
     seen: Arc<Snapshot>,
     queue: VecDeque<Task>,
     queued: HashSet<Task>,
@@ -68,7 +75,7 @@ impl Group {
         controllers: Vec<Box<dyn Controller>>,
         pokes: watch::Receiver<u64>,
     ) -> Self {
-        let members = controllers
+        let members: Vec<Member> = controllers
             .into_iter()
             .map(|controller| {
                 let (user, manager) = controller.identity();
@@ -79,6 +86,7 @@ impl Group {
             .collect();
         Self {
             client: client.clone(),
+            tables: tables_of(&members),
             members,
             seen: Arc::new(Snapshot::empty(0)),
             queue: VecDeque::new(),
@@ -98,11 +106,17 @@ impl Group {
     /// Works until the task is aborted.
     pub(crate) async fn run(mut self) {
         let mut newest = self.client.newest_version();
+        let mut boring = 0;
         loop {
+            if boring > BORING_MAX {
+                // A flood of changes that concern nobody here is looked at in batches.
+                tokio::time::sleep(GATHERING).await;
+            }
             newest.mark_unchanged();
             self.take_due();
             self.absorb();
             let pokes = self.heed_poke();
+            boring = if self.queue.is_empty() { boring + 1 } else { 0 };
             while let Some(task) = self.queue.pop_front() {
                 self.queued.remove(&task);
                 self.work(task).await;
@@ -180,6 +194,9 @@ impl Group {
         let mut found = Vec::new();
         for table in previous.changed_tables(&self.seen) {
             let collection = Collection::of_table(&table);
+            if self.tables.as_ref().is_some_and(|tables| !tables.contains(&collection)) {
+                continue;
+            }
             let members: Vec<usize> = (0..self.members.len())
                 .filter(|index| is_interested(&self.members[*index].interest, &collection))
                 .collect();
@@ -244,6 +261,18 @@ impl Group {
         let retry_at = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         self.timers.entry(retry_at).or_default().insert(task.clone());
     }
+}
+
+/// What the members of a group want to hear about together.
+fn tables_of(members: &[Member]) -> Option<HashSet<Collection>> {
+    let mut tables = HashSet::new();
+    for member in members {
+        match &member.interest {
+            Interest::Everything => return None,
+            Interest::Collections(collections) => tables.extend(collections.iter().cloned()),
+        }
+    }
+    Some(tables)
 }
 
 fn until(now: Timestamp, later: Timestamp) -> Duration {

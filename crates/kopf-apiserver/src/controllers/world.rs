@@ -4,7 +4,6 @@
 //! or how writes travel. Reducers read a [`World`] (always one snapshot, hence never stale against
 //! itself) and return an [`Outcome`]; the runner executes it.
 
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -27,38 +26,75 @@ impl Deref for Seen {
 }
 
 /// Names one collection of objects regardless of version: `pods`, `deployments.apps`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Collection(Cow<'static, str>);
+///
+/// Clones are cheap, since every key carries one.
+#[derive(Clone, Debug)]
+pub(crate) struct Collection(Name);
+
+#[derive(Clone, Debug)]
+enum Name {
+    Fixed(&'static str),
+    Shared(Arc<str>),
+}
+
+impl PartialEq for Collection {
+    fn eq(&self, other: &Self) -> bool {
+        self.table() == other.table()
+    }
+}
+
+impl Eq for Collection {}
+
+impl std::hash::Hash for Collection {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.table().hash(state);
+    }
+}
+
+impl PartialOrd for Collection {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Collection {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.table().cmp(other.table())
+    }
+}
 
 impl Collection {
     /// A built-in collection.
     pub(crate) const fn of(table: &'static str) -> Self {
-        Self(Cow::Borrowed(table))
+        Self(Name::Fixed(table))
     }
 
     /// The collection with a table's name.
-    pub(crate) fn of_table(table: &str) -> Self {
-        Self(Cow::Owned(table.to_owned()))
+    pub(crate) fn of_table(table: &Arc<str>) -> Self {
+        Self(Name::Shared(Arc::clone(table)))
     }
 
     /// The collection of a resource of a group.
     pub(crate) fn named(group: &str, plural: &str) -> Self {
-        Self(Cow::Owned(crate::status_error::qualified(plural, group)))
+        Self(Name::Shared(crate::status_error::qualified(plural, group).into()))
     }
 
     /// The name of the store's table.
     pub(crate) fn table(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Name::Fixed(table) => table,
+            Name::Shared(table) => table,
+        }
     }
 
     /// The plural name.
     pub(crate) fn plural(&self) -> &str {
-        self.0.split_once('.').map_or(&self.0, |(plural, _)| plural)
+        self.table().split_once('.').map_or(self.table(), |(plural, _)| plural)
     }
 
     /// The group, empty for the core group.
     pub(crate) fn group(&self) -> &str {
-        self.0.split_once('.').map_or("", |(_, group)| group)
+        self.table().split_once('.').map_or("", |(_, group)| group)
     }
 }
 
