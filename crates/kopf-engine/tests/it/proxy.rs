@@ -87,10 +87,6 @@ impl Journal {
         self.0.lock().rules.push_back(rule);
     }
 
-    pub(crate) fn clear_rules(&self) {
-        self.0.lock().rules.clear();
-    }
-
     /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
     pub(crate) fn kill_at(&self, number: usize, is_taken: bool) {
         self.0.lock().kill = Some((number, is_taken));

@@ -1,10 +1,9 @@
 //! The same engine on a real cluster, given by `$KUBECONFIG`; it makes its own CRD and namespace.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kopf_core::handler::{DaemonOptions, HandlerKind};
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
@@ -59,28 +58,8 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     panic!("{what} did not happen");
 }
 
-#[tokio::test]
-#[ignore = "needs a real cluster"]
-async fn an_object_lives_on_a_real_cluster() {
-    log_if_wanted();
-    let client = kube::Client::try_default().await.expect("a cluster");
-    let crds: Api<DynamicObject> = Api::all_with(
-        client.clone(),
-        &ApiResource::erase::<
-            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-        >(&()),
-    );
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let _ = crds.delete("things.engine-it.dev", &DeleteParams::default()).await;
-    until("the absence of the CRD", async || {
-        crds.get_opt("things.engine-it.dev").await.expect("an answer").is_none().then_some(())
-    })
-    .await;
-    let namespace = json!({"metadata": {"name": NAMESPACE}});
-    let namespace = serde_json::from_value(namespace).expect("a namespace");
-    let _ = namespaces.create(&PostParams::default(), &namespace).await;
-
-    let calls = Calls::default();
+/// A creation with a retry, a deletion and a daemon.
+fn handlers(calls: &Calls) -> [Handler; 3] {
     let selector = || Selector::parse(&["engine-it.dev", "v1", "things"]).ok();
     let noted = calls.clone();
     let mut create = handler("create_fn", HandlerKind::Create, move |call| {
@@ -109,9 +88,34 @@ async fn an_object_lives_on_a_real_cluster() {
     for handler in [&mut create, &mut delete, &mut daemon] {
         handler.selector = selector();
     }
+    [create, delete, daemon]
+}
+
+#[tokio::test]
+#[ignore = "needs a real cluster"]
+async fn an_object_lives_on_a_real_cluster() {
+    log_if_wanted();
+    let client = kube::Client::try_default().await.expect("a cluster");
+    let crds: Api<DynamicObject> = Api::all_with(
+        client.clone(),
+        &ApiResource::erase::<
+            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+        >(&()),
+    );
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let _ = crds.delete("things.engine-it.dev", &DeleteParams::default()).await;
+    until("the absence of the CRD", async || {
+        crds.get_opt("things.engine-it.dev").await.expect("an answer").is_none().then_some(())
+    })
+    .await;
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    let namespace = serde_json::from_value(namespace).expect("a namespace");
+    let _ = namespaces.create(&PostParams::default(), &namespace).await;
+
+    let calls = Calls::default();
     let mut settings = Settings::default();
     settings.posting.handlers = true;
-    let engine = Engine::builder(Registry::from_iter([create, delete, daemon]))
+    let engine = Engine::builder(Registry::from_iter(handlers(&calls)))
         .settings(settings)
         .login(kopf_client::default_login())
         .build()
@@ -150,7 +154,6 @@ async fn an_object_lives_on_a_real_cluster() {
     assert_eq!(seen, ["create:0", "create:1", "daemon begun", "daemon ended", "delete"],);
     let status = engine.status().snapshot();
     println!("requests: {:?}", status.requests);
-    let status = Arc::new(status);
     assert!(status.is_alive(Duration::from_secs(90)));
     engine.stop().await.expect("a clean end");
     let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(client.clone(), NAMESPACE);
