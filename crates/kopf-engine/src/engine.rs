@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::activities::{ActivityError, HandlerLogin, Stage};
+use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::Scope;
@@ -49,6 +50,7 @@ pub struct Engine {
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
     identity: Option<String>,
+    admission: Option<AdmissionEndpoint>,
     probes: Option<ProbesEndpoint>,
 }
 
@@ -64,6 +66,7 @@ pub struct EngineBuilder {
     memo: Extensions,
     state: Extensions,
     identity: Option<String>,
+    admission: Option<AdmissionEndpoint>,
     probes: Option<ProbesEndpoint>,
 }
 
@@ -91,6 +94,9 @@ pub enum EngineError {
     /// The probes cannot be served.
     #[error("the operator could not serve its probes")]
     Probes(#[from] ProbesError),
+    /// Admission reviews cannot be answered.
+    #[error("the operator could not serve admission")]
+    Admission(#[from] AdmissionError),
     /// There are no credentials for the cluster.
     #[error("the operator could not log in to the cluster")]
     Login(#[from] LoginError),
@@ -117,6 +123,7 @@ impl Engine {
             memo: Extensions::default(),
             state: Extensions::default(),
             identity: None,
+            admission: None,
             probes: None,
         }
     }
@@ -163,6 +170,7 @@ impl Engine {
             () = &mut shutdown => return Ok(()),
         };
         self.context.state.insert(Arc::new(self.cluster.client().await?));
+        let admission = self.serve_admission().await?;
         let (close_poster, closing) = oneshot::channel();
         let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context), closing));
         let (sender, messages) = mpsc::unbounded_channel();
@@ -194,6 +202,9 @@ impl Engine {
             let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
         }
         drop(probes);
+        if let Some(admission) = admission {
+            let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
+        }
         finish_posting(poster, close_poster).await;
         let handlers = self.registry.activities(Activity::Cleanup);
         self.stage
@@ -201,6 +212,14 @@ impl Engine {
             .await
             .map_err(|source| EngineError::Activity { phase: "clean up", source })?;
         Ok(())
+    }
+
+    async fn serve_admission(&self) -> Result<Option<Serving>, AdmissionError> {
+        let (stage, pool) = (Arc::clone(&self.stage), Arc::clone(&self.pool));
+        match Admission::new(&self.registry, self.cluster.clone(), stage, pool) {
+            Some(admission) => Ok(Some(admission.start(self.admission.clone()).await?)),
+            None => Ok(None),
+        }
     }
 
     async fn serve_probes(&self) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {
@@ -275,6 +294,12 @@ impl EngineBuilder {
     /// The whole cluster.
     pub fn clusterwide(mut self) -> Self {
         self.namespaces.clear();
+        self
+    }
+
+    /// Answers admission reviews there; needed when there are admission handlers.
+    pub fn admission(mut self, endpoint: AdmissionEndpoint) -> Self {
+        self.admission = Some(endpoint);
         self
     }
 
@@ -374,6 +399,7 @@ impl EngineBuilder {
             stores,
             ready,
             identity: self.identity,
+            admission: self.admission,
             probes: self.probes,
         }
     }

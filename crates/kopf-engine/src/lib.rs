@@ -5,6 +5,7 @@
 //! makes at most one write per (sub)resource.
 
 mod activities;
+mod admission;
 mod apply;
 mod background;
 mod clock;
@@ -29,6 +30,7 @@ mod stopper;
 mod store;
 
 pub use activities::ActivityError;
+pub use admission::{AdmissionEndpoint, AdmissionError};
 pub use clock::Clock;
 pub use engine::{Engine, EngineBuilder, EngineError, Running};
 pub use namespaces::NamespacePattern;

@@ -1,5 +1,6 @@
 //! The engine against the embedded API server, in process and on a controlled clock.
 
+mod admission;
 mod background;
 mod changes;
 mod crds;

@@ -1,0 +1,162 @@
+//! Admission: the handlers that check and change objects before the cluster takes them.
+//!
+//! A server answers the reviews, the configurations of the cluster point to it. The rules of one
+//! review are in `review`, those of the configurations in `configuration`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use kopf_client::Cluster;
+use kopf_core::handler::{Family, Handler};
+use kopf_core::registry::Registry;
+use kopf_model::Resource;
+use parking_lot::RwLock;
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::activities::Stage;
+use crate::execute::Pool;
+use crate::insights::Insights;
+
+mod configuration;
+mod review;
+mod server;
+
+/// Where admission reviews are answered, and how the cluster finds the way.
+#[derive(Clone, Debug)]
+pub struct AdmissionEndpoint {
+    /// The address to listen on; port 0 means any free port.
+    pub address: SocketAddr,
+    /// The host name in the URL for the cluster; the address without it.
+    pub host: Option<String>,
+    /// The service (namespace and name) that leads to us, instead of a URL.
+    pub service: Option<(String, String)>,
+    /// The certificate chain and the key in PEM; self-signed without them.
+    pub certificate: Option<(String, String)>,
+    /// The certificate authority in PEM, if it is not the certificate itself.
+    pub authority: Option<String>,
+    /// The name of the webhook configurations to keep up to date; none to leave them alone.
+    pub managed: Option<String>,
+}
+
+/// Why admission reviews cannot be answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdmissionError {
+    /// There are handlers for admission and no server.
+    #[error("admission handlers exist, but no admission endpoint is configured")]
+    NoEndpoint,
+    /// The address cannot be used.
+    #[error("could not answer admission reviews on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
+    /// The certificate cannot be used.
+    #[error("the certificate for admission reviews cannot be used")]
+    Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The configurations cannot be written.
+    #[error("could not configure the webhook {name}")]
+    Configure {
+        /// The name of the configuration.
+        name: String,
+        /// What the server said.
+        source: kopf_client::RequestError,
+    },
+}
+
+/// Answers reviews; shared by all connections.
+pub(crate) struct Admission {
+    pub(crate) cluster: Cluster,
+    pub(crate) handlers: Vec<Arc<Handler>>,
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) pool: Arc<Pool>,
+    /// What discovery told, by group, version and plural; refreshed when something is missing.
+    resources: RwLock<BTreeMap<(String, String, String), Arc<Resource>>>,
+}
+
+/// Answers until it is dropped.
+pub(crate) struct Serving {
+    admission: Arc<Admission>,
+    managed: Option<String>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Admission {
+    /// None when there is nothing to answer.
+    pub(crate) fn new(
+        registry: &Registry,
+        cluster: Cluster,
+        stage: Arc<Stage>,
+        pool: Arc<Pool>,
+    ) -> Option<Self> {
+        let is_admission = |handler: &&Arc<Handler>| handler.kind.family() == Family::Admission;
+        let handlers: Vec<_> = registry.iter().filter(is_admission).cloned().collect();
+        let resources = RwLock::default();
+        (!handlers.is_empty()).then_some(Self { cluster, handlers, stage, pool, resources })
+    }
+
+    /// Listens, configures the cluster, and answers in the background.
+    pub(crate) async fn start(
+        self,
+        endpoint: Option<AdmissionEndpoint>,
+    ) -> Result<Serving, AdmissionError> {
+        let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint)?;
+        let tls = server::Tls::new(&endpoint)?;
+        let address = endpoint.address;
+        let unusable = |source| AdmissionError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(unusable)?;
+        let local = listener.local_addr().map_err(unusable)?;
+        let client_config = server::client_config(&endpoint, local, &tls.authority);
+        let admission = Arc::new(self);
+        admission.learn(None).await;
+        let serving = server::serve(Arc::clone(&admission), listener, tls.acceptor);
+        let task = AbortOnDropHandle::new(tokio::spawn(serving));
+        tracing::debug!(%local, "answering admission reviews");
+        if let Some(name) = &endpoint.managed {
+            admission.configure(name, &client_config).await?;
+        }
+        Ok(Serving { admission, managed: endpoint.managed, _task: task })
+    }
+
+    /// Discovers the resources of the handlers, or of one group.
+    async fn learn(&self, group: Option<&str>) {
+        let groups: Option<BTreeSet<String>> = match group {
+            Some(group) => Some(BTreeSet::from([group.to_owned()])),
+            None => Insights::wanted_groups(&self.handlers),
+        };
+        match self.cluster.discover(groups.as_ref()).await {
+            Ok(discovered) => {
+                let mut resources = self.resources.write();
+                for resource in discovered.resources {
+                    let id =
+                        (resource.group.clone(), resource.version.clone(), resource.plural.clone());
+                    resources.insert(id, Arc::new(resource));
+                }
+            }
+            Err(error) => tracing::warn!(%error, "resources for admission are not discovered"),
+        }
+    }
+
+    async fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        let id = (group.to_owned(), version.to_owned(), plural.to_owned());
+        let known = self.resources.read().get(&id).cloned();
+        if known.is_some() {
+            return known;
+        }
+        self.learn(Some(group)).await;
+        self.resources.read().get(&id).cloned()
+    }
+}
+
+impl Serving {
+    /// Takes back what should not stay configured after the end.
+    pub(crate) async fn stop(self) {
+        if let Some(name) = &self.managed {
+            self.admission.deconfigure(name).await;
+        }
+    }
+}

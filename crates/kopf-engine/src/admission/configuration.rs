@@ -1,0 +1,219 @@
+//! The webhook configurations of the cluster, kept in line with the handlers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kopf_client::{Failure, PatchContent, RequestError, Target, Urgency};
+use kopf_core::filter::MetaFilter;
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_model::Resource;
+use serde_json::{Value, json};
+
+use super::review::options;
+use super::{Admission, AdmissionError};
+
+/// How long the cluster waits for an answer, in seconds.
+const TIMEOUT_SECONDS: u32 = 30;
+
+impl Admission {
+    /// Points the cluster to us, for validating and for mutating handlers.
+    pub(super) async fn configure(
+        &self,
+        name: &str,
+        client_config: &Value,
+    ) -> Result<(), AdmissionError> {
+        let failed = |source| AdmissionError::Configure { name: name.to_owned(), source };
+        for resource in configurations() {
+            let body = json!({"metadata": {"name": name}}).to_string();
+            match self.cluster.create(&resource, None, body.into()).await {
+                Err(error) if error.failure != Failure::Conflict => return Err(failed(error)),
+                _ => {}
+            }
+            tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
+            let webhooks = self.webhooks(&resource, name, client_config, |_| true);
+            self.write(&resource, name, webhooks).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves only what is meant to outlive us.
+    pub(super) async fn deconfigure(&self, name: &str) {
+        for resource in configurations() {
+            tracing::info!("Cleaning up the admission webhook {name}.");
+            let target = Target { resource: &resource, namespace: None, name, subresource: None };
+            let kept = match self.cluster.get(target).await {
+                Ok(object) => self.kept(&object, name),
+                Err(_) => Vec::new(),
+            };
+            if let Err(error) = self.write(&resource, name, kept).await {
+                tracing::warn!(%error, "the webhook configuration could not be cleaned up");
+            }
+        }
+    }
+
+    fn kept(&self, object: &kopf_model::Object, name: &str) -> Vec<Value> {
+        let is_persistent =
+            |handler: &&Arc<Handler>| options(handler).is_some_and(|it| it.persistent);
+        let names: BTreeSet<String> = self
+            .handlers
+            .iter()
+            .filter(is_persistent)
+            .map(|handler| webhook_name(&handler.id, name))
+            .collect();
+        let webhooks = object.value().get("webhooks").and_then(Value::as_array);
+        let is_kept = |webhook: &&Value| {
+            webhook.get("name").and_then(Value::as_str).is_some_and(|it| names.contains(it))
+        };
+        webhooks.map(|all| all.iter().filter(is_kept).cloned().collect()).unwrap_or_default()
+    }
+
+    async fn write(
+        &self,
+        resource: &Resource,
+        name: &str,
+        webhooks: Vec<Value>,
+    ) -> Result<(), RequestError> {
+        let target = Target { resource, namespace: None, name, subresource: None };
+        let content = PatchContent::Merge(json!({"webhooks": webhooks}).to_string().into());
+        self.cluster.patch(target, content, Urgency::Urgent).await.map(drop)
+    }
+
+    fn webhooks(
+        &self,
+        configuration: &Resource,
+        name: &str,
+        client_config: &Value,
+        wanted: impl Fn(&Handler) -> bool,
+    ) -> Vec<Value> {
+        let is_mutating = configuration.kind.starts_with("Mutating");
+        self.handlers
+            .iter()
+            .filter(|it| matches!(it.kind, HandlerKind::Mutate(_)) == is_mutating && wanted(it))
+            .filter_map(|handler| self.webhook(handler, name, client_config))
+            .collect()
+    }
+
+    fn webhook(&self, handler: &Handler, name: &str, client_config: &Value) -> Option<Value> {
+        let options = options(handler)?;
+        let resources = self.resources.read();
+        let rules: Vec<Value> = resources
+            .values()
+            .filter(|resource| handler.is_for(resource))
+            .map(|resource| {
+                let plural = match &options.subresource {
+                    Some(subresource) => format!("{}/{subresource}", resource.plural),
+                    None => resource.plural.clone(),
+                };
+                let operations = match options.operations.as_slice() {
+                    [] => vec!["*".to_owned()],
+                    some => some.to_vec(),
+                };
+                json!({
+                    "apiGroups": [resource.group],
+                    "apiVersions": [resource.version],
+                    "resources": [plural],
+                    "operations": operations,
+                    "scope": "*",
+                })
+            })
+            .collect();
+        Some(json!({
+            "name": webhook_name(&handler.id, name),
+            "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
+            "failurePolicy": if options.ignore_failures { "Ignore" } else { "Fail" },
+            "matchPolicy": "Equivalent",
+            "rules": rules,
+            "objectSelector": object_selector(handler),
+            "clientConfig": addressed(client_config, &handler.id),
+            "timeoutSeconds": TIMEOUT_SECONDS,
+            "admissionReviewVersions": ["v1", "v1beta1"],
+        }))
+    }
+}
+
+fn configurations() -> [Resource; 2] {
+    ["validating", "mutating"].map(|word| {
+        let capital = word[..1].to_uppercase() + &word[1..];
+        Resource {
+            group: "admissionregistration.k8s.io".into(),
+            version: "v1".into(),
+            plural: format!("{word}webhookconfigurations"),
+            kind: format!("{capital}WebhookConfiguration"),
+            singular: format!("{word}webhookconfiguration"),
+            shortcuts: BTreeSet::new(),
+            categories: BTreeSet::new(),
+            subresources: BTreeSet::new(),
+            namespaced: false,
+            preferred: true,
+            verbs: BTreeSet::new(),
+        }
+    })
+}
+
+fn kind_word(resource: &Resource) -> &'static str {
+    if resource.kind.starts_with("Mutating") { "mutating" } else { "validating" }
+}
+
+/// Kopf's names: slashes as dots, underscores as dashes, the rest as hexadecimal digits.
+fn webhook_name(id: &str, configuration: &str) -> String {
+    let mut name = String::new();
+    for letter in id.chars() {
+        match letter {
+            '/' => name.push('.'),
+            '_' => name.push('-'),
+            '.' | '-' => name.push(letter),
+            letter if letter.is_ascii_alphanumeric() => name.push(letter),
+            other => {
+                let mut buffer = [0; 4];
+                for byte in other.encode_utf8(&mut buffer).bytes() {
+                    name.push_str(&format!("{byte:02x}"));
+                }
+            }
+        }
+    }
+    format!("{name}.{configuration}")
+}
+
+fn object_selector(handler: &Handler) -> Value {
+    let expressions: Vec<Value> = handler
+        .filters
+        .labels
+        .iter()
+        .filter_map(|(key, filter)| match filter {
+            MetaFilter::Equals(value) => {
+                Some(json!({"key": key, "operator": "In", "values": [value]}))
+            }
+            MetaFilter::Present => Some(json!({"key": key, "operator": "Exists"})),
+            MetaFilter::Absent => Some(json!({"key": key, "operator": "DoesNotExist"})),
+            MetaFilter::Matches(_) => None,
+        })
+        .collect();
+    if expressions.is_empty() { Value::Null } else { json!({"matchExpressions": expressions}) }
+}
+
+/// The way to one handler: its id at the end of the path.
+fn addressed(client_config: &Value, id: &str) -> Value {
+    let mut config = client_config.clone();
+    let mut quoted = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                quoted.push(char::from(byte));
+            }
+            _ => quoted.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let extend = |path: &str| format!("{}/{quoted}", path.trim_end_matches('/'));
+    if let Some(url) = config.get("url").and_then(Value::as_str).map(extend) {
+        config["url"] = url.into();
+    }
+    if let Some(service) = config.get_mut("service").and_then(Value::as_object_mut) {
+        let path = service.get("path").and_then(Value::as_str).unwrap_or_default();
+        let path = extend(path);
+        service.insert("path".into(), path.into());
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! One admission review: from the request of the cluster to its answer.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
+use kopf_core::invoke::{Attempt, Call, HandlerError};
+use kopf_core::occasion::{Occasion, Review, Subject};
+use kopf_core::retry::{self, Failure, FailureKind, Verdict};
+use kopf_core::select;
+use kopf_model::{Diff, Object, Patch, json_patch};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+
+use super::Admission;
+use crate::shared::{emit, object_span};
+
+/// Why a request is no review that we could answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReviewError {
+    #[error("the review is incomplete: {0} is missing")]
+    Incomplete(&'static str),
+    #[error("no handlers are for {0}")]
+    Unknown(String),
+}
+
+impl Admission {
+    /// Answers a review, for one handler by its id or for all.
+    pub(crate) async fn review(
+        &self,
+        body: &Value,
+        webhook: Option<&str>,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, ReviewError> {
+        let request = body.get("request").ok_or(ReviewError::Incomplete("request"))?;
+        let part = request.get("resource").ok_or(ReviewError::Incomplete("resource"))?;
+        let text = |value: &Value, name: &str| {
+            value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (group, version, plural) =
+            (text(part, "group"), text(part, "version"), text(part, "resource"));
+        let resource = self
+            .resource(&group, &version, &plural)
+            .await
+            .ok_or_else(|| ReviewError::Unknown(format!("{plural}.{version}.{group}")))?;
+        let user_info = request.get("userInfo").ok_or(ReviewError::Incomplete("userInfo"))?;
+        let object = |name: &str| {
+            request.get(name).filter(|it| !it.is_null()).cloned().map(Object::from_value)
+        };
+        let (new, old) = (object("object"), object("oldObject"));
+        let object =
+            new.clone().or_else(|| old.clone()).ok_or(ReviewError::Incomplete("object"))?;
+        let subresource = text(request, "subResource");
+        let diff = Diff::between(old.as_ref().map(Object::value), new.as_ref().map(Object::value));
+        let review = Review {
+            operation: text(request, "operation"),
+            subresource: Some(subresource).filter(|name| !name.is_empty()),
+            dry_run: request.get("dryRun").and_then(Value::as_bool).unwrap_or(false),
+            user_info: user_info.clone(),
+            headers,
+            old,
+            new,
+            diff: Arc::new(diff),
+        };
+        let subject = Subject { resource, object };
+        let answer = self.run(&subject, Arc::new(review), webhook).await;
+        Ok(json!({
+            "apiVersion": body.get("apiVersion").cloned().unwrap_or("admission.k8s.io/v1".into()),
+            "kind": "AdmissionReview",
+            "response": answer.to_value(&text(request, "uid"), subject.object.value()),
+        }))
+    }
+
+    async fn run(&self, subject: &Subject, review: Arc<Review>, webhook: Option<&str>) -> Answer {
+        let occasion = Occasion::Admission(Arc::clone(&review));
+        let candidates: Vec<Arc<Handler>> = self
+            .handlers
+            .iter()
+            .filter(|handler| handler.is_for(&subject.resource))
+            .filter(|handler| webhook.is_none_or(|id| *handler.id == *id))
+            .filter(|handler| concerns(handler, &review))
+            .cloned()
+            .collect();
+        let mut answer = Answer::default();
+        let span = object_span(subject);
+        for handler in select::for_occasion(&candidates, subject, &occasion) {
+            let call = self.call(&handler, subject, &occasion, &answer);
+            let attempt = call.attempt;
+            let returned = tracing::Instrument::instrument(self.pool.run(call), span.clone()).await;
+            let backoff = self.stage.context.settings.read().execution.default_backoff;
+            let verdict = retry::judge(&handler, &attempt, returned, backoff);
+            let _entered = span.enter();
+            match verdict {
+                Verdict::Outcome(outcome, line) => {
+                    emit(&line);
+                    answer.failures.extend(outcome.error);
+                }
+                Verdict::Cancelled(line) => {
+                    emit(&line);
+                    let message = HandlerError::Cancelled.to_string();
+                    let kind = FailureKind::Arbitrary;
+                    answer.failures.push(Failure { kind, message });
+                }
+            }
+        }
+        answer
+    }
+
+    fn call(
+        &self,
+        handler: &Arc<Handler>,
+        subject: &Subject,
+        occasion: &Occasion,
+        answer: &Answer,
+    ) -> Call {
+        let now = self.stage.clock.now();
+        Call {
+            handler: Arc::clone(handler),
+            subject: Some(subject.clone()),
+            occasion: occasion.clone(),
+            attempt: Attempt { retry: 0, started: now, now },
+            patch: Arc::clone(&answer.patch),
+            memo: Arc::new(self.stage.memo.fork()),
+            indexes: Arc::clone(&self.stage.indexes),
+            stopped: None,
+            children: None,
+            warnings: Arc::clone(&answer.warnings),
+            operator: Arc::clone(&self.stage.context),
+        }
+    }
+}
+
+/// What the handlers said.
+#[derive(Default)]
+struct Answer {
+    patch: Arc<Mutex<Patch>>,
+    warnings: Arc<Mutex<Vec<String>>>,
+    failures: Vec<Failure>,
+}
+
+impl Answer {
+    fn to_value(&self, uid: &str, body: &Value) -> Value {
+        let mut response = Map::new();
+        response.insert("uid".into(), uid.into());
+        response.insert("allowed".into(), self.failures.is_empty().into());
+        let warnings = self.warnings.lock();
+        if !warnings.is_empty() {
+            response.insert("warnings".into(), warnings.clone().into());
+        }
+        let operations = json_patch::between(body, &self.patch.lock().applied_to(body));
+        if !operations.is_empty() {
+            let text = serde_json::to_vec(&operations).expect("operations are always written");
+            let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+            response.insert("patch".into(), encoded.into());
+            response.insert("patchType".into(), "JSONPatch".into());
+        }
+        if let Some(failure) = self.failures.iter().min_by_key(|failure| rank(failure)) {
+            let code = match failure.kind {
+                FailureKind::Denied { code } => code,
+                _ => 500,
+            };
+            response.insert("status".into(), json!({"message": failure.message, "code": code}));
+        }
+        Value::Object(response)
+    }
+}
+
+/// Explicit denials are told first, then what handlers gave up on, then all else.
+fn rank(failure: &Failure) -> u8 {
+    match failure.kind {
+        FailureKind::Denied { .. } => 0,
+        FailureKind::Permanent => 1,
+        FailureKind::Temporary => 2,
+        _ => 3,
+    }
+}
+
+/// The options of an admission handler.
+pub(super) fn options(handler: &Handler) -> Option<&WebhookOptions> {
+    match &handler.kind {
+        HandlerKind::Validate(options) | HandlerKind::Mutate(options) => Some(options),
+        _ => None,
+    }
+}
+
+fn concerns(handler: &Handler, review: &Review) -> bool {
+    let Some(options) = options(handler) else { return false };
+    let is_operation =
+        options.operations.is_empty() || options.operations.contains(&review.operation);
+    // There is nothing to change on what is deleted, unless that is all a handler is for.
+    let is_useless = matches!(handler.kind, HandlerKind::Mutate(_))
+        && review.operation == "DELETE"
+        && options.operations != ["DELETE"];
+    let is_part = match options.subresource.as_deref() {
+        Some("*") => true,
+        wanted => wanted == review.subresource.as_deref(),
+    };
+    is_operation && !is_useless && is_part
+}
