@@ -9,6 +9,9 @@ use crate::cluster::{Cluster, Outgoing};
 use crate::error::{Failure, RequestError};
 use crate::limiter::Urgency;
 
+/// Who applies manifests.
+const FIELD_MANAGER: &str = "kopf";
+
 /// Which object.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
@@ -54,6 +57,46 @@ impl Cluster {
         };
         let answer = self.write(&outgoing, urgency).await?;
         parse(&outgoing, answer)
+    }
+
+    /// Applies a manifest server-side, with force: what it says is ours from now on.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries of the policy.
+    pub async fn apply(&self, target: Target<'_>, manifest: Bytes) -> Result<Object, RequestError> {
+        let mut path = target.path();
+        address::push_query(&mut path, "fieldManager", FIELD_MANAGER);
+        address::push_query(&mut path, "force", "true");
+        let outgoing = Outgoing {
+            method: Method::PATCH,
+            // JSON is YAML, and all servers know this type.
+            content_type: Some("application/apply-patch+yaml"),
+            body: manifest,
+            ..Outgoing::get(path)
+        };
+        let answer = self.write(&outgoing, Urgency::Normal).await?;
+        parse(&outgoing, answer)
+    }
+
+    /// Deletes an object in the background, if it still has this uid.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries of the policy; with a conflict for another uid.
+    pub async fn delete(&self, target: Target<'_>, uid: &str) -> Result<(), RequestError> {
+        let options = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        });
+        let outgoing = Outgoing {
+            method: Method::DELETE,
+            content_type: Some("application/json"),
+            body: Bytes::from(options.to_string()),
+            ..Outgoing::get(target.path())
+        };
+        self.write(&outgoing, Urgency::Normal).await?;
+        Ok(())
     }
 
     /// Creates an object in the collection of the target; the target's name is not used.

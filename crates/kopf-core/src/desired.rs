@@ -14,7 +14,7 @@ use kopf_model::{Object, Resource};
 use serde_json::Value;
 
 pub use condition::{Condition, conditions_with};
-pub use manifest::{ChildKey, Manifest, ManifestError, manifests};
+pub use manifest::{ChildKey, Manifest, ManifestError, fingerprint, manifests};
 pub use readiness::{Readiness, readiness};
 
 use crate::handler::Handler;
@@ -205,7 +205,7 @@ pub fn content_of(child: &Value) -> u64 {
             }
         }
     }
-    manifest::fingerprint(&child)
+    fingerprint(&child)
 }
 
 /// Whether everything that is wanted is there; what the server adds does not matter.

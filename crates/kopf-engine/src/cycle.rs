@@ -26,6 +26,7 @@ use crate::pass::Pass;
 use crate::shared::{Served, Shared, object_span};
 use crate::store::{Flags, Version};
 
+mod desiring;
 mod execution;
 mod observing;
 mod tending;
@@ -227,12 +228,16 @@ impl Cycle {
         let snapshot = self.snapshot()?;
         let fingerprint = self.scan();
         let tending = self.tend(&snapshot).await;
+        if self.part(&snapshot).await {
+            return Ok(Next::Finish);
+        }
+        let wishes = self.wish(&snapshot).await;
         let served = Arc::clone(&self.served);
         let remembered = self.memory.progress.take().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &served.handlers.changing,
-            has_background: tending.is_needed,
+            has_background: tending.is_needed || wishes.is_needed,
             storages: &served.storages,
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
@@ -255,12 +260,17 @@ impl Cycle {
             self.execute(&mut agenda, inputs, &pass).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
+        // Children that only we can delete must not be there before the finalizer.
+        let must_wait = step == Step::Add && wishes.is_needed;
+        let view = wishes.view;
+        let children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
         // Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
         let patch = std::mem::take(&mut *self.patch.lock());
-        let mut plan = agenda.conclude(inputs, patch, self.closing(&tending));
+        let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
+        plan.is_continued |= must_wait;
         if plan.remember.is_some() && !plan.patch.is_empty() {
             for state in subs.values_mut() {
                 state.store(&*served.storages.progress, self.object.value(), &mut plan.patch);
@@ -268,7 +278,8 @@ impl Cycle {
         }
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
-        self.carry_out(plan, step, &snapshot, fingerprint).await
+        let next = self.carry_out(plan, step, &snapshot, fingerprint).await?;
+        Ok(self.reconsider(next, view))
     }
 
     fn snapshot(&self) -> Result<Snapshot, CycleError> {
@@ -282,10 +293,10 @@ impl Cycle {
         Ok(Snapshot::take(subject, event, memory, &self.served.storages, extra)?)
     }
 
-    fn closing(&self, tending: &Tending) -> Closing {
+    fn closing(&self, tending: &Tending, children_wake_at: Option<Timestamp>) -> Closing {
         Closing {
             now: self.shared.clock.now(),
-            background_wake_at: tending.wake_at,
+            background_wake_at: [tending.wake_at, children_wake_at].into_iter().flatten().min(),
             persist_after: self.shared.context.settings.read().persistence.persist_after,
             persist_now: self.mode == Mode::Closing,
         }

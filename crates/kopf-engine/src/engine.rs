@@ -185,6 +185,7 @@ impl Engine {
             clock: self.clock,
             lifecycle: self.lifecycle,
             board: self.board,
+            children: crate::children::ChildStore::default(),
             messages: sender,
         });
         self.ready.send_replace(true);

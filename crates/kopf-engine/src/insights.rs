@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kopf_client::Discovered;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_model::selector::Selected;
-use kopf_model::{Object, Resource};
+use kopf_model::{Object, Resource, Selector};
 use serde_json::Value;
 
 use crate::namespaces::NamespacePattern;
@@ -61,7 +61,7 @@ impl Insights {
     ) -> Option<BTreeSet<String>> {
         handlers
             .into_iter()
-            .filter_map(|handler| handler.selector.as_ref())
+            .flat_map(|handler| handler.selector.iter().chain(children_of(handler)))
             .map(|selector| selector.group.clone())
             .collect()
     }
@@ -158,6 +158,28 @@ impl Insights {
         self.told.insert(note.to_owned())
     }
 
+    /// The collections of children of all handlers that name any.
+    pub(crate) fn children(&self, handlers: &[Arc<Handler>], scope: &Scope) -> Vec<Desired> {
+        let mut wanted = BTreeMap::new();
+        for selector in handlers.iter().flat_map(|handler| children_of(handler)) {
+            if let Selected::Resources(found) = selector.select(self.resources.values()) {
+                wanted.extend(found.into_iter().map(|resource| (id_of(&resource), resource)));
+            }
+        }
+        wanted.into_values().flat_map(|resource| self.collections(&resource, scope)).collect()
+    }
+
+    /// Where the objects of a resource are.
+    fn collections(&self, resource: &Arc<Resource>, scope: &Scope) -> Vec<Desired> {
+        let of = |namespace| Desired { resource: Arc::clone(resource), namespace };
+        match scope {
+            Scope::Namespaces(_) if resource.namespaced => {
+                self.namespaces.iter().map(|namespace| of(Some(Arc::clone(namespace)))).collect()
+            }
+            _ => vec![of(None)],
+        }
+    }
+
     /// Compares the handlers with the cluster; warns about everything new once.
     pub(crate) fn revise(&mut self, handlers: &[Arc<Handler>], scope: &Scope) -> Revision {
         let mut wanted: BTreeMap<ResourceId, (Arc<Resource>, bool)> = BTreeMap::new();
@@ -208,15 +230,7 @@ impl Insights {
         let mut revision =
             Revision { waiting_for: waiting_for.into_iter().collect(), ..Revision::default() };
         for (resource, _) in wanted.into_values() {
-            match scope {
-                Scope::Namespaces(_) if resource.namespaced => {
-                    revision.watches.extend(self.namespaces.iter().map(|namespace| Desired {
-                        resource: Arc::clone(&resource),
-                        namespace: Some(Arc::clone(namespace)),
-                    }));
-                }
-                _ => revision.watches.push(Desired { resource, namespace: None }),
-            }
+            revision.watches.extend(self.collections(&resource, scope));
         }
         revision
     }
@@ -232,8 +246,17 @@ fn watched(kind: &HandlerKind) -> Option<bool> {
         | HandlerKind::Resume { .. }
         | HandlerKind::Field
         | HandlerKind::Daemon(_)
-        | HandlerKind::Timer(_) => Some(true),
+        | HandlerKind::Timer(_)
+        | HandlerKind::Desired(_) => Some(true),
         _ => None,
+    }
+}
+
+/// The resources of the children that a handler names.
+fn children_of(handler: &Arc<Handler>) -> &[Selector] {
+    match &handler.kind {
+        HandlerKind::Desired(options) => &options.children,
+        _ => &[],
     }
 }
 

@@ -8,6 +8,7 @@ mod activities;
 mod admission;
 mod apply;
 mod background;
+mod children;
 mod clock;
 mod cycle;
 mod engine;

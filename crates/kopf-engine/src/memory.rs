@@ -14,6 +14,7 @@ use kopf_model::{Object, Patch};
 use tokio::time::Instant;
 
 use crate::background::Daemon;
+use crate::children::Wishing;
 
 /// What the process remembers of one object.
 #[derive(Default)]
@@ -40,6 +41,8 @@ pub(crate) struct Memory {
     pub(crate) own_changes: u32,
     /// The attempts of index handlers that failed.
     pub(crate) indexing: BTreeMap<HandlerId, State>,
+    /// What is known of desired children, where there are such handlers.
+    pub(crate) desired: Option<Box<Wishing>>,
 }
 
 /// The progress of the handlers of one cause, with that of sub-handlers by parent.
@@ -61,6 +64,7 @@ impl Memory {
             && self.errors == 0
             && self.own_changes == 0
             && self.indexing.is_empty()
+            && self.desired.is_none()
             && self.memo.as_ref().is_none_or(|memo| memo.holds_same(operator_memo))
     }
 

@@ -24,6 +24,7 @@ impl Narrowing {
         let watched = || handlers.changing.iter().chain(&handlers.indexing);
         let is_exact = handlers.watching.is_empty()
             && handlers.spawning.is_empty()
+            && handlers.desiring.is_empty()
             && !watched().any(|handler| may_need_finalizer(handler));
         if !is_exact {
             return Self::default();

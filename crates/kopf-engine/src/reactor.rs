@@ -3,7 +3,7 @@
 //! No lock, task or channel per object. Watches feed it through one bounded channel, workers and
 //! daemons report through another. It never waits for handlers or for the cluster.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,9 +25,11 @@ use crate::message::{Key, Message};
 use crate::shared::{Served, Shared, object_span};
 use crate::store::{Store, Version};
 
+mod children;
 mod closing;
 mod orchestration;
 
+use children::ChildWatch;
 use orchestration::Rediscovery;
 
 /// How many batches of observations may wait; watches stop reading beyond that.
@@ -42,6 +44,7 @@ const MEASURING: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Served(u32),
+    Children(u32),
     Crds,
     Namespaces,
 }
@@ -53,6 +56,9 @@ pub(crate) struct Reactor {
     insights: Insights,
     watches: BTreeMap<u32, Watch>,
     next_watch: u32,
+    /// The watches of children, and the keys of objects that may have some, by uid.
+    child_watches: BTreeMap<u32, ChildWatch>,
+    owners: HashMap<String, Key>,
     queue: Queue<Key>,
     cycles: JoinSet<()>,
     sink: mpsc::Sender<(Tag, Vec<Observation>)>,
@@ -120,6 +126,8 @@ impl Reactor {
             insights: Insights::default(),
             watches: BTreeMap::new(),
             next_watch: 0,
+            child_watches: BTreeMap::new(),
+            owners: HashMap::new(),
             queue: Queue::new(limits),
             cycles: JoinSet::new(),
             sink,
@@ -192,6 +200,7 @@ impl Reactor {
     fn observe(&mut self, tag: Tag, batch: Vec<Observation>) {
         match tag {
             Tag::Served(id) => self.observe_served(id, batch),
+            Tag::Children(id) => self.observe_children(id, batch),
             Tag::Crds => self.observe_crds(batch),
             Tag::Namespaces => self.observe_namespaces(batch),
         }
@@ -249,6 +258,9 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         let served = Arc::clone(&watch.served);
         let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
+        if !served.handlers.desiring.is_empty() {
+            self.owners.insert(object.uid().to_owned(), key);
+        }
         let gone = kind == Some(EventKind::Deleted);
         let version = Version::of(&object);
         let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
@@ -419,6 +431,7 @@ impl Reactor {
         if done.gone {
             watch.store.remove(key.uid);
             self.queue.forget(&key);
+            self.owners.remove(done.subject.object.uid());
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
             // A list without it has ended while a worker was at it.
             self.vanish_as(key, done.subject.object);

@@ -15,6 +15,7 @@ use kopf_core::settings::{Settings, Storages};
 use kopf_model::{EssenceScanner, Resource};
 use tokio::sync::mpsc;
 
+use crate::children::ChildStore;
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::message::Message;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) board: Arc<Board>,
+    /// The children of all objects; written by the reactor and by cycles that apply them.
+    pub(crate) children: ChildStore,
     /// The way to the reactor, from cycles, daemons and discovery.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
 }
@@ -61,6 +64,7 @@ impl Served {
         let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
         let decides = |handler: &Arc<Handler>| !looks_beyond_essence(handler);
         let essence_decides = handlers.watching.is_empty()
+            && handlers.desiring.is_empty()
             && handlers.indexing.is_empty()
             && handlers.changing.iter().chain(&handlers.spawning).all(decides);
         let finalizer = settings.persistence.finalizer.clone();
@@ -70,7 +74,8 @@ impl Served {
 
     /// Whether the newest body must be kept while the object is idle.
     pub(crate) fn keeps_bodies(&self) -> bool {
-        !self.handlers.spawning.is_empty() || !self.handlers.indexing.is_empty()
+        let ResourceHandlers { spawning, indexing, desiring, .. } = &self.handlers;
+        [spawning, indexing, desiring].into_iter().any(|handlers| !handlers.is_empty())
     }
 }
 

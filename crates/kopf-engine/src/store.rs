@@ -187,7 +187,11 @@ impl Inbox {
 
 impl Version {
     pub(crate) fn of(object: &Object) -> Self {
-        Self(object.resource_version().parse().unwrap_or(0))
+        Self::parse(object.resource_version())
+    }
+
+    pub(crate) fn parse(version: &str) -> Self {
+        Self(version.parse().unwrap_or(0))
     }
 
     /// Whether this is not newer than what is known; unknown versions are always newer.

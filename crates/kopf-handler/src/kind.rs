@@ -68,6 +68,8 @@ kinds! {
     Daemon: ObjectKind BackgroundKind StoringKind;
     /// `timer`
     Timer: ObjectKind BackgroundKind StoringKind BriefKind;
+    /// `desired`
+    Desired: ObjectKind BriefKind;
     /// `on::validate`
     Validate: ObjectKind AdmissionKind DiffKind BriefKind;
     /// `on::mutate`

@@ -6,6 +6,7 @@
 pub mod children;
 pub mod closure;
 pub mod declare;
+pub mod desired;
 pub mod duration;
 pub mod error;
 pub mod filter;
@@ -22,6 +23,7 @@ pub mod testing;
 pub mod view;
 
 pub use children::Children;
+pub use desired::Child;
 pub use duration::Seconds;
 pub use error::{Error, Fallible, Result, deny, permanent, temporary};
 pub use hierarchy::Owner;

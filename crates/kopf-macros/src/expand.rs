@@ -9,7 +9,7 @@ use crate::duration;
 use crate::filter;
 use crate::function::{self, Parameter, Passing};
 use crate::kind::{Family, Kind};
-use crate::options::Options;
+use crate::options::{Options, Positional};
 use crate::selector::{self, Target};
 
 /// Expands one attribute together with all other handler attributes of the function.
@@ -351,6 +351,18 @@ fn handler_kind(kind: Kind, options: &Options) -> Result<TokenStream> {
                 initial_delay: #initial_delay,
                 sharp: #sharp,
                 idle: #idle,
+            }))
+        }
+        "desired" => {
+            let children = options.resources("children").iter().map(|child| match child {
+                Positional::Type(path) => Ok(quote_spanned! {path.span()=>
+                    ::kopf::__private::selector_of::<#path>()
+                }),
+                other => selector::parsed(other),
+            });
+            let children = children.collect::<Result<Vec<_>>>()?;
+            quote!(#path(::kopf::__private::DesiredOptions {
+                children: ::std::vec![#(#children),*],
             }))
         }
         "validate" | "mutate" => {

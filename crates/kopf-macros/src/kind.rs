@@ -28,6 +28,7 @@ pub(crate) struct Kind {
 pub(crate) enum Family {
     Storing,
     Index,
+    Desired,
     Admission,
     Activity,
 }
@@ -76,6 +77,11 @@ const KINDS: &[Kind] = &[
         inlined: true,
         family: Family::Index,
         ..object("index", "Index", "an index", &[RETRYING, FILTERS])
+    },
+    Kind {
+        inlined: true,
+        family: Family::Desired,
+        ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, &["children"]])
     },
     Kind {
         family: Family::Admission,

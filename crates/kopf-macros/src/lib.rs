@@ -57,6 +57,8 @@ attributes! {
     timer;
     /// Keeps an in-memory index of objects.
     index;
+    /// Tells which children an object should have; they are applied, repaired and pruned.
+    desired;
     /// A part of another handler, with its own retries.
     subhandler;
 }

@@ -32,6 +32,8 @@ pub(crate) struct Named {
 enum Argument {
     Flag,
     Expression(Expr),
+    /// Resources in parentheses: types, or texts such as "deployments.apps".
+    Resources(Vec<Positional>),
     Map(Vec<(LitStr, Expr)>),
 }
 
@@ -57,6 +59,8 @@ impl Options {
                 && !input.peek2(Token![==])
             {
                 options.add_named(kind, input)?;
+            } else if input.peek(Ident::peek_any) && input.peek2(syn::token::Paren) {
+                options.add_resources(kind, input)?;
             } else if input.peek(Ident::peek_any) {
                 options.add_bare(kind, input)?;
             } else {
@@ -115,6 +119,29 @@ impl Options {
         self.push(kind, Named { name, value })
     }
 
+    /// `children(Service, "deployments.apps")`.
+    fn add_resources(&mut self, kind: Kind, input: ParseStream<'_>) -> Result<()> {
+        let name = Ident::parse_any(input)?;
+        if name != "children" {
+            let advice = format!("`{name}` needs a value: `{name} = ...`");
+            return Err(Error::new(name.span(), advice));
+        }
+        let content;
+        syn::parenthesized!(content in input);
+        let mut resources = Vec::new();
+        while !content.is_empty() {
+            resources.push(if content.peek(LitStr) {
+                Positional::Text(content.parse()?)
+            } else {
+                Positional::Type(content.parse()?)
+            });
+            if !content.is_empty() {
+                content.parse::<Token![,]>()?;
+            }
+        }
+        self.push(kind, Named { name, value: Argument::Resources(resources) })
+    }
+
     fn push(&mut self, kind: Kind, option: Named) -> Result<()> {
         let name = option.name.to_string();
         let span = option.name.span();
@@ -154,6 +181,10 @@ impl Options {
                 format!("`{name}` cannot be combined with `value`, which means both sides");
             return Err(Error::new(name.span(), message));
         }
+        if kind.attribute == "desired" && self.resources("children").is_empty() {
+            let message = "say which kinds of children there are: `children(Service, Secret)`";
+            return Err(Error::new(self.span, message));
+        }
         if kind.attribute == "field" && self.get("field").is_none() {
             let message = "a field handler needs `field = \"spec.size\"`";
             return Err(Error::new(self.span, message));
@@ -192,6 +223,14 @@ impl Options {
             Some((_, name)) => {
                 Err(Error::new(name.span(), format!("`{name}` is either `true` or `false`")))
             }
+        }
+    }
+
+    /// The resources of an option.
+    pub(crate) fn resources(&self, name: &str) -> &[Positional] {
+        match self.get(name).map(|option| &option.value) {
+            Some(Argument::Resources(resources)) => resources,
+            _ => &[],
         }
     }
 

@@ -68,6 +68,14 @@ pub(crate) fn target(kind: Kind, options: &Options) -> Result<Target> {
     })))
 }
 
+/// The selector of one text, such as "deployments.apps".
+pub(crate) fn parsed(text: &Positional) -> Result<TokenStream> {
+    let mut parts = Parts { group: None, version: None, name: None };
+    parts.add_positional(std::slice::from_ref(text))?;
+    let (group, version, name) = (optional(parts.group), optional(parts.version), parts.name);
+    Ok(quote!(::kopf::__private::Selector { group: #group, version: #version, name: #name }))
+}
+
 struct Parts {
     group: Option<LitStr>,
     version: Option<LitStr>,

@@ -22,13 +22,13 @@ pub use kopf_handler::input::{
     RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
 };
 pub use kopf_handler::{
-    Annotations, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owner, Patch,
-    Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
+    Annotations, Child, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owner,
+    Patch, Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
 };
 pub use kopf_handler::{closure, index, kind};
 #[cfg(feature = "testing")]
 pub use kopf_macros::test;
-pub use kopf_macros::{daemon, handlers, index, subhandler, timer};
+pub use kopf_macros::{daemon, desired, handlers, index, subhandler, timer};
 #[cfg(feature = "testing")]
 pub use kopf_testing as testing;
 pub use kube::Client;
@@ -51,10 +51,11 @@ pub mod on {
 /// Everything that handlers usually name: `use kopf::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Annotations, Attempt, Cause, Change, Children, Client, Diff, DryRun, Error, EventKind,
-        Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New, Now, Object,
-        Old, Operation, Owner, Param, Patch, RawEvent, Reason, Recorder, Result, Review, Seconds,
-        Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User, Warnings,
+        Annotations, Attempt, Cause, Change, Child, Children, Client, Diff, DryRun, Error,
+        EventKind, Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New,
+        Now, Object, Old, Operation, Owner, Param, Patch, RawEvent, Reason, Recorder, Result,
+        Review, Seconds, Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User,
+        Warnings,
     };
     pub use serde_json::{Value, json};
 }

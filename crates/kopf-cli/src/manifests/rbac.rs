@@ -59,6 +59,16 @@ pub fn rules(handlers: &[Handler], options: &Options) -> Result<Vec<Rule>, Unkno
                 verbs.add(scope, group, &format!("{plural}/status"), &["patch"]);
             }
         }
+        if let HandlerKind::Desired(desired) = &handler.kind {
+            for child in &desired.children {
+                let (group, plural) = resource(child)
+                    .ok_or_else(|| UnknownResource { handler: handler.id.to_string() })?;
+                // Children may be anywhere; applying creates what does not exist.
+                let scope = if is_cluster_wide(group, plural) { Scope::Cluster } else { scope };
+                let needed = ["list", "watch", "create", "patch", "delete"];
+                verbs.add(scope, group, plural, &needed);
+            }
+        }
         if group.contains('.') && !group.ends_with(".k8s.io") {
             let crds = "customresourcedefinitions";
             verbs.add(Scope::Cluster, "apiextensions.k8s.io", crds, &["list", "watch"]);
@@ -173,6 +183,18 @@ fn scope(handler: &Handler) -> Scope {
         Some("Cluster") => Scope::Cluster,
         _ => Scope::Namespaces,
     }
+}
+
+/// Built-in resources without namespaces that operators have as children.
+fn is_cluster_wide(group: &str, plural: &str) -> bool {
+    let known = match group {
+        "" => &["namespaces", "nodes", "persistentvolumes"][..],
+        "rbac.authorization.k8s.io" => &["clusterroles", "clusterrolebindings"],
+        "storage.k8s.io" => &["storageclasses"],
+        "apiextensions.k8s.io" => &["customresourcedefinitions"],
+        _ => &[],
+    };
+    known.contains(&plural)
 }
 
 /// Whether the status is written through its own endpoint; unknown resources may have one.

@@ -153,7 +153,8 @@ fn map_in<'a>(fields: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut M
 }
 
 /// A number for a tree, the same in every process; the order of keys does not matter.
-pub(super) fn fingerprint(value: &Value) -> u64 {
+#[must_use]
+pub fn fingerprint(value: &Value) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
     hash.tree(value);
     hash.0

@@ -1,3 +1,5 @@
+//! Tables of what is wanted and what is there, and the claims about what is done.
+
 use serde_json::json;
 
 use super::*;
@@ -122,7 +124,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn fingerprints_ignore_the_order_of_keys_only() {
-    let text = |text: &str| manifest::fingerprint(&serde_json::from_str(text).unwrap());
+    let text = |text: &str| fingerprint(&serde_json::from_str(text).unwrap());
     assert_eq!(text(r#"{"a": 1, "b": [2]}"#), text(r#"{"b": [2], "a": 1}"#));
     let all = [r#"{"a": 1}"#, r#"{"a": "1"}"#, r#"["a", 1]"#, r#"{"a": [1]}"#, r#"{"a": {}}"#];
     let all: BTreeSet<u64> = all.into_iter().map(text).collect();

@@ -99,7 +99,7 @@ impl Cycle {
     }
 
     /// Calls a handler that has neither sub-handlers nor stored progress.
-    async fn attempt(
+    pub(super) async fn attempt(
         &mut self,
         handler: &Arc<Handler>,
         subject: &Subject,

@@ -21,6 +21,9 @@ impl Reactor {
         for watch in self.watches.values() {
             watch.task.abort();
         }
+        for watch in self.child_watches.values() {
+            watch.task.abort();
+        }
         let deadline = Instant::now() + settings.queueing.exit_timeout;
         self.drain(deadline).await;
         if !self.cycles.is_empty() {

@@ -237,6 +237,7 @@ impl Reactor {
                 None => self.start_watch(desired),
             }
         }
+        self.orchestrate_children();
     }
 
     fn start_watch(&mut self, desired: Desired) {
@@ -275,6 +276,7 @@ impl Reactor {
         watch.task.abort();
         self.shared.board.remove_watch(id);
         self.unindexed.retain(|key| key.watch != id);
+        self.owners.retain(|_, key| key.watch != id);
         let polling = self.shared.context.settings.read().background.cancellation_polling;
         for (_, record) in watch.store.iter_mut() {
             let Some(memory) = &mut record.memory else { continue };
@@ -368,7 +370,7 @@ impl Reactor {
         }
     }
 
-    fn collection(
+    pub(super) fn collection(
         &self,
         resource: Arc<Resource>,
         namespace: Option<Arc<str>>,

@@ -1,0 +1,262 @@
+//! The children of objects with desired handlers, as the watches and our own writes show them.
+//!
+//! One store for all kinds of children, looked up by owner. The reactor feeds it with observations;
+//! cycles read it and put in the answers to what they apply, so that they never wait for an echo.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use kopf_core::desired::{Applied, Child, ChildKey, Condition};
+use kopf_core::handler::HandlerId;
+use kopf_core::progress::State;
+use kopf_model::{Object, Resource, Selector, Timestamp};
+use parking_lot::Mutex;
+
+use crate::insights::Desired;
+use crate::store::Version;
+
+/// How many deletions are remembered, to tell late answers from children that exist.
+const DELETED_MAX: usize = 4096;
+
+/// All children that are known.
+///
+/// Written by the reactor and by cycles, read by cycles; held for look-ups only, never over an await.
+#[derive(Default)]
+pub(crate) struct ChildStore(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    watches: BTreeMap<u32, Followed>,
+    entries: HashMap<ChildKey, Entry>,
+    owners: HashMap<String, BTreeSet<ChildKey>>,
+    deleted: VecDeque<(String, Version)>,
+}
+
+struct Followed {
+    desired: Desired,
+    is_listed: bool,
+    /// Counts lists, to find what a list did not contain.
+    generation: u32,
+    listed_at: Version,
+}
+
+struct Entry {
+    child: Child,
+    version: Version,
+    /// The watch and its list that had the child last.
+    seen: Option<(u32, u32)>,
+}
+
+/// What a handler remembers of its children between the cycles of one object.
+#[derive(Default)]
+pub(crate) struct Wishing {
+    pub(crate) handlers: BTreeMap<HandlerId, Wished>,
+    /// Whether the last wishes had children that only we can delete.
+    pub(crate) needs_finalizer: bool,
+    /// What was said about the children, and of which generation.
+    pub(crate) said: Option<(Condition, Option<i64>)>,
+    /// How often in a row our own write was a reason to ask again.
+    pub(crate) rounds: u32,
+}
+
+/// What is remembered of one handler.
+#[derive(Default)]
+pub(crate) struct Wished {
+    /// Failed attempts of the function, and the state of the object that they were about.
+    pub(crate) failing: Option<(State, u64, String)>,
+    pub(crate) applied: BTreeMap<ChildKey, Applied>,
+    pub(crate) refused: BTreeMap<ChildKey, Refused>,
+}
+
+/// A child that the server did not take.
+#[derive(Clone)]
+pub(crate) struct Refused {
+    /// Of the manifest; empty for deletions.
+    pub(crate) hash: String,
+    pub(crate) message: String,
+    pub(crate) attempts: u32,
+    pub(crate) next_at: Timestamp,
+}
+
+/// Whether the children of some kinds can be judged.
+pub(crate) enum Knowledge {
+    /// All of them are known.
+    Complete(Vec<Arc<Resource>>),
+    /// Some are still being listed.
+    Partial,
+    /// The cluster has no such resource.
+    Unserved(String),
+}
+
+impl ChildStore {
+    /// A watch begins.
+    pub(crate) fn begin(&self, watch: u32, desired: Desired) {
+        let followed =
+            Followed { desired, is_listed: false, generation: 0, listed_at: Version::default() };
+        self.0.lock().watches.insert(watch, followed);
+    }
+
+    /// A watch has ended: what only it could tell is not known any more.
+    pub(crate) fn end(&self, watch: u32) {
+        let mut inner = self.0.lock();
+        inner.watches.remove(&watch);
+        let of_watch = |entry: &Entry| entry.seen.is_some_and(|(by, _)| by == watch);
+        let keys: Vec<ChildKey> = inner
+            .entries
+            .iter()
+            .filter(|(_, entry)| of_watch(entry))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in keys {
+            inner.remove(&key);
+        }
+    }
+
+    /// A list begins.
+    pub(crate) fn list_begun(&self, watch: u32, version: Version) {
+        if let Some(followed) = self.0.lock().watches.get_mut(&watch) {
+            followed.generation = followed.generation.wrapping_add(1);
+            followed.listed_at = version;
+        }
+    }
+
+    /// A list has ended; returns the owners of what it did not contain, and whether it was the first.
+    pub(crate) fn list_ended(&self, watch: u32) -> (Vec<String>, bool) {
+        let mut inner = self.0.lock();
+        let Some(followed) = inner.watches.get_mut(&watch) else { return Default::default() };
+        let is_first = !std::mem::replace(&mut followed.is_listed, true);
+        let (generation, listed_at) = (followed.generation, followed.listed_at);
+        let desired = followed.desired.clone();
+        let is_missing = |entry: &Entry| {
+            entry.child.resource == desired.resource
+                && desired
+                    .namespace
+                    .as_deref()
+                    .is_none_or(|namespace| entry.child.object.namespace() == Some(namespace))
+                && entry.seen != Some((watch, generation))
+                && entry.version.is_covered_by(listed_at)
+        };
+        let keys: Vec<ChildKey> = inner
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_missing(entry))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let owners = keys.iter().filter_map(|key| inner.remove(key)).collect();
+        (owners, is_first)
+    }
+
+    /// Takes a state from a watch; returns the owners whom it concerns.
+    pub(crate) fn see(&self, watch: u32, object: Object, gone: bool) -> Vec<String> {
+        let mut inner = self.0.lock();
+        let Some(followed) = inner.watches.get(&watch) else { return Vec::new() };
+        let child = Child { resource: Arc::clone(&followed.desired.resource), object };
+        let seen = Some((watch, followed.generation));
+        let (key, version) = (child.key(), Version::of(&child.object));
+        if gone {
+            inner.note_deletion(child.object.uid(), version);
+            let is_older = inner.entries.get(&key).is_some_and(|entry| {
+                entry.child.object.uid() == child.object.uid() || entry.version <= version
+            });
+            let owner = if is_older { inner.remove(&key) } else { None };
+            return owner.into_iter().collect();
+        }
+        if let Some(entry) = inner.entries.get_mut(&key)
+            && version.is_covered_by(entry.version)
+        {
+            entry.seen = seen;
+            return Vec::new();
+        }
+        inner.put(key, Entry { child, version, seen })
+    }
+
+    /// Takes the answer to one of our own writes.
+    pub(crate) fn put(&self, resource: &Arc<Resource>, object: Object) {
+        let mut inner = self.0.lock();
+        let version = Version::of(&object);
+        let is_gone =
+            inner.deleted.iter().any(|(uid, at)| uid == object.uid() && version.is_covered_by(*at));
+        let child = Child { resource: Arc::clone(resource), object };
+        let key = child.key();
+        let known = inner.entries.get(&key);
+        let is_known = known.is_some_and(|entry| version.is_covered_by(entry.version));
+        if !is_gone && !is_known {
+            let seen = known.and_then(|entry| entry.seen);
+            inner.put(key, Entry { child, version, seen });
+        }
+    }
+
+    /// The children of an owner, and whoever has the names that it wants.
+    pub(crate) fn of<'a>(
+        &self,
+        owner: &str,
+        wanted: impl Iterator<Item = &'a ChildKey>,
+    ) -> Vec<Child> {
+        let inner = self.0.lock();
+        let mut keys = inner.owners.get(owner).cloned().unwrap_or_default();
+        keys.extend(wanted.cloned());
+        let found = keys.iter().filter_map(|key| inner.entries.get(key));
+        found.map(|entry| entry.child.clone()).collect()
+    }
+
+    /// Whether all children of these kinds are known.
+    pub(crate) fn knows<'a>(&self, selectors: impl Iterator<Item = &'a Selector>) -> Knowledge {
+        let inner = self.0.lock();
+        let mut resources = Vec::new();
+        let (mut is_partial, mut unserved) = (false, None);
+        for selector in selectors {
+            let mut watches = inner
+                .watches
+                .values()
+                .filter(|watch| selector.matches(&watch.desired.resource))
+                .peekable();
+            if watches.peek().is_none() {
+                unserved.get_or_insert_with(|| selector.to_string());
+            }
+            for watch in watches {
+                is_partial |= !watch.is_listed;
+                resources.push(Arc::clone(&watch.desired.resource));
+            }
+        }
+        match (is_partial, unserved) {
+            (true, _) => Knowledge::Partial,
+            (false, Some(selector)) => Knowledge::Unserved(selector),
+            (false, None) => Knowledge::Complete(resources),
+        }
+    }
+}
+
+impl Inner {
+    /// Puts an entry in; returns its owner, and the former one if it was another.
+    fn put(&mut self, key: ChildKey, entry: Entry) -> Vec<String> {
+        let owner = entry.child.owner().map(str::to_owned);
+        let former = self.remove(&key).filter(|former| Some(former) != owner.as_ref());
+        if let Some(owner) = &owner {
+            self.owners.entry(owner.clone()).or_default().insert(key.clone());
+        }
+        self.entries.insert(key, entry);
+        owner.into_iter().chain(former).collect()
+    }
+
+    /// Removes an entry; returns its owner.
+    fn remove(&mut self, key: &ChildKey) -> Option<String> {
+        let owner = self.entries.remove(key)?.child.owner()?.to_owned();
+        if let Some(keys) = self.owners.get_mut(&owner) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.owners.remove(&owner);
+            }
+        }
+        Some(owner)
+    }
+
+    fn note_deletion(&mut self, uid: &str, version: Version) {
+        if self.deleted.len() >= DELETED_MAX {
+            self.deleted.pop_front();
+        }
+        self.deleted.push_back((uid.to_owned(), version));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,457 @@
+//! The part of a cycle that gives an object the children that it should have.
+//!
+//! Asks the functions, compares with the children that are there, applies and deletes; what comes
+//! of it is said in the condition `Ready`, which goes along with the write of the cycle.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kopf_client::{Failure, RequestError, Target};
+use kopf_core::cause::Snapshot;
+use kopf_core::desired::{
+    self, Applied, ChildKey, Condition, Doomed, Manifest, Readiness, Step, conditions_with,
+    fingerprint,
+};
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::occasion::Occasion;
+use kopf_core::progress::State;
+use kopf_core::retry::Outcome;
+use kopf_core::select;
+use kopf_model::{FieldPath, Object, Resource, Selector, Timestamp};
+use serde_json::Value;
+
+use super::{Cycle, Mode, Next};
+use crate::children::{Knowledge, Refused, Wished};
+use crate::report;
+
+/// How long to wait for the news that children are gone before looking again.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// The longest pause between attempts to apply or delete a child.
+const REFUSED_MAX: Duration = Duration::from_secs(64);
+/// How often in a row the functions are asked again because of our own write.
+const ROUNDS_MAX: u32 = 5;
+
+/// What the functions want.
+#[derive(Default)]
+pub(super) struct Wishes {
+    /// Whether there are children that only we can delete.
+    pub(super) is_needed: bool,
+    /// What the functions saw; none if they were not asked.
+    pub(super) view: Option<u64>,
+    wishes: Vec<(Arc<Handler>, Wish)>,
+    wake_at: Option<Timestamp>,
+}
+
+enum Wish {
+    Children(Vec<Manifest>),
+    Failed(String),
+    /// Neither children nor a failure that counts: all stays as it is.
+    Nothing,
+}
+
+/// What became of the children of one handler.
+#[derive(Default)]
+struct Reconciled {
+    refused: BTreeMap<ChildKey, String>,
+    readiness: BTreeMap<ChildKey, Readiness>,
+    wake_at: Option<Timestamp>,
+}
+
+impl Cycle {
+    /// Deletes the children that would outlive the object; tells whether it has to wait for them.
+    ///
+    /// They go before the deletion handlers run, so that these run only once.
+    pub(super) async fn part(&mut self, snapshot: &Snapshot) -> bool {
+        let owner = snapshot.object().clone();
+        let handlers = &self.served.handlers.desiring;
+        let is_held = owner.finalizers().contains(&self.served.finalizer);
+        if handlers.is_empty() || self.gone || !owner.is_deleting() || !is_held {
+            return false;
+        }
+        let is_partial = matches!(
+            self.shared.children.knows(handlers.iter().flat_map(|it| children_of(it))),
+            Knowledge::Partial
+        );
+        let left = desired::farewell(&owner, &self.shared.children.of(owner.uid(), [].iter()));
+        if left.is_empty() && !is_partial {
+            return false;
+        }
+        self.wake_at = Some(self.after(FAREWELL));
+        if self.mode == Mode::Full {
+            for (doomed, is_leaving) in left {
+                if !is_leaving && let Err(error) = self.remove(&doomed).await {
+                    tracing::warn!(child = %doomed.key, %error, "a child could not be deleted");
+                }
+            }
+        }
+        true
+    }
+
+    /// Asks the functions for the children that the object should have.
+    pub(super) async fn wish(&mut self, snapshot: &Snapshot) -> Wishes {
+        let served = Arc::clone(&self.served);
+        let owner = snapshot.object();
+        if served.handlers.desiring.is_empty() || self.gone || owner.is_deleting() {
+            return Wishes::default();
+        }
+        let is_held = owner.finalizers().contains(&served.finalizer);
+        if self.mode != Mode::Full {
+            return Wishes { is_needed: is_held, ..Wishes::default() };
+        }
+        let handlers = &served.handlers.desiring;
+        let knowledge = self.shared.children.knows(handlers.iter().flat_map(|it| children_of(it)));
+        let resources = match knowledge {
+            Knowledge::Complete(resources) => resources,
+            // The end of the list brings us back here.
+            Knowledge::Partial => return Wishes { is_needed: is_held, ..Wishes::default() },
+            Knowledge::Unserved(selector) => {
+                let text = format!("the cluster has no resource {selector}");
+                let wishes = vec![(Arc::clone(&handlers[0]), Wish::Failed(text))];
+                return Wishes { is_needed: is_held, wishes, ..Wishes::default() };
+            }
+        };
+        let view = self.view();
+        let matching = select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired);
+        let mut all = Wishes { view: Some(view), ..Wishes::default() };
+        for handler in handlers {
+            let wish = if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
+                self.ask(handler, snapshot, view, &resources, &mut all.wake_at).await
+            } else {
+                Wish::Children(Vec::new())
+            };
+            all.wishes.push((Arc::clone(handler), wish));
+        }
+        all.is_needed = self.needs_finalizer(&all.wishes, owner);
+        all
+    }
+
+    fn needs_finalizer(&mut self, wishes: &[(Arc<Handler>, Wish)], owner: &Object) -> bool {
+        let is_foreign = |(_, wish): &(_, Wish)| match wish {
+            Wish::Children(manifests) => manifests.iter().any(|manifest| manifest.is_foreign),
+            Wish::Failed(_) | Wish::Nothing => false,
+        };
+        let children = self.shared.children.of(owner.uid(), [].iter());
+        let memory = self.memory.desired.get_or_insert_default();
+        let is_unsure = wishes.iter().any(|(_, wish)| !matches!(wish, Wish::Children(_)));
+        memory.needs_finalizer = wishes.iter().any(is_foreign)
+            || (is_unsure && memory.needs_finalizer)
+            || !desired::farewell(owner, &children).is_empty();
+        memory.needs_finalizer
+    }
+
+    /// Asks one function, unless it has failed on the same state and its time has not come.
+    async fn ask(
+        &mut self,
+        handler: &Arc<Handler>,
+        snapshot: &Snapshot,
+        view: u64,
+        resources: &[Arc<Resource>],
+        wake_at: &mut Option<Timestamp>,
+    ) -> Wish {
+        let now = self.shared.clock.now();
+        let only = std::slice::from_ref(handler);
+        let known = self.wished(handler).failing.take().filter(|(_, about, _)| *about == view);
+        let (state, text) = match known {
+            Some((state, _, text)) => (state, text),
+            None => (State::new(None), String::new()),
+        };
+        let mut state = state.with_handlers(only, now);
+        if state.due(only, now).is_empty() {
+            *wake_at = earliest(*wake_at, state.wake_at(now));
+            self.wished(handler).failing = Some((state, view, text.clone()));
+            return Wish::Failed(text);
+        }
+        let attempt = state.attempt(&handler.id, now);
+        let (subject, patch) = (&snapshot.subject, Arc::clone(&self.patch));
+        let outcome = self.attempt(handler, subject, Occasion::Desired, attempt, patch).await;
+        let Some(outcome) = outcome else { return Wish::Nothing };
+        let failure = match (&outcome.error, &outcome.output) {
+            (Some(failure), _) => failure.message.clone(),
+            (None, Output::Nothing) => return Wish::Nothing,
+            (None, output) => match complete(handler, snapshot, output, resources) {
+                Ok(manifests) => return Wish::Children(manifests),
+                Err(text) => text,
+            },
+        };
+        // What cannot be a child stays so until the object changes.
+        let outcome = if outcome.error.is_some() { outcome } else { invalid(&failure) };
+        report::outcome(&self.shared, subject, handler, &outcome);
+        let now = self.shared.clock.now();
+        state.take_in(&handler.id, &outcome, now);
+        *wake_at = earliest(*wake_at, state.wake_at(now));
+        self.wished(handler).failing = Some((state, view, failure.clone()));
+        Wish::Failed(failure)
+    }
+
+    /// Applies and deletes as wished, and says what came of it; returns when to look again.
+    pub(super) async fn pursue(&mut self, wishes: Wishes) -> Option<Timestamp> {
+        if wishes.wishes.is_empty() {
+            return None;
+        }
+        let mut wake_at = wishes.wake_at;
+        let mut conditions = Vec::new();
+        for (handler, wish) in wishes.wishes {
+            match wish {
+                Wish::Nothing => {}
+                Wish::Failed(text) => conditions.push(Condition::failed(text)),
+                Wish::Children(manifests) => {
+                    let done = self.reconcile(&handler, &manifests).await;
+                    wake_at = earliest(wake_at, done.wake_at);
+                    conditions.push(if done.refused.is_empty() {
+                        Condition::of(&done.readiness)
+                    } else {
+                        Condition::refused(&done.refused)
+                    });
+                }
+            }
+        }
+        if let Some(condition) = Condition::worst(conditions) {
+            self.say(condition);
+        }
+        wake_at
+    }
+
+    async fn reconcile(&mut self, handler: &Arc<Handler>, manifests: &[Manifest]) -> Reconciled {
+        let uid = self.object.uid().to_owned();
+        let keys = manifests.iter().map(|manifest| &manifest.key);
+        let observed = self.shared.children.of(&uid, keys);
+        let plan = desired::plan(desired::Inputs {
+            owner: &uid,
+            handler,
+            desired: manifests,
+            observed: &observed,
+            applied: &self.wished(handler).applied,
+        });
+        let mut done = Reconciled { readiness: plan.readiness, ..Reconciled::default() };
+        for step in plan.steps {
+            match step {
+                Step::Apply(number) => {
+                    self.apply_child(handler, &manifests[number], &mut done).await;
+                }
+                Step::Delete(doomed) => self.delete_child(handler, &doomed, &mut done).await,
+                Step::Refuse { key, message } => {
+                    done.wake_at = earliest(done.wake_at, Some(self.after(FAREWELL)));
+                    self.tell_once(handler, &key, "", &message);
+                    done.refused.insert(key, message);
+                }
+            }
+        }
+        let wished = self.wished(handler);
+        wished.refused.retain(|key, _| done.refused.contains_key(key));
+        wished.applied.retain(|key, _| done.readiness.contains_key(key));
+        done
+    }
+
+    async fn apply_child(
+        &mut self,
+        handler: &Arc<Handler>,
+        manifest: &Manifest,
+        done: &mut Reconciled,
+    ) {
+        let (key, hash) = (&manifest.key, &manifest.hash);
+        if self.is_postponed(handler, key, hash, done) {
+            return;
+        }
+        let target = target(&manifest.resource, key);
+        let body = Bytes::from(manifest.value.to_string());
+        tracing::debug!(child = %key, "applying a child");
+        match self.shared.cluster.apply(target, body).await {
+            Ok(object) => {
+                let content = desired::content_of(object.value());
+                let state = desired::readiness(&manifest.resource, object.value());
+                self.shared.children.put(&manifest.resource, object);
+                done.readiness.insert(key.clone(), state);
+                let applied = Applied { hash: hash.clone(), content };
+                self.wished(handler).applied.insert(key.clone(), applied);
+            }
+            Err(error) => self.refuse(handler, key, hash, &error, done),
+        }
+    }
+
+    async fn delete_child(
+        &mut self,
+        handler: &Arc<Handler>,
+        doomed: &Doomed,
+        done: &mut Reconciled,
+    ) {
+        if self.is_postponed(handler, &doomed.key, "", done) {
+            return;
+        }
+        if let Err(error) = self.remove(doomed).await {
+            self.refuse(handler, &doomed.key, "", &error, done);
+        }
+    }
+
+    /// Deletes a child; one that is gone or another by now is no failure.
+    async fn remove(&self, doomed: &Doomed) -> Result<(), RequestError> {
+        tracing::debug!(child = %doomed.key, "deleting a child");
+        let target = target(&doomed.resource, &doomed.key);
+        match self.shared.cluster.delete(target, &doomed.uid).await {
+            Err(error) if !matches!(error.failure, Failure::NotFound | Failure::Conflict) => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the same was refused before and its time has not come.
+    fn is_postponed(
+        &mut self,
+        handler: &Handler,
+        key: &ChildKey,
+        hash: &str,
+        done: &mut Reconciled,
+    ) -> bool {
+        let now = self.shared.clock.now();
+        let Some(refused) = self.wished(handler).refused.get(key) else { return false };
+        if refused.hash != hash || refused.next_at <= now {
+            return false;
+        }
+        done.wake_at = earliest(done.wake_at, Some(refused.next_at));
+        done.refused.insert(key.clone(), refused.message.clone());
+        true
+    }
+
+    fn refuse(
+        &mut self,
+        handler: &Handler,
+        key: &ChildKey,
+        hash: &str,
+        error: &RequestError,
+        done: &mut Reconciled,
+    ) {
+        let message = error.message.to_string();
+        let attempts = self.tell_once(handler, key, hash, &message);
+        let pause = Duration::from_secs(1 << attempts.min(6)).min(REFUSED_MAX);
+        let next_at = self.after(pause);
+        tracing::warn!(child = %key, %error, ?pause, "a child was refused; will be tried again");
+        if let Some(refused) = self.wished(handler).refused.get_mut(key) {
+            refused.next_at = next_at;
+        }
+        done.wake_at = earliest(done.wake_at, Some(next_at));
+        done.refused.insert(key.clone(), message);
+    }
+
+    /// Remembers a refusal, and posts an event if it is news; returns how often it happened before.
+    fn tell_once(&mut self, handler: &Handler, key: &ChildKey, hash: &str, message: &str) -> u32 {
+        let now = self.shared.clock.now();
+        let wished = self.wished(handler);
+        let known = wished.refused.get(key).filter(|it| it.hash == hash);
+        let attempts = known.map_or(0, |it| it.attempts.saturating_add(1));
+        let is_news = known.is_none_or(|it| it.message != message);
+        let (hash, message) = (hash.to_owned(), message.to_owned());
+        if is_news && self.shared.context.settings.read().posting.enabled {
+            let text = format!("{key}: {message}");
+            let recorder = &self.shared.context.recorder;
+            recorder.record(&self.subject(), "Warning", "ApplyFailed", &text);
+        }
+        let refused = Refused { hash, message, attempts, next_at: now };
+        self.wished(handler).refused.insert(key.clone(), refused);
+        attempts
+    }
+
+    /// Puts the condition into the patch of the cycle, if it is news.
+    fn say(&mut self, condition: Condition) {
+        let path = FieldPath::from_keys(["status", "conditions"]);
+        let (now, generation) = (self.shared.clock.now(), self.object.generation());
+        let pending = self.patch.lock().get(&path).cloned();
+        let known = pending.as_ref().or_else(|| self.object.get(&path));
+        let is_there = known.and_then(Value::as_array).is_some_and(|all| {
+            all.iter().any(|it| it.get("type").and_then(Value::as_str) == Some("Ready"))
+        });
+        let news = conditions_with(known, &condition, generation, now);
+        let said = Some((condition, generation));
+        let memory = self.memory.desired.get_or_insert_default();
+        // A schema without conditions drops them; saying it again would not help.
+        let is_in_vain = !is_there && memory.said == said;
+        memory.said = said;
+        if let (Some(conditions), false) = (news, is_in_vain) {
+            self.patch.lock().set(&path, conditions);
+        }
+    }
+
+    /// Our own write may have changed what the functions look at.
+    pub(super) fn reconsider(&mut self, next: Next, view: Option<u64>) -> Next {
+        let Some(view) = view else { return next };
+        let is_changed =
+            !self.object.is_deleting() && self.memory.unsent.is_empty() && self.view() != view;
+        let memory = self.memory.desired.get_or_insert_default();
+        memory.rounds = if is_changed { memory.rounds + 1 } else { 0 };
+        if matches!(next, Next::Again) || !is_changed || memory.rounds > ROUNDS_MAX {
+            return next;
+        }
+        (self.wake_at, self.is_settled) = (None, false);
+        Next::Again
+    }
+
+    /// A number for all that the functions may depend on: not our notes, counters and conditions.
+    fn view(&self) -> u64 {
+        let mut tree = self.object.value().clone();
+        if let Some(metadata) = tree.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["resourceVersion", "managedFields", "generation", "finalizers"] {
+                metadata.shift_remove(field);
+            }
+            let own = &self.served.own_annotations;
+            let is_own = |key: &str| own.iter().any(|pattern| key.starts_with(pattern.as_str()));
+            if let Some(annotations) =
+                metadata.get_mut("annotations").and_then(Value::as_object_mut)
+            {
+                annotations.retain(|key, _| !is_own(key));
+            }
+            // The map comes and goes with our notes.
+            metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
+        }
+        if let Some(status) = tree.get_mut("status").and_then(Value::as_object_mut) {
+            status.shift_remove("conditions");
+            if status.is_empty() {
+                tree.as_object_mut().map(|tree| tree.shift_remove("status"));
+            }
+        }
+        fingerprint(&tree)
+    }
+
+    fn wished(&mut self, handler: &Handler) -> &mut Wished {
+        let memory = self.memory.desired.get_or_insert_default();
+        memory.handlers.entry(Arc::clone(&handler.id)).or_default()
+    }
+}
+
+/// The resources of the children that a handler names.
+fn children_of(handler: &Handler) -> &[Selector] {
+    match &handler.kind {
+        HandlerKind::Desired(options) => &options.children,
+        _ => &[],
+    }
+}
+
+fn target<'a>(resource: &'a Resource, key: &'a ChildKey) -> Target<'a> {
+    Target { resource, namespace: key.namespace.as_deref(), name: &key.name, subresource: None }
+}
+
+fn complete(
+    handler: &Handler,
+    snapshot: &Snapshot,
+    output: &Output,
+    resources: &[Arc<Resource>],
+) -> Result<Vec<Manifest>, String> {
+    let children = match output {
+        Output::Json(Value::Array(children)) => children.as_slice(),
+        Output::Json(child @ Value::Object(_)) => std::slice::from_ref(child),
+        _ => return Err("desired children are a list of objects".to_owned()),
+    };
+    desired::manifests(&snapshot.subject, &handler.id, children, resources)
+        .map_err(|error| error.to_string())
+}
+
+fn invalid(message: &str) -> Outcome {
+    use kopf_core::retry::{Failure, FailureKind};
+    let failure = Failure { kind: FailureKind::Permanent, message: message.to_owned() };
+    Outcome { is_final: true, error: Some(failure), ..Outcome::default() }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}
