@@ -7,4 +7,5 @@ mod clock;
 mod world;
 
 pub use clock::VirtualClock;
+pub use kopf_engine::Running;
 pub use world::{World, WorldError, run};
