@@ -19,10 +19,29 @@ pub(super) struct Documents {
     paths: BTreeMap<String, Value>,
 }
 
-/// Group versions that a server with default flags does not serve.
+/// Whether a server with default flags serves a group version.
 fn is_served(group_version: &str) -> bool {
+    // Groups that have only alpha and beta versions.
+    const UNSERVED: [&str; 4] = [
+        "apis/resource.k8s.io",
+        "apis/storagemigration.k8s.io",
+        "apis/internal.apiserver.k8s.io",
+        "logs",
+    ];
     let version = group_version.rsplit('/').next().unwrap_or_default();
-    !version.contains("alpha") && !version.contains("beta")
+    !version.contains("alpha") && !version.contains("beta") && !UNSERVED.contains(&group_version)
+}
+
+/// Drops the media types of CBOR, which need a feature that is off by default.
+fn strip_cbor(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !key.starts_with("application/") || !key.contains("cbor"));
+            fields.values_mut().for_each(strip_cbor);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_cbor),
+        _ => {}
+    }
 }
 
 /// Reads every document of the folder.
@@ -38,6 +57,7 @@ pub(super) fn read(folder: &Path) -> anyhow::Result<Documents> {
             continue;
         }
         let mut document: Value = serde_json::from_slice(&std::fs::read(file.path())?)?;
+        strip_cbor(&mut document["paths"]);
         documents.paths.insert(group_version, document["paths"].take());
         if let Value::Object(schemas) = document["components"]["schemas"].take() {
             reachable.extend(schemas.keys().cloned());

@@ -21,8 +21,7 @@ static DOCUMENTS: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex:
 
 /// The published group versions: `api/v1`, `apis/apps/v1`, `version`.
 pub(super) fn group_versions() -> impl Iterator<Item = &'static str> {
-    // Served by the real server only with a feature that this one lacks.
-    PACK.names().filter_map(|name| name.strip_prefix("paths:")).filter(|name| *name != "logs")
+    PACK.names().filter_map(|name| name.strip_prefix("paths:"))
 }
 
 /// The hash of a published document.
@@ -37,18 +36,24 @@ pub(super) fn document(group_version: &str) -> Option<Bytes> {
     }
     let paths: Value = serde_json::from_str(&PACK.chunk(&format!("paths:{group_version}"))?)
         .expect("the pack holds JSON");
+    let schemas = referenced(&paths);
+    let mut components = Map::new();
+    if !schemas.is_empty() {
+        components.insert("schemas".to_owned(), Value::Object(schemas));
+    }
+    components.insert(
+        "securitySchemes".to_owned(),
+        json!({"BearerToken": {
+            "description": "Bearer Token authentication",
+            "in": "header",
+            "name": "authorization",
+            "type": "apiKey",
+        }}),
+    );
     let document = json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "1.33"},
-        "components": {
-            "schemas": referenced(&paths),
-            "securitySchemes": {"BearerToken": {
-                "description": "Bearer Token authentication",
-                "in": "header",
-                "name": "authorization",
-                "type": "apiKey",
-            }},
-        },
+        "components": components,
         "paths": paths,
     });
     let body = super::serialize(&document);
