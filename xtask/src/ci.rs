@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::clients;
 use crate::steps::{self, command_step, step};
 use crate::tidy;
 
@@ -17,7 +18,20 @@ pub(crate) fn run() -> Result<()> {
         &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
     )?;
     steps::test()?;
-    documentation()
+    documentation()?;
+    real_clients()
+}
+
+/// Real clients need Python and kubectl; a machine without them is told so, and passes.
+fn real_clients() -> Result<()> {
+    for program in ["python3", "kubectl"] {
+        let found = Command::new(program).arg("--help").output().is_ok();
+        if !found {
+            println!("── real clients: SKIPPED, there is no `{program}` on this machine");
+            return Ok(());
+        }
+    }
+    clients::run(&clients::Arguments::default())
 }
 
 fn documentation() -> Result<()> {

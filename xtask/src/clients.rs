@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, target};
 use crate::steps::{command_step, root};
 
 /// What can be typed after `cargo xtask clients`.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Use this running server instead of a new `kopf cluster`.
     #[arg(long)]
