@@ -7,5 +7,8 @@ mod clock;
 mod world;
 
 pub use clock::VirtualClock;
+pub use kopf_apiserver::{
+    Fault, LoggedRequest, PodSelector, RequestMatcher, Stage, StatusError, Trouble, Verb,
+};
 pub use kopf_engine::Running;
 pub use world::{World, WorldError, run};

@@ -1,0 +1,5 @@
+//! The program: `cargo run -p load-test -- run --embedded`, or `--help`.
+
+fn main() -> kopf::Exit {
+    load_test::operator().main()
+}

@@ -1,0 +1,55 @@
+//! The Pods of a run: how they are named, found, and what they do. Pure.
+
+use serde_json::{Value, json};
+
+use crate::TestSpec;
+
+/// The label with the uid of the LoadTest.
+pub const TEST_LABEL: &str = "example.org/loadtest";
+/// The label with the number of the run.
+pub const RUN_LABEL: &str = "example.org/run";
+
+/// Sends the requests one after another, prints status and seconds of each, and fails in the end
+/// if any of them has failed. All values come from the environment, so none can become code.
+const SCRIPT: &str = r#"
+sent=0
+failed=0
+while [ "$sent" -lt "$REPEAT" ]; do
+  curl --silent --show-error --fail --max-time 30 --output /dev/null \
+    --write-out '%{http_code} %{time_total}\n' --request "$METHOD" "http://$SERVICE$URL_PATH" \
+    || failed=$((failed + 1))
+  sent=$((sent + 1))
+done
+echo "$sent requests, $failed failed"
+[ "$failed" -eq 0 ]
+"#;
+
+/// One Pod, without what its owner adds.
+pub(crate) fn template(test: &str, uid: &str, run: i64, number: u32, spec: &TestSpec) -> Value {
+    let environment = [
+        ("METHOD", spec.method.clone()),
+        ("SERVICE", spec.service_name.clone()),
+        ("URL_PATH", spec.path.clone()),
+        ("REPEAT", spec.repeat.to_string()),
+    ];
+    let environment = environment.map(|(name, value)| json!({"name": name, "value": value}));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("{test}-{run}-{number}"),
+            "labels": {TEST_LABEL: uid, RUN_LABEL: run.to_string()},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{
+                "name": "load",
+                "image": "curlimages/curl:8.11.1",
+                "command": ["sh", "-c", SCRIPT],
+                "env": environment,
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+            }],
+        },
+    })
+}

@@ -1,0 +1,70 @@
+//! From the lives of Pods to the state of a run. Pure.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+
+use crate::{Failure, State};
+
+/// What matters of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodLife {
+    /// The Pod.
+    pub name: String,
+    phase: Phase,
+    reason: String,
+    exit_code: Option<i32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl PodLife {
+    /// What a Pod tells about itself.
+    pub(crate) fn of(pod: &Pod) -> Self {
+        let status = pod.status.clone().unwrap_or_default();
+        let phase = match status.phase.as_deref() {
+            Some("Running") => Phase::Running,
+            Some("Succeeded") => Phase::Succeeded,
+            Some("Failed") => Phase::Failed,
+            _ => Phase::Waiting,
+        };
+        let containers = status.container_statuses.unwrap_or_default();
+        let ended = containers.into_iter().find_map(|it| it.state?.terminated);
+        let exit_code = ended.as_ref().map(|ended| ended.exit_code);
+        // A Pod that was evicted says so itself; otherwise its container knows.
+        let reason = status.reason.or_else(|| ended?.reason).unwrap_or_default();
+        Self { name: pod.name_any(), phase, reason, exit_code }
+    }
+
+    /// A Pod that somebody has deleted.
+    pub(crate) fn lost(name: &str) -> Self {
+        let reason = "Deleted".into();
+        Self { name: name.into(), phase: Phase::Failed, reason, exit_code: None }
+    }
+
+    /// How it has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        (self.phase == Phase::Failed).then(|| Failure {
+            pod: self.name.clone(),
+            reason: self.reason.clone(),
+            exit_code: self.exit_code,
+        })
+    }
+}
+
+/// The state of a run with these Pods.
+pub(crate) fn state(lives: &[PodLife]) -> State {
+    let any = |phase| lives.iter().any(|life| life.phase == phase);
+    let all_ended = !any(Phase::Waiting) && !any(Phase::Running);
+    match (all_ended, any(Phase::Failed)) {
+        (true, false) => State::Finished,
+        (true, true) => State::Failed,
+        (false, _) if lives.iter().all(|life| life.phase == Phase::Waiting) => State::Pending,
+        (false, _) => State::Executing,
+    }
+}

@@ -1,0 +1,71 @@
+//! What you learn: children: one Pod per object, adopted, and written down in the status.
+//!
+//! The Pod is applied under a name that follows from its owner, so a creation that is tried again
+//! finds the Pod of the first attempt instead of making a second one.
+
+use k8s_openapi::api::core::v1::Pod;
+use kopf::prelude::*;
+use kube::api::{Patch as Change, PatchParams};
+use kube::{Api, CustomResource, ResourceExt as _};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A single Pod that does something very useful.
+#[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "example.org", version = "v1", kind = "SimpleDeployment", namespaced)]
+#[kube(status = "SimpleDeploymentStatus", shortname = "simdep", shortname = "sd")]
+#[kube(printcolumn = r#"{"name": "Children", "type": "string", "jsonPath": ".status.children",
+    "description": "The child Pod created by the operator."}"#)]
+pub struct SimpleDeploymentSpec {
+    /// How long the Pod sleeps, in seconds.
+    #[serde(default = "no_time")]
+    #[schemars(regex(pattern = r"^[0-9]+$"))]
+    pub sleepytime: String,
+}
+
+/// What the operator made.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+pub struct SimpleDeploymentStatus {
+    /// The uids of the Pods.
+    #[serde(default)]
+    pub children: Vec<String>,
+}
+
+fn no_time() -> String {
+    "0".into()
+}
+
+/// Starts exactly one Pod.
+#[kopf::on::create(SimpleDeployment, needs = ["create,patch pods"])]
+pub async fn start_pod(
+    this: &SimpleDeployment,
+    owner: Owner,
+    status: &mut Status<SimpleDeploymentStatus>,
+    namespace: Namespace,
+    client: Client,
+) -> Result {
+    // The time is an argument of the script, never a part of its text.
+    let pod = owner.strict().adopt(json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{
+                "name": "simple",
+                "image": "busybox",
+                "command": ["sh", "-x", "-c", "echo \"I'm so very useful!\"; sleep \"$1\"", "sh"],
+                "args": [this.spec.sleepytime],
+            }],
+        },
+    }))?;
+    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let applying = PatchParams::apply("simple-deployment").force();
+    let pod = pods.patch(&this.name_any(), &applying, &Change::Apply(&pod)).await?;
+    status.children = pod.uid().into_iter().collect();
+    Ok(())
+}
+
+/// The operator. Deletion needs no handler: the cluster removes the Pod together with its owner.
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("simple-deployment", [start_pod])
+}

@@ -1,0 +1,5 @@
+//! The program: `cargo run -p simple-deployment -- run --embedded`, or `--help`.
+
+fn main() -> kopf::Exit {
+    simple_deployment::operator().main()
+}
