@@ -34,6 +34,9 @@ pub(crate) fn to_storage(resource: &ResourceInfo, mut object: Value) -> Value {
         set_type(&mut object, "Event", "v1");
         return object;
     }
+    if resource.kind == AUTOSCALER && resource.version == "v1" && !resource.is_custom() {
+        autoscaler::to_v2(&mut object);
+    }
     let api_version = crate::resource::join_api_version(&resource.group, &resource.storage_version);
     set_type(&mut object, &resource.kind, &api_version);
     object

@@ -3,7 +3,6 @@
 //! One request pipeline behind two doors: [`Server::service`] is an in-process `tower` service that
 //! `kube::Client` accepts, [`Server::listen`] opens a TLS or plain listener for any other client.
 
-mod activity;
 mod admission;
 mod apply;
 mod authn;

@@ -3,11 +3,10 @@
 //! Controllers and admission plugins use it, each with its own user and field manager. Objects come
 //! back in their storage version. Resources are named by table: `pods`, `deployments.apps`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
-use crate::activity::{Activity, Busy};
 use crate::clock::{Clock, IdSource};
 use crate::decode::Decoded;
 use crate::pipeline;
@@ -15,7 +14,7 @@ use crate::request::{RequestInfo, Verb};
 use crate::resource::ResourceInfo;
 use crate::rest::{self, Call, DeleteRequest, Deleted, PatchKind};
 use crate::server::Inner;
-use crate::store::{Cursor, Event, Fallen, Snapshot};
+use crate::store::Snapshot;
 use crate::{StatusError, Stored, User};
 
 /// A client inside the process.
@@ -60,7 +59,7 @@ impl<'a> Target<'a> {
 
     /// The same object through a subresource.
     #[must_use]
-    pub fn sub(self, subresource: &'a str) -> Self {
+    pub fn through(self, subresource: &'a str) -> Self {
         Self { subresource, ..self }
     }
 }
@@ -81,6 +80,13 @@ pub struct DeleteOptions {
 impl LocalClient {
     pub(crate) fn new(inner: Arc<Inner>, user: User, manager: &str) -> Self {
         Self { inner, user: Arc::new(user), manager: manager.into() }
+    }
+
+    /// The server's own client, with all rights; cheap, since every write may need one.
+    pub(crate) fn of_server(inner: &Arc<Inner>) -> Self {
+        static OWN: LazyLock<(Arc<User>, Arc<str>)> =
+            LazyLock::new(|| (Arc::new(User::admin()), "kube-apiserver".into()));
+        Self { inner: Arc::clone(inner), user: Arc::clone(&OWN.0), manager: Arc::clone(&OWN.1) }
     }
 
     /// The same door for somebody else.
@@ -109,11 +115,6 @@ impl LocalClient {
         &self.inner.ids
     }
 
-    /// The counter that `settle` waits for.
-    pub(crate) fn activity(&self) -> &Activity {
-        &self.inner.activity
-    }
-
     /// The resource behind a table, in its storage version.
     pub(crate) fn resource(&self, table: &str) -> Result<Arc<ResourceInfo>, StatusError> {
         self.inner.resource_of_table(table)
@@ -135,17 +136,6 @@ impl LocalClient {
     /// Reads all objects of a table, or of one namespace of it, in key order.
     pub async fn list(&self, table: &str, namespace: &str) -> Vec<Arc<Stored>> {
         self.snapshot().list(table, namespace).map(|(_, stored)| Arc::clone(stored)).collect()
-    }
-
-    /// Follows a table from a version on; use `snapshot().resource_version()` of a prior read.
-    pub(crate) fn watch(&self, table: &str, after: u64) -> Result<LocalWatch, Fallen> {
-        let cursor = self.inner.store.ring(&Arc::from(table)).cursor(after)?;
-        Ok(LocalWatch {
-            cursor,
-            batch: Vec::new(),
-            activity: self.inner.activity.clone(),
-            busy: None,
-        })
     }
 
     /// Creates an object.
@@ -178,7 +168,7 @@ impl LocalClient {
         pod: &str,
         binding: &Value,
     ) -> Result<(), StatusError> {
-        let target = Target::new("pods", namespace, pod).sub("binding");
+        let target = Target::new("pods", namespace, pod).through("binding");
         let mut call = self.call(target, Verb::Create)?;
         crate::subresources::bind(&mut call, binding).await
     }
@@ -241,35 +231,4 @@ impl LocalClient {
 
 fn body(value: Value) -> Decoded {
     Decoded { value, duplicates: Vec::new() }
-}
-
-/// A running watch inside the process.
-///
-/// From the return of an event until the next call of `next`, the server counts as busy.
-pub(crate) struct LocalWatch {
-    cursor: Cursor,
-    batch: Vec<Arc<Event>>,
-    activity: Activity,
-    busy: Option<Busy>,
-}
-
-impl LocalWatch {
-    /// The next event; fails when the watch fell behind and the caller must list again.
-    pub(crate) async fn next(&mut self) -> Result<Arc<Event>, Fallen> {
-        const BATCH_MAX: usize = 64;
-        while self.batch.is_empty() {
-            self.cursor.take(BATCH_MAX, &mut self.batch)?;
-            if self.batch.is_empty() {
-                self.busy = None;
-                self.cursor.changed().await;
-                self.busy = Some(self.activity.begin());
-            } else {
-                self.batch.reverse();
-            }
-        }
-        if self.busy.is_none() {
-            self.busy = Some(self.activity.begin());
-        }
-        Ok(self.batch.pop().expect("the loop above filled the batch"))
-    }
 }

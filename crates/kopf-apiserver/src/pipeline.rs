@@ -16,7 +16,7 @@ use crate::body::Body;
 use crate::path::{Route, route};
 use crate::query::Query;
 use crate::rbac::{Attributes, Decision};
-use crate::request::{RequestInfo, Verb};
+use crate::request::RequestInfo;
 use crate::server::Inner;
 use crate::{StatusError, User, authn, discovery, openapi};
 
@@ -206,9 +206,4 @@ fn static_answer(
 
 fn not_found_page() -> Response<Body> {
     text_response(StatusCode::NOT_FOUND, "404 page not found\n")
-}
-
-/// The verb of the resource that a request needs, as discovery lists it.
-pub(crate) fn discovery_verb(verb: Verb) -> &'static str {
-    verb.as_str()
 }

@@ -23,7 +23,7 @@ use crate::query::WriteOptions;
 use crate::request::RequestInfo;
 use crate::resource::ResourceInfo;
 use crate::server::Inner;
-use crate::store::{ObjectKey, Snapshot};
+use crate::store::Snapshot;
 use crate::{LocalClient, StatusError, Stored, User};
 
 pub(crate) use create::create;
@@ -64,11 +64,6 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// The key of the object that the call names.
-    pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey::new(self.namespace(), &self.info.name)
-    }
-
     /// The namespace of the stored object: empty for cluster-scoped resources.
     pub(crate) fn namespace(&self) -> &str {
         if self.resource.namespaced { &self.info.namespace } else { "" }
@@ -131,7 +126,7 @@ impl Call {
 
     /// The in-process client that admission plugins use.
     pub(crate) fn local(&self) -> LocalClient {
-        LocalClient::new(Arc::clone(&self.inner), User::admin(), "kube-apiserver")
+        LocalClient::of_server(&self.inner)
     }
 
     /// What a successful write entails for custom resource definitions.

@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::activity::Activity;
 use crate::admission::{Chain, WebhookTarget};
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource};
@@ -60,7 +59,6 @@ pub(crate) struct Inner {
     pub(crate) custom_resources: Mutex<CustomResources>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) activity: Activity,
     pub(crate) admission: Arc<Chain>,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) authenticator: Arc<Authenticator>,
@@ -159,7 +157,6 @@ impl Server {
             custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
             clock: Arc::clone(&inner.clock),
             ids: Arc::clone(&inner.ids),
-            activity: Activity::default(),
             admission: Arc::clone(&inner.admission),
             authorizer: Arc::clone(&inner.authorizer),
             authenticator: Arc::clone(&inner.authenticator),
@@ -262,7 +259,6 @@ impl Server {
     /// Resolves when every controller has dealt with everything that happened.
     pub async fn settle(&self) {
         self.start_controllers();
-        self.inner.activity.idle().await;
         if let Some(running) = self.controllers.get() {
             running.settle(&self.local(), &self.inner.stages).await;
         }

@@ -311,10 +311,10 @@ async fn perform(client: &LocalClient, action: &Action) -> Result<(), StatusErro
             client.create(collection.table(), namespace, object.clone()).await?;
         }
         Action::Update { key, subresource, object } => {
-            client.update(target(key).sub(subresource), object.clone()).await?;
+            client.update(target(key).through(subresource), object.clone()).await?;
         }
         Action::Patch { key, subresource, patch } => {
-            client.patch(target(key).sub(subresource), Patch::Merge(patch.clone())).await?;
+            client.patch(target(key).through(subresource), Patch::Merge(patch.clone())).await?;
         }
         Action::Bind { key, node } => {
             let binding = json!({

@@ -31,7 +31,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     {
         fields.shift_remove("status");
     }
-    let identity = call.keeps_identity.then(|| object["metadata"].clone()).unwrap_or_default();
+    let identity = if call.keeps_identity { object["metadata"].clone() } else { Value::Null };
     drop_owned_metadata(&mut object);
     if &*call.resource.table == crd::TABLE {
         crd::initial_status(&mut object);

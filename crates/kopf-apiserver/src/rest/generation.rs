@@ -63,7 +63,8 @@ fn has_changed(resource: &ResourceInfo, object: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return false };
     let ignores_status = !resource.is_custom() || resource.has_status();
     let counted = |key: &str| {
-        !matches!(key, "metadata" | "kind" | "apiVersion") && !(ignores_status && key == "status")
+        let is_ignored = ignores_status && key == "status";
+        !is_ignored && !matches!(key, "metadata" | "kind" | "apiVersion")
     };
     let differs = |one: &serde_json::Map<String, Value>, two: &serde_json::Map<String, Value>| {
         one.iter().any(|(key, value)| counted(key) && two.get(key) != Some(value))

@@ -23,11 +23,11 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
         }
         problems.extend(body.duplicates);
     }
-    if let Some(schema) = call.resource.schema.clone() {
-        if !call.resource.is_custom() {
-            schema::check_types(&schema, &object)
-                .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
-        }
+    if let Some(schema) = call.resource.schema.clone()
+        && !call.resource.is_custom()
+    {
+        schema::check_types(&schema, &object)
+            .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
     }
     if call.options.field_validation == FieldValidation::Strict && !problems.is_empty() {
         let problem = format!("strict decoding error: {}", problems.join(", "));

@@ -109,10 +109,10 @@ fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
             metadata_mut(object).insert("namespace".into(), wanted.into());
             Ok(())
         }
-        given => Err(StatusError::bad_request(format!(
+        _ => Err(StatusError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the \
-             request"
-        ))),
+             request",
+        )),
     }
 }
 

@@ -8,7 +8,6 @@ use parking_lot::Mutex;
 
 use super::{CustomResources, Inner, Server, world};
 use crate::User;
-use crate::activity::Activity;
 use crate::admission::Chain;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
@@ -139,7 +138,6 @@ impl ServerBuilder {
             custom_resources: Mutex::new(CustomResources::new()),
             clock: self.clock,
             ids: self.ids,
-            activity: Activity::default(),
             admission: Arc::new(Chain::default()),
             authorizer,
             authenticator: Arc::new(authenticator),

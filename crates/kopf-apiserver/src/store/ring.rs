@@ -184,12 +184,6 @@ impl Cursor {
         Ok(())
     }
 
-    /// Whether events wait to be taken.
-    pub(crate) fn has_waiting(&self) -> bool {
-        let state = self.ring.state.lock();
-        self.next < state.first + state.events.len() as u64
-    }
-
     /// Resolves when the ring got an event since the last `take`.
     pub(crate) async fn changed(&mut self) {
         // The sender lives in the ring, which this cursor keeps alive.

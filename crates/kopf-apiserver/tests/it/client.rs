@@ -103,8 +103,7 @@ async fn a_watch_sees_objects_enter_and_leave_its_selector() {
 async fn watcher_sees_initial_and_later_objects(semantic: ListSemantic, streaming: bool) {
     let server = Server::builder().controllers(false).build();
     let namespaces: Api<Namespace> = Api::all(client(&server));
-    let mut config = watcher::Config::default();
-    config.list_semantic = semantic;
+    let mut config = watcher::Config { list_semantic: semantic, ..watcher::Config::default() };
     if streaming {
         config = config.streaming_lists();
     }

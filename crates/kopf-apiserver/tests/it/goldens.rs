@@ -4,7 +4,6 @@
 //! difference to a file.
 
 #[path = "../../../../xtask/src/normalise.rs"]
-#[expect(dead_code, reason = "the replay needs only a part of the shared normaliser")]
 mod normalise;
 #[path = "../../../../xtask/src/pairing.rs"]
 mod pairing;

@@ -1,5 +1,7 @@
 //! The server through its public doors, with the real `kube` client.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
 mod admission;
 mod client;
 mod controllers;
