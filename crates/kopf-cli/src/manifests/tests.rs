@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use expect_test::expect;
+use kopf_core::handler::DesiredOptions;
 use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, Output};
 use kopf_model::Selector;
 use kopf_model::resource::SelectorName;
@@ -71,6 +72,23 @@ fn an_index_may_only_look() {
     expect![[r#"
         Namespaces /events: create
         Namespaces /pods: list,watch
+    "#]]
+    .assert_eq(&shown(&handlers, &options(None)));
+}
+
+#[test]
+fn desired_children_may_be_applied_and_deleted() {
+    let children =
+        vec![Selector::exact("apps", "v1", "deployments"), Selector::exact("", "v1", "namespaces")];
+    let kind = HandlerKind::Desired(DesiredOptions { children });
+    let handlers = [handler(kind, "example.com", "sites")];
+    expect![[r#"
+        Namespaces /events: create
+        Namespaces apps/deployments: create,delete,list,patch,watch
+        Namespaces example.com/sites: list,patch,watch
+        Namespaces example.com/sites/status: patch
+        Cluster /namespaces: create,delete,list,patch,watch
+        Cluster apiextensions.k8s.io/customresourcedefinitions: list,watch
     "#]]
     .assert_eq(&shown(&handlers, &options(None)));
 }

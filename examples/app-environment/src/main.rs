@@ -1,0 +1,83 @@
+//! What you learn: tenants; children across namespaces, and objects outside of the cluster.
+mod children;
+mod environment;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kopf::prelude::*;
+use kube::ResourceExt as _;
+
+use environment::{AppEnvironment, EnvironmentStatus, Inputs, Provisioned};
+use registry::{Passwords, RegistryClient};
+
+/// Per stage: a namespace with its limits, its walls, the team's rights and the way to its images.
+#[kopf::desired(
+    AppEnvironment,
+    children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, Secret)
+)]
+fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Result<Vec<Child>> {
+    let password = passwords.of(&environment.uid().unwrap_or_default());
+    let mut all = Vec::new();
+    for stage in &environment.spec.stages {
+        all.extend(children::of_stage(environment, stage, &password));
+    }
+    Ok(all)
+}
+
+/// In the registry: an organisation with a repository per stage, a team, and a user that pulls.
+#[kopf::on::create(AppEnvironment, backoff = "5s")]
+#[kopf::on::update(AppEnvironment, backoff = "5s")]
+#[kopf::on::resume(AppEnvironment, backoff = "5s")]
+async fn outside(
+    environment: &AppEnvironment,
+    registry: State<RegistryClient>,
+    passwords: State<Passwords>,
+    status: &mut Status<EnvironmentStatus>,
+) -> Result {
+    let wanted = Provisioned::of(environment);
+    let password = passwords.of(&environment.uid().unwrap_or_default());
+    registry.ensure(&wanted.org_path(), &json!({})).await?;
+    for repo in &wanted.repos {
+        registry.ensure(&wanted.repo_path(repo), &json!({})).await?;
+    }
+    registry.ensure(&wanted.user_path(), &json!({"password": password})).await?;
+    registry.ensure(&wanted.team_path(), &json!({"members": [wanted.user]})).await?;
+    // What an earlier specification had, and this one has not.
+    for former in status.registry.iter().flat_map(|former| former.repos.clone()) {
+        if !wanted.repos.contains(&former) {
+            registry.remove(&wanted.repo_path(&former)).await?;
+        }
+    }
+    status.inputs = Some(Inputs::of(environment));
+    status.registry = Some(wanted);
+    Ok(())
+}
+
+/// Takes everything out of the registry again, in the opposite order.
+#[kopf::on::delete(AppEnvironment, backoff = "5s")]
+async fn farewell(environment: &AppEnvironment, registry: State<RegistryClient>) -> Result {
+    let wanted = Provisioned::of(environment);
+    let former = environment.status.as_ref().and_then(|status| status.registry.clone());
+    registry.remove(&wanted.team_path()).await?;
+    registry.remove(&wanted.user_path()).await?;
+    for repo in former.iter().flat_map(|former| &former.repos).chain(&wanted.repos) {
+        registry.remove(&wanted.repo_path(repo)).await?;
+    }
+    registry.remove(&wanted.org_path()).await?;
+    Ok(())
+}
+
+fn operator(registry: RegistryClient, passwords: Passwords) -> kopf::Operator {
+    kopf::operator!("app-environment", [inside, outside, farewell]).state(registry).state(passwords)
+}
+
+fn main() -> kopf::Exit {
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
+    let registry = RegistryClient::over_tcp(&variable("REGISTRY", "127.0.0.1:8081"));
+    let passwords = Passwords::new(&variable("REGISTRY_KEY", "only for the demo"));
+    operator(registry, passwords).main()
+}

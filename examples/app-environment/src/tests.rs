@@ -1,0 +1,247 @@
+//! Environments on the embedded server, with a registry that is as unreliable as wanted.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Empty;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kopf::prelude::*;
+use kopf::testing::World;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+
+use crate::environment::{AppEnvironment, AppEnvironmentSpec, Quota};
+use crate::operator;
+use crate::registry::{Connect, Passwords, RegistryClient, Stream};
+
+/// How many environments are made at once.
+const MANY: usize = 200;
+
+/// A registry that speaks HTTP over pipes, so that it lives in virtual time.
+#[derive(Clone, Default)]
+struct FakeRegistry(Arc<Mutex<Registered>>);
+
+#[derive(Default)]
+struct Registered {
+    paths: BTreeSet<String>,
+    requests: usize,
+    /// How many of the next requests fail.
+    failures: usize,
+}
+
+impl Connect for FakeRegistry {
+    fn connect(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let registry = self.clone();
+        tokio::spawn(async move {
+            let answer = service_fn(move |request| {
+                let registry = registry.clone();
+                async move { Ok::<_, hyper::Error>(registry.answer(&request)) }
+            });
+            let http = hyper::server::conn::http1::Builder::new();
+            // The client hangs up when it has its answer.
+            let _ = http.serve_connection(TokioIo::new(theirs), answer).await;
+        });
+        Box::pin(async { Ok(Box::new(ours) as Box<dyn Stream>) })
+    }
+}
+
+impl FakeRegistry {
+    fn answer(&self, request: &Request<Incoming>) -> Response<Empty<Bytes>> {
+        let mut registered = self.0.lock().expect("nobody panics with it");
+        registered.requests += 1;
+        let path = request.uri().path().to_owned();
+        let parent = path.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        let status = if registered.failures > 0 {
+            registered.failures -= 1;
+            StatusCode::SERVICE_UNAVAILABLE
+        } else if *request.method() == Method::DELETE {
+            let is_used = registered.paths.iter().any(|it| it.starts_with(&format!("{path}/")));
+            match (is_used, registered.paths.remove(&path)) {
+                (true, _) => StatusCode::CONFLICT,
+                (false, true) => StatusCode::NO_CONTENT,
+                (false, false) => StatusCode::NOT_FOUND,
+            }
+        } else if path != parent && !registered.paths.contains(&parent) {
+            StatusCode::NOT_FOUND
+        } else if registered.paths.insert(path) {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        let mut response = Response::new(Empty::new());
+        *response.status_mut() = status;
+        response
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.0.lock().expect("nobody panics with it").paths.iter().cloned().collect()
+    }
+
+    fn fail(&self, times: usize) {
+        self.0.lock().expect("nobody panics with it").failures = times;
+    }
+
+    fn requests(&self) -> usize {
+        self.0.lock().expect("nobody panics with it").requests
+    }
+}
+
+fn environment(name: &str, stages: &[&str]) -> AppEnvironment {
+    let spec = AppEnvironmentSpec {
+        team: "blue".into(),
+        stages: stages.iter().map(|stage| (*stage).to_owned()).collect(),
+        quota: Quota { cpu: "4".into(), memory: "8Gi".into() },
+    };
+    AppEnvironment::new(name, spec)
+}
+
+async fn start(world: &World, registry: &FakeRegistry) -> kopf::testing::Running {
+    let client = RegistryClient::new(registry.clone());
+    world.start(operator(client, Passwords::new("key"))).await
+}
+
+fn environments(world: &World) -> Api<AppEnvironment> {
+    Api::all(world.client())
+}
+
+async fn create(world: &World, environment: &AppEnvironment) {
+    let created = environments(world).create(&PostParams::default(), environment).await;
+    created.expect("the environment is created");
+}
+
+fn is_ready(environment: &AppEnvironment) -> bool {
+    let status = environment.status.clone().unwrap_or_default();
+    status.conditions.iter().any(|it| it["type"] == "Ready" && it["status"] == "True")
+        && status.registry.is_some()
+}
+
+async fn namespaces(world: &World) -> Vec<String> {
+    let api: Api<Namespace> = Api::all(world.client());
+    let list = api.list(&ListParams::default().labels("kopf.dev/owner")).await.expect("a list");
+    list.items.into_iter().filter_map(|it| it.metadata.name).collect()
+}
+
+#[kopf::test]
+async fn an_application_gets_all_it_needs(world: World) {
+    let registry = FakeRegistry::default();
+    let running = start(&world, &registry).await;
+    create(&world, &environment("shop", &["dev", "prod"])).await;
+    world.settled().await;
+    assert_eq!(namespaces(&world).await, ["shop-dev", "shop-prod"]);
+    let expected = [
+        "/orgs/shop",
+        "/orgs/shop/repos/dev",
+        "/orgs/shop/repos/prod",
+        "/orgs/shop/teams/developers",
+        "/users/shop-puller",
+    ];
+    assert_eq!(registry.paths(), expected);
+    let quotas: Api<ResourceQuota> = Api::namespaced(world.client(), "shop-prod");
+    let quota = quotas.get("limits").await.expect("a quota").spec.expect("a spec");
+    assert_eq!(quota.hard.expect("limits")["limits.memory"].0, "8Gi");
+    let bindings: Api<RoleBinding> = Api::namespaced(world.client(), "shop-dev");
+    let binding = bindings.get("developers").await.expect("a binding");
+    assert_eq!(binding.subjects.expect("subjects")[0].name, "blue");
+    let secrets: Api<Secret> = Api::namespaced(world.client(), "shop-dev");
+    secrets.get("image-pull").await.expect("a secret");
+    let shop = environments(&world).get("shop").await.expect("it exists");
+    assert!(is_ready(&shop), "{:?}", shop.status);
+    let inputs = shop.status.expect("a status").inputs.expect("the inputs");
+    assert_eq!((inputs.team.as_str(), inputs.stages.len(), inputs.generation), ("blue", 2, 1));
+    running.stop().await.expect("the operator ends well");
+}
+
+#[kopf::test]
+async fn a_stage_that_is_given_up_goes_inside_and_outside(world: World) {
+    let registry = FakeRegistry::default();
+    let running = start(&world, &registry).await;
+    create(&world, &environment("shop", &["dev", "prod"])).await;
+    world.settled().await;
+    let patch = Patch::Merge(json!({"spec": {"stages": ["prod"]}}));
+    let environments = environments(&world);
+    environments.patch("shop", &PatchParams::default(), &patch).await.expect("it is patched");
+    world.advance(30.secs()).await;
+    assert_eq!(namespaces(&world).await, ["shop-prod"]);
+    assert!(!registry.paths().contains(&"/orgs/shop/repos/dev".to_owned()));
+    let shop = environments.get("shop").await.expect("it exists");
+    assert_eq!(shop.status.expect("a status").inputs.expect("the inputs").stages, ["prod"]);
+    running.stop().await.expect("the operator ends well");
+}
+
+#[kopf::test]
+async fn a_registry_that_fails_is_tried_again(world: World) {
+    let registry = FakeRegistry::default();
+    let running = start(&world, &registry).await;
+    registry.fail(3);
+    create(&world, &environment("shop", &["dev"])).await;
+    world.settled().await;
+    assert_eq!(registry.paths(), Vec::<String>::new());
+    world.advance(60.secs()).await;
+    assert_eq!(registry.paths().len(), 4);
+    registry.fail(2);
+    let deletion = DeleteParams::default();
+    environments(&world).delete("shop", &deletion).await.expect("it is deleted");
+    world.settled().await;
+    assert_eq!(registry.paths().len(), 4, "nothing is undone yet");
+    environments(&world).get("shop").await.expect("it is held until all is undone");
+    world.advance(60.secs()).await;
+    assert_eq!(registry.paths(), Vec::<String>::new());
+    assert_eq!(namespaces(&world).await, Vec::<String>::new());
+    environments(&world).get("shop").await.expect_err("it is gone");
+    running.stop().await.expect("the operator ends well");
+}
+
+#[kopf::test]
+async fn a_crash_in_the_middle_changes_nothing(world: World) {
+    let registry = FakeRegistry::default();
+    for steps in [5, 20, 60] {
+        let running = start(&world, &registry).await;
+        let name = format!("shop{steps}");
+        create(&world, &environment(&name, &["dev"])).await;
+        for _ in 0..steps {
+            tokio::task::yield_now().await;
+        }
+        running.abort();
+    }
+    let running = start(&world, &registry).await;
+    world.advance(60.secs()).await;
+    for environment in environments(&world).list(&ListParams::default()).await.expect("a list") {
+        assert!(is_ready(&environment), "{:?}", environment.status);
+    }
+    assert_eq!(registry.paths().len(), 12);
+    running.stop().await.expect("the operator ends well");
+}
+
+#[kopf::test]
+async fn many_applications_come_and_go_at_once(world: World) {
+    let registry = FakeRegistry::default();
+    let running = start(&world, &registry).await;
+    for number in 0..MANY {
+        create(&world, &environment(&format!("app{number}"), &["dev"])).await;
+    }
+    world.advance(60.secs()).await;
+    let all = environments(&world).list(&ListParams::default()).await.expect("a list").items;
+    let ready = all.iter().filter(|it| is_ready(it)).count();
+    assert_eq!(ready, MANY);
+    assert_eq!(namespaces(&world).await.len(), MANY);
+    assert_eq!(registry.paths().len(), MANY * 4);
+    println!("{} requests to the registry per environment", registry.requests() / MANY);
+    for environment in &all {
+        let name = environment.metadata.name.as_deref().expect("a name");
+        environments(&world).delete(name, &DeleteParams::default()).await.expect("deleted");
+    }
+    world.advance(120.secs()).await;
+    assert_eq!(registry.paths(), Vec::<String>::new());
+    assert_eq!(namespaces(&world).await, Vec::<String>::new());
+    let left = environments(&world).list(&ListParams::default()).await.expect("a list").items;
+    assert!(left.is_empty());
+    running.stop().await.expect("the operator ends well");
+}
