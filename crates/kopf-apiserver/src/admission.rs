@@ -6,12 +6,14 @@
 //!
 //! `webhook` reads configurations, `matching` decides whether one is called, `review` speaks the
 //! AdmissionReview format, `call` carries it over HTTPS or to a function in the process,
-//! `dispatch` runs the webhooks, `plugins` holds what upstream compiles in.
+//! `dispatch` runs the webhooks, `policy` evaluates admission policies, `plugins` holds what
+//! upstream compiles in.
 
 mod call;
 mod dispatch;
 mod matching;
 mod plugins;
+mod policy;
 mod resolver;
 mod review;
 mod webhook;
@@ -108,6 +110,9 @@ impl Chain {
         request: &mut AdmissionRequest<'_>,
     ) -> Result<(), StatusError> {
         let snapshot = client.snapshot();
+        if has_any(&snapshot, policy::BINDINGS) {
+            policy::validate(&snapshot, request)?;
+        }
         if has_any(&snapshot, VALIDATING) {
             dispatch::validate(self, client, &snapshot, request).await?;
         }
@@ -120,7 +125,7 @@ impl Chain {
             return true;
         }
         let snapshot = client.snapshot();
-        has_any(&snapshot, MUTATING) || has_any(&snapshot, VALIDATING)
+        [MUTATING, VALIDATING, policy::BINDINGS].iter().any(|table| has_any(&snapshot, table))
     }
 }
 

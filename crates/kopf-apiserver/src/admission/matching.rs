@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::webhook::{FailurePolicy, Webhook};
 use super::{AdmissionRequest, Operation};
-use crate::controllers::fields::{at, text, texts};
+use crate::controllers::fields::{at, items, text, texts};
 use crate::controllers::selector::matches_or_everything;
 use crate::resource::ResourceInfo;
 use crate::schema::cel::{Condition, Variables};
@@ -36,9 +36,33 @@ pub(super) fn find(
         return None;
     }
     let seen = find_version(webhook, client, request)?;
-    let is_selected =
-        matches_namespace(webhook, snapshot, request) && matches_object(webhook, request);
+    let is_selected = matches_namespace(webhook.namespace_selector(), snapshot, request)
+        && matches_object(webhook.object_selector(), request);
     is_selected.then_some(seen)
+}
+
+/// Whether the `matchConstraints` of a policy, or the `matchResources` of its binding, fit a write.
+pub(super) fn constrains(
+    constraints: &Value,
+    snapshot: &Snapshot,
+    request: &AdmissionRequest<'_>,
+) -> bool {
+    if request.resource.group == "admissionregistration.k8s.io" {
+        return false;
+    }
+    let fits = |list: &str| {
+        let mut rules = items(constraints, &[list]).iter();
+        let is_named = |rule: &Value| {
+            let names = texts(rule, &["resourceNames"]);
+            names.is_empty() || names.contains(&request.name)
+        };
+        rules.any(|rule| is_named(rule) && matches_rule(rule, request.resource, request))
+    };
+    let has_rules = !items(constraints, &["resourceRules"]).is_empty();
+    (!has_rules || fits("resourceRules"))
+        && !fits("excludeResourceRules")
+        && matches_namespace(constraints.get("namespaceSelector"), snapshot, request)
+        && matches_object(constraints.get("objectSelector"), request)
 }
 
 fn find_version(
@@ -94,11 +118,10 @@ fn is_empty(selector: Option<&Value>) -> bool {
 }
 
 fn matches_namespace(
-    webhook: &Webhook,
+    selector: Option<&Value>,
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
 ) -> bool {
-    let selector = webhook.namespace_selector();
     if is_empty(selector) {
         return true;
     }
@@ -121,8 +144,7 @@ fn matches_namespace(
     matches_or_everything(selector, labels)
 }
 
-fn matches_object(webhook: &Webhook, request: &AdmissionRequest<'_>) -> bool {
-    let selector = webhook.object_selector();
+fn matches_object(selector: Option<&Value>, request: &AdmissionRequest<'_>) -> bool {
     is_empty(selector)
         || [&request.object, &request.old_object]
             .into_iter()
