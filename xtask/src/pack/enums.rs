@@ -36,7 +36,8 @@ pub(super) fn add(
         if let Some(description) = found.description.filter(|_| !found.is_in_items) {
             property["description"] = description.into();
         }
-        let target = if found.is_in_items { &mut property["items"] } else { property };
+        let inside = if property.get("items").is_some() { "items" } else { "additionalProperties" };
+        let target = if found.is_in_items { &mut property[inside] } else { property };
         target["enum"] = found.values;
         added += 1;
     }
@@ -44,7 +45,7 @@ pub(super) fn add(
 }
 
 fn enumerations(source: &str) -> anyhow::Result<Vec<Enumeration>> {
-    let function = Regex::new(r"^func schema_k8sio_(\w+)\(")?;
+    let function = Regex::new(r"^func schema_(k8sio|pkg)_(\w+)\(")?;
     let property = Regex::new(r#"^\t{5}"(\w+)": \{$"#)?;
     let description = Regex::new(r#"^\t+Description: +(".*"),$"#)?;
     let values = Regex::new(r"^(\t+)Enum: +\[\]interface\{\}\{(.*)\},$")?;
@@ -52,7 +53,12 @@ fn enumerations(source: &str) -> anyhow::Result<Vec<Enumeration>> {
     let mut found = Vec::new();
     for line in source.lines() {
         if let Some(captured) = function.captures(line) {
-            definition = format!("io.k8s.{}", captured[1].replace('_', "."));
+            // Only one module outside of `k8s.io/api` has enumerations.
+            let module = match &captured[1] {
+                "k8sio" => "io.k8s",
+                _ => "io.k8s.apiextensions-apiserver.pkg",
+            };
+            definition = format!("{module}.{}", captured[2].replace('_', "."));
         } else if let Some(captured) = property.captures(line) {
             name = captured[1].to_owned();
             about = None;
