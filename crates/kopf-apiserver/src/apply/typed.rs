@@ -90,9 +90,9 @@ impl<'schema> TypeRef<'schema> {
 
     /// The shape that this type gives to a value; where any shape fits, the value decides.
     pub(crate) fn shape(self, value: &Value) -> Shape<'schema> {
-        let declared = self
-            .schema()
-            .and_then(|schema| if schema.int_or_string { Some(Type::String) } else { schema.kind });
+        // Integer-or-string has no type of its own, so anything fits as far as ownership goes.
+        let declared = self.schema().filter(|schema| !schema.int_or_string);
+        let declared = declared.and_then(|schema| schema.kind);
         let kind = declared.unwrap_or(match value {
             Value::Object(_) | Value::Null => Type::Object,
             Value::Array(_) => Type::Array,

@@ -26,6 +26,7 @@ pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
 /// Carries over what the server chose before, and allocates what a changed type needs.
 pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old: &Value) {
     let (Some(spec), Some(old_spec)) = (object.get_mut("spec"), old.get("spec")) else { return };
+    drop_fields_of_old_type(spec, old_spec);
     let is_external_name = text(spec, "type") == "ExternalName";
     if is_external_name {
         release(spec);
@@ -61,6 +62,24 @@ pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old:
         }
     }
     allocate(context, object);
+}
+
+/// Clears what only the former type used, unless the client changed it as well.
+fn drop_fields_of_old_type(spec: &mut Value, old: &Value) {
+    let is_balanced = text(spec, "type") == "LoadBalancer";
+    let is_external = matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
+        || (text(spec, "type") == "ClusterIP" && !is_empty(spec, "externalIPs"));
+    let Some(fields) = spec.as_object_mut() else { return };
+    for (field, is_used) in [
+        ("externalTrafficPolicy", is_external),
+        ("healthCheckNodePort", is_balanced),
+        ("allocateLoadBalancerNodePorts", is_balanced),
+        ("loadBalancerClass", is_balanced),
+    ] {
+        if !is_used && fields.get(field) == old.get(field) {
+            fields.shift_remove(field);
+        }
+    }
 }
 
 fn release(spec: &mut Value) {

@@ -42,6 +42,14 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
 pub(crate) fn finish(call: &Call, object: &mut Value) {
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
+    }
+    finish_applied(call, object);
+}
+
+/// Tidies and fills in defaults. Applied configurations never pass the decoder, so that their
+/// nulls stay, for validation to refuse.
+pub(crate) fn finish_applied(call: &Call, object: &mut Value) {
+    if let Some(schema) = &call.resource.schema {
         // Upstream finds defaults by the kind in the body, so another kind gets none.
         if call.wrong_kind.is_none() {
             schema::fill_defaults(schema, object);

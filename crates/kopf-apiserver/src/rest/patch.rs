@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::object::finish;
+use super::object::{finish, finish_applied};
 use super::{Call, Change, create, update_with};
 use crate::apply;
 use crate::decode::{Decoded, media_type};
@@ -181,13 +181,13 @@ async fn server_side_apply(
         let mut object = run_apply(call, None, &applied)?;
         let name = call.info.name.clone();
         meta::metadata_mut(&mut object).insert("name".into(), name.into());
-        finish(call, &mut object);
+        finish_applied(call, &mut object);
         call.tracked = true;
         return Ok((create(call, object).await?, true));
     }
     let stored = update_with(call, Change::Apply, |call, old| {
         let mut object = run_apply(call, Some(old), &applied)?;
-        finish(call, &mut object);
+        finish_applied(call, &mut object);
         Ok(object)
     })
     .await?;

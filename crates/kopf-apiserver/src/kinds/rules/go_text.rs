@@ -17,6 +17,9 @@ pub(super) fn string_map(value: &Value) -> String {
 
 /// `v1.LabelSelector{MatchLabels:..., MatchExpressions:...}`.
 pub(super) fn label_selector(selector: &Value) -> String {
+    if selector.is_null() {
+        return "\"null\"".into();
+    }
     let expressions: Vec<String> = list(selector, "matchExpressions")
         .iter()
         .map(|expression| {
