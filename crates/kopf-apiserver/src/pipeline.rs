@@ -76,13 +76,10 @@ async fn run(
 
 fn impersonate(inner: &Inner, request: &Request, user: User) -> Result<User, StatusError> {
     let Some(wanted) = authn::impersonation(&request.headers) else { return Ok(user) };
-    let attributes = Attributes {
-        verb: "impersonate".to_owned(),
-        resource: "users".to_owned(),
-        name: wanted.user.name.clone(),
-        ..Attributes::default()
-    };
-    check(inner, &user, &attributes).map(|()| wanted.user)
+    for attributes in crate::rbac::impersonation_of(&wanted.user) {
+        check(inner, &user, &attributes)?;
+    }
+    Ok(wanted.user)
 }
 
 fn check(inner: &Inner, user: &User, attributes: &Attributes) -> Result<(), StatusError> {

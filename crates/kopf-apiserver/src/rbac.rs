@@ -5,6 +5,7 @@
 //! snapshot of the store. Not checked: whether a user who writes roles holds what they grant.
 
 mod bootstrap;
+mod impersonation;
 mod rules;
 
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::User;
 use crate::store::Snapshot;
 
 pub(crate) use bootstrap::objects as bootstrap_objects;
+pub(crate) use impersonation::impersonation_of;
 pub(crate) use rules::RoleBased;
 
 /// What is to be done to what.

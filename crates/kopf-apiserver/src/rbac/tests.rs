@@ -66,3 +66,16 @@ fn wildcards_subresources_and_paths_follow_upstream() {
         |path: &str| Attributes { verb: "get".into(), path: path.into(), ..Default::default() };
     assert!(allows(path("/logs/x")) && allows(path("/one")) && !allows(path("/one/two")));
 }
+
+#[test]
+fn impersonation_asks_for_every_part_of_the_identity() {
+    let asked = |user: &User| -> Vec<String> {
+        impersonation_of(user)
+            .iter()
+            .map(|one| format!("{}/{}/{}", one.resource, one.namespace, one.name))
+            .collect()
+    };
+    let bob = User::new("bob", ["devs", "system:authenticated"]);
+    assert_eq!(asked(&bob), ["users//bob", "groups//devs"]);
+    assert_eq!(asked(&User::service_account("ns", "bot")), ["serviceaccounts/ns/bot"]);
+}
