@@ -1,4 +1,4 @@
-//! The program: `cargo run -p kopfexample -- run --embedded`, or `--help`.
+//! The program: `cargo run -p example-kopfexample -- run --embedded`, or `--help`.
 
 fn main() -> kopf::Exit {
     kopfexample::operator().main()

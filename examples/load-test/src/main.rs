@@ -1,4 +1,4 @@
-//! The program: `cargo run -p load-test -- run --embedded`, or `--help`.
+//! The program: `cargo run -p example-load-test -- run --embedded`, or `--help`.
 
 fn main() -> kopf::Exit {
     load_test::operator().main()

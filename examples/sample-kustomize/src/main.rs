@@ -1,4 +1,4 @@
-//! The program: `cargo run -p sample-kustomize -- run --embedded`, or `--help`.
+//! The program: `cargo run -p example-sample-kustomize -- run --embedded`, or `--help`.
 //!
 //! With `SAMPLE_KUBECTL=1` in the environment it calls `kubectl` instead of applying by itself.
 

@@ -1,4 +1,4 @@
-//! The program: `cargo run -p simple-deployment -- run --embedded`, or `--help`.
+//! The program: `cargo run -p example-simple-deployment -- run --embedded`, or `--help`.
 
 fn main() -> kopf::Exit {
     simple_deployment::operator().main()
