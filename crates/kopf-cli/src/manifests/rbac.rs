@@ -79,7 +79,7 @@ pub fn rules(handlers: &[Handler], options: &Options) -> Result<Vec<Rule>, Unkno
         verbs.add(Scope::Namespaces, &need.group, &need.resource, &needed);
     }
     if !handlers.is_empty() {
-        verbs.add(Scope::Namespaces, "", "events", &["create"]);
+        verbs.add(Scope::Namespaces, "", "events", &["create", "patch"]);
     }
     if options.serves.is_some() {
         verbs.add(Scope::Cluster, "", "namespaces", &["list", "watch"]);

@@ -58,7 +58,7 @@ fn cluster_scoped() -> Value {
 fn a_create_handler_may_watch_and_patch() {
     let handlers = [handler(HandlerKind::Create, "example.com", "greetings")];
     expect![[r#"
-        Namespaces /events: create
+        Namespaces /events: create,patch
         Namespaces example.com/greetings: list,patch,watch
         Namespaces example.com/greetings/status: patch
         Cluster apiextensions.k8s.io/customresourcedefinitions: list,watch
@@ -70,7 +70,7 @@ fn a_create_handler_may_watch_and_patch() {
 fn an_index_may_only_look() {
     let handlers = [handler(HandlerKind::Index, "", "pods")];
     expect![[r#"
-        Namespaces /events: create
+        Namespaces /events: create,patch
         Namespaces /pods: list,watch
     "#]]
     .assert_eq(&shown(&handlers, &options(None)));
