@@ -171,10 +171,6 @@ impl Operator {
         let mut problems = Vec::new();
         for declaration in &self.declarations {
             let id = &declaration.handler.id;
-            if let HandlerKind::Validate(_) | HandlerKind::Mutate(_) = declaration.handler.kind {
-                problems
-                    .push(format!("handler {id} is a webhook, which the engine cannot serve yet"));
-            }
             for requirement in &declaration.requires {
                 if !self.meets(requirement) {
                     problems.push(match requirement {

@@ -118,7 +118,7 @@ impl Operator {
 
     fn run_program(self, arguments: &RunArguments) -> Result<(), Failure> {
         self.check().map_err(Failure::usage)?;
-        let config = arguments.config()?;
+        let config = arguments.config(self.name())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(async {
             #[cfg(feature = "embedded")]
@@ -159,6 +159,9 @@ fn explained(error: RunError) -> Failure {
     let hint = match &error {
         RunError::Engine(EngineError::Login(_)) => {
             "set KUBECONFIG to a cluster that can be reached, or bring one along: `run --embedded`"
+        }
+        RunError::Engine(EngineError::Admission(_)) => {
+            "say where webhooks are answered, such as `--webhook 0.0.0.0:9443`"
         }
         RunError::Engine(EngineError::Probes(_)) => "choose another port with `--liveness`",
         _ => return Failure::from(error),

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use kopf_core::{Registry, Settings};
-use kopf_engine::{Engine, EngineBuilder, EngineError, ProbesEndpoint, StatusHandle};
+use kopf_engine::{
+    AdmissionEndpoint, Engine, EngineBuilder, EngineError, ProbesEndpoint, StatusHandle,
+};
 use tokio::sync::watch;
 
 use crate::operator::{InvalidOperator, Operator};
@@ -28,6 +30,8 @@ pub struct Config {
     pub priority: Option<i64>,
     /// The peering object by which operators of the same kind know each other.
     pub peering: Option<String>,
+    /// Where webhooks are answered; needed when there are handlers for admission.
+    pub webhooks: Option<AdmissionEndpoint>,
     /// Where liveness, readiness and metrics are served.
     pub probes: Option<ProbesEndpoint>,
 }
@@ -155,6 +159,9 @@ impl Config {
         }
         if let Some(client) = self.client {
             builder = builder.client(client);
+        }
+        if let Some(endpoint) = self.webhooks {
+            builder = builder.admission(endpoint);
         }
         if let Some(endpoint) = self.probes {
             builder = builder.probes(endpoint);

@@ -1,10 +1,10 @@
 //! What can be typed after the operator's name: Kopf's options, and where they go.
 
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
-use kopf_engine::ProbesEndpoint;
+use kopf_engine::{AdmissionEndpoint, ProbesEndpoint};
 use tracing::level_filters::LevelFilter;
 
 use super::Failure;
@@ -75,6 +75,27 @@ pub(super) struct RunArguments {
         hide_env = true
     )]
     liveness: Option<String>,
+    /// Answer webhooks here, such as `0.0.0.0:9443`
+    #[arg(long, value_name = "ADDRESS", env = "KOPF_RUN_WEBHOOK", hide_env = true)]
+    webhook: Option<SocketAddr>,
+    /// The service that leads the cluster to the webhooks
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        env = "KOPF_RUN_WEBHOOK_SERVICE",
+        hide_env = true,
+        requires = "webhook"
+    )]
+    webhook_service: Option<String>,
+    /// The host name under which the cluster reaches the webhooks, when there is no service
+    #[arg(
+        long,
+        value_name = "HOST",
+        env = "KOPF_RUN_WEBHOOK_HOST",
+        hide_env = true,
+        requires = "webhook"
+    )]
+    webhook_host: Option<String>,
     /// The peering object by which operators of the same kind know each other
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING", hide_env = true)]
     peering: Option<String>,
@@ -155,7 +176,7 @@ impl RunArguments {
     ///
     /// # Errors
     /// Fails when the endpoint of probes is not an address.
-    pub(super) fn config(&self) -> Result<Config, Failure> {
+    pub(super) fn config(&self, operator: &str) -> Result<Config, Failure> {
         let mut namespaces = self.namespaces.clone();
         // The former name of the variable, still accepted by Kopf.
         if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
@@ -168,9 +189,37 @@ impl RunArguments {
             standalone: self.standalone.then_some(true),
             priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
             peering: self.peering.clone(),
+            webhooks: self.webhook.map(|address| self.webhooks(operator, address)).transpose()?,
             probes,
             ..Config::default()
         })
+    }
+
+    fn webhooks(&self, operator: &str, address: SocketAddr) -> Result<AdmissionEndpoint, Failure> {
+        let service = match &self.webhook_service {
+            Some(text) => Some(text.split_once('/').ok_or_else(|| {
+                Failure::usage(format!("`{text}` is no service: write it as `namespace/name`"))
+            })?),
+            None => None,
+        };
+        let service = service.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+        Ok(AdmissionEndpoint {
+            host: self.webhook_host.clone(),
+            service,
+            ..webhooks(operator, address)
+        })
+    }
+}
+
+/// Webhooks at an address, with a certificate and a configuration of their own.
+pub(super) fn webhooks(operator: &str, address: SocketAddr) -> AdmissionEndpoint {
+    AdmissionEndpoint {
+        address,
+        host: None,
+        service: None,
+        certificate: None,
+        authority: None,
+        managed: Some(format!("{operator}.kopf.dev")),
     }
 }
 

@@ -11,7 +11,7 @@ use kopf_client::{Cluster, Policy};
 use kopf_model::{Selector, resource::SelectorName};
 use serde_json::{Value, json};
 
-use super::arguments::RunArguments;
+use super::arguments::{RunArguments, webhooks};
 use super::{Failure, until_stopped};
 use crate::{Config, Operator};
 
@@ -65,7 +65,9 @@ pub(super) async fn run(
     announce(&embedded.kubeconfig, &listening, sample.as_ref());
     // From here on it is the operator who speaks.
     arguments.logging().install();
-    let config = Config { client: Some(client), ..config };
+    let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
+    let config = Config { client: Some(client), webhooks: Some(webhooks), ..config };
     let running = operator.start(config).await?;
     let outcome = until_stopped(running).await;
     listening.shutdown().await;

@@ -23,7 +23,7 @@ fn namespaces_exclude_the_whole_cluster() {
     assert!(parse(&["-A", "-n", "a"]).is_err());
     let config = parse(&["-n", "a", "--namespace", "b"])
         .expect("valid arguments")
-        .config()
+        .config("demo")
         .expect("a valid configuration");
     assert_eq!(config.namespaces, ["a", "b"]);
     assert!(!config.all_namespaces);
@@ -33,7 +33,7 @@ fn namespaces_exclude_the_whole_cluster() {
 fn developers_take_precedence() {
     let config = parse(&["--dev", "-p", "5"])
         .expect("valid arguments")
-        .config()
+        .config("demo")
         .expect("a valid configuration");
     assert_eq!(config.priority, Some(666));
 }
@@ -42,12 +42,12 @@ fn developers_take_precedence() {
 fn probes_have_an_address_and_a_path() {
     let arguments =
         parse(&["--liveness", "http://127.0.0.1:8080/healthz"]).expect("valid arguments");
-    let endpoint = arguments.config().expect("a valid endpoint").probes.expect("an endpoint");
+    let endpoint = arguments.config("demo").expect("a valid endpoint").probes.expect("an endpoint");
     assert_eq!(endpoint.address.to_string(), "127.0.0.1:8080");
     assert_eq!(endpoint.path, "/healthz");
     for wrong in ["https://localhost/", "localhost:8080", "http://localhost:http/"] {
         let arguments = parse(&["--liveness", wrong]).expect("any text is an argument");
-        assert!(arguments.config().is_err(), "{wrong}");
+        assert!(arguments.config("demo").is_err(), "{wrong}");
     }
 }
 

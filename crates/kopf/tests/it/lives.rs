@@ -223,3 +223,48 @@ fn adopted_children_carry_the_owners_marks() {
         running.stop().await.expect("the operator ends well");
     });
 }
+
+#[kopf::on::validate(ConfigMap, operations = ["CREATE"], labels = {"app": "web"})]
+async fn refuse_empty(map: &ConfigMap) -> Result {
+    match map.data.is_some() {
+        true => Ok(()),
+        false => Err(kopf::deny("a map must not be empty").code(422)),
+    }
+}
+
+#[kopf::on::mutate(ConfigMap, operations = ["CREATE"], labels = {"app": "web"})]
+async fn complete(map: &mut This<ConfigMap>) {
+    map.data.get_or_insert_default().entry("class".into()).or_insert_with(|| "standard".into());
+}
+
+/// In real time: the server asks over the network.
+#[tokio::test]
+async fn webhooks_answer_before_objects_exist() {
+    let world = World::new();
+    let endpoint = kopf_engine::AdmissionEndpoint {
+        address: ([127, 0, 0, 1], 0).into(),
+        host: None,
+        service: None,
+        certificate: None,
+        authority: None,
+        managed: Some("maps.kopf.dev".into()),
+    };
+    let operator = kopf::operator!("maps", [refuse_empty]);
+    let builder = kopf_engine::EngineBuilder::from(operator).admission(endpoint.clone());
+    let running = world.start(builder).await;
+    let refused = world.create(&map_without_data("a")).await.expect_err("it is refused");
+    let refused = std::error::Error::source(&refused).expect("the server's answer").to_string();
+    assert!(refused.contains("a map must not be empty"), "{refused}");
+    running.stop().await.expect("the operator ends well");
+    let operator = kopf::operator!("maps", [complete]);
+    let builder = kopf_engine::EngineBuilder::from(operator).admission(endpoint);
+    let running = world.start(builder).await;
+    let taken = world.create(&map_without_data("b")).await.expect("it is taken");
+    assert_eq!(taken.data.expect("data")["class"], "standard");
+    running.stop().await.expect("the operator ends well");
+}
+
+fn map_without_data(name: &str) -> ConfigMap {
+    let map = json!({"metadata": {"name": name, "labels": {"app": "web"}}});
+    serde_json::from_value(map).expect("a valid config map")
+}
