@@ -100,6 +100,41 @@ fn shapes() -> &'static Shapes {
     SHAPES.get_or_init(|| parse(include_str!("go-shapes.txt")))
 }
 
+/// Turns the empty lists of an object into what storage makes of them: nothing.
+///
+/// Most kinds are stored as protobuf, which does not tell an empty list from none. Only fields
+/// that are always written can have one, since others vanish when empty.
+pub(crate) fn forget_empty_lists(object: &mut Value) {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let is_stored_as_json = text("apiVersion").starts_with("apiextensions.k8s.io/")
+        || text("apiVersion").starts_with("apiregistration.k8s.io/");
+    let Some(shape) = Shape::of(text("apiVersion"), text("kind")) else { return };
+    if !is_stored_as_json {
+        forget_in_struct(shape.index, object);
+    }
+}
+
+fn forget_in_struct(index: usize, value: &mut Value) {
+    for field in &shapes().structs[index].fields {
+        if let Some(value) = value.get_mut(field.name) {
+            forget_in_content(&field.content, value);
+        }
+    }
+}
+
+fn forget_in_content(content: &Content, value: &mut Value) {
+    match content {
+        Content::Struct(index) => forget_in_struct(*index, value),
+        Content::Pointer(inner) => forget_in_content(inner, value),
+        Content::List(_) if value.as_array().is_some_and(Vec::is_empty) => *value = Value::Null,
+        Content::List(inner) => {
+            let items = value.as_array_mut().into_iter().flatten();
+            items.for_each(|item| forget_in_content(inner, item));
+        }
+        _ => {}
+    }
+}
+
 fn parse(text: &'static str) -> Shapes {
     let is_struct = |line: &&str| !line.starts_with([' ', '=', '#']) && !line.is_empty();
     let names: HashMap<&str, usize> =

@@ -47,6 +47,7 @@ impl KindStrategy for BuiltIn {
             _ => {}
         }
         complete(context, object);
+        shape::forget_empty_lists(object);
     }
 
     fn prepare_update(&self, context: &KindContext<'_>, object: &mut Value, old: &Value) {
@@ -58,6 +59,7 @@ impl KindStrategy for BuiltIn {
             _ => {}
         }
         complete(context, object);
+        shape::forget_empty_lists(object);
     }
 
     fn validate_create(&self, context: &KindContext<'_>, object: &Value) -> Vec<FieldError> {

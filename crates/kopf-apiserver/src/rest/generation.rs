@@ -45,7 +45,9 @@ pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
 
 /// Raises the generation if anything but metadata and status changed.
 pub(super) fn advance(resource: &ResourceInfo, object: &mut Value, old: &Value) {
-    if !counts(resource) || !has_changed(resource, object, old) {
+    // Priority classes get a generation, but nothing of them that changes counts.
+    let is_fixed = &*resource.table == "priorityclasses.scheduling.k8s.io";
+    if is_fixed || !counts(resource) || !has_changed(resource, object, old) {
         return;
     }
     let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;

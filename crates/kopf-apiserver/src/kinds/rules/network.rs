@@ -14,14 +14,49 @@ pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
         "ingresses" => ingress(&object["spec"], problems),
         "endpointslices" => {
             let types = ["FQDN", "IPv4", "IPv6"];
+            addresses(object, problems);
             if text(object, "addressType").is_empty() {
                 problems.required("addressType", "");
             } else {
                 problems.one_of("addressType", &object["addressType"], &types);
             }
         }
+        "networkpolicies" => {
+            for (index, kind) in list(&object["spec"], "policyTypes").iter().enumerate() {
+                let path = format!("spec.policyTypes[{index}]");
+                problems.one_of(&path, kind, &["Ingress", "Egress"]);
+            }
+        }
         _ => {}
     }
+}
+
+fn addresses(object: &Value, problems: &mut Problems) {
+    if !matches!(text(object, "addressType"), "IPv4" | "IPv6") {
+        return;
+    }
+    for (index, endpoint) in list(object, "endpoints").iter().enumerate() {
+        for (position, address) in list(endpoint, "addresses").iter().enumerate() {
+            let text = address.as_str().unwrap_or_default();
+            if !is_address(text) {
+                problems.invalid(
+                    &format!("endpoints[{index}].addresses[{position}]"),
+                    address,
+                    "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+                );
+            }
+        }
+    }
+}
+
+/// Upstream still accepts leading zeros in IPv4 addresses.
+fn is_address(text: &str) -> bool {
+    let numbers: Vec<&str> = text.split('.').collect();
+    let is_sloppy = numbers.len() == 4
+        && numbers.iter().all(|number| {
+            number.bytes().all(|digit| digit.is_ascii_digit()) && number.parse::<u8>().is_ok()
+        });
+    is_sloppy || text.parse::<std::net::IpAddr>().is_ok()
 }
 
 pub(super) fn slice_update(object: &Value, old: &Value, problems: &mut Problems) {

@@ -217,7 +217,7 @@ pub(super) fn update(
             }
         }
         ("storage.k8s.io", "storageclasses") => {
-            for field in ["parameters", "provisioner"] {
+            for field in ["parameters", "provisioner", "reclaimPolicy"] {
                 if object[field] != old[field] {
                     problems.forbidden(field, &format!("updates to {field} are forbidden."));
                 }

@@ -70,3 +70,16 @@ fn custom_resources_stay_as_they_are() {
     let object = json!({"apiVersion": "x.io/v1", "kind": "Foo", "spec": {"a": null, "b": {}}});
     check(object.clone(), object);
 }
+
+#[test]
+fn storage_forgets_empty_lists_except_in_definitions() {
+    let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+                          "metadata": {}, "rules": []});
+    super::forget_empty_lists(&mut role);
+    assert_eq!(role["rules"], Value::Null);
+    let mut definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+                                "kind": "CustomResourceDefinition", "spec": {"versions": []}});
+    let before = definition.clone();
+    super::forget_empty_lists(&mut definition);
+    assert_eq!(definition, before);
+}
