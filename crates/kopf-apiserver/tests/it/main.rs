@@ -5,6 +5,7 @@
 mod admission;
 mod client;
 mod controllers;
+mod crash;
 mod goldens;
 mod kubectl;
 mod rbac;
