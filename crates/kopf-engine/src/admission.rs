@@ -64,7 +64,7 @@ pub enum AdmissionError {
         /// The name of the configuration.
         name: String,
         /// What the server said.
-        source: kopf_client::RequestError,
+        source: Box<kopf_client::RequestError>,
     },
 }
 

@@ -4,6 +4,7 @@
 //! even when it is cancelled, so that the object is looked at again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::Urgency;
@@ -85,6 +86,7 @@ impl Daemon {
     /// Starts a daemon or timer.
     pub(crate) fn spawn(spawning: Spawning) -> Self {
         let Spawning { shared, served, key, handler, live, memo, changed } = spawning;
+        shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
         let alive = Arc::new(());
         let (sender, receiver) = watch::channel(changed);
@@ -233,6 +235,7 @@ impl Drop for Farewell {
         let on_request = self.stopper.is_set();
         emit(&logtext::daemon_exited(&self.handler, on_request));
         self.stopper.set(StopReason::DONE);
+        self.shared.background.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));
         // The reactor may be gone at the very end; then nobody has to know.
         let _ = self.shared.messages.send(Message::BackgroundEnded { key, handler });

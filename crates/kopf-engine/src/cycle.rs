@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
+use kopf_core::consistency::patched_fields;
 use kopf_core::finalizer::Step;
 use kopf_core::logtext;
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::queue::Ticket;
 use kopf_model::storage::StorageError;
-use kopf_model::{EssenceHash, Object, Patch, Timestamp};
+use kopf_model::{EssenceHash, FieldPath, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
@@ -104,6 +105,8 @@ pub(crate) struct Cycle {
     patch: Arc<Mutex<Patch>>,
     wake_at: Option<Timestamp>,
     is_settled: bool,
+    /// The fields that handlers asked to change in this turn.
+    wishes: Vec<FieldPath>,
     known: (Version, Option<EssenceHash>),
 }
 
@@ -132,6 +135,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         patch: Arc::default(),
         wake_at: None,
         is_settled: false,
+        wishes: Vec::new(),
         known: (job.version, job.settled),
     };
     async move {
@@ -161,7 +165,10 @@ impl Cycle {
         if self.mode == Mode::EventsOnly {
             self.deliver_events(events).await;
             let patch = std::mem::take(&mut *self.patch.lock());
-            self.apply(patch, Urgency::Normal).await?;
+            self.wishes = patched_fields(&patch);
+            if let Applied::Changed(_) = self.apply(patch, Urgency::Normal).await? {
+                self.watch_for_loops().await;
+            }
             return Ok(());
         }
         if !self.resend().await? {
@@ -269,6 +276,7 @@ impl Cycle {
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
         let patch = std::mem::take(&mut *self.patch.lock());
+        self.wishes = patched_fields(&patch);
         let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
         plan.is_continued |= must_wait;
         if plan.remember.is_some() && !plan.patch.is_empty() {
@@ -322,7 +330,10 @@ impl Cycle {
         let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Normal };
         match self.apply(plan.patch, urgency).await? {
             Applied::Unchanged => {}
-            Applied::Changed(object) => self.object = object,
+            Applied::Changed(object) => {
+                self.object = object;
+                self.watch_for_loops().await;
+            }
             Applied::Outdated(patch) => {
                 self.memory.unsent = patch;
                 self.wait_for_newer();
@@ -350,6 +361,27 @@ impl Cycle {
             return Ok(self.after_own_change(snapshot));
         }
         Ok(Next::Finish)
+    }
+
+    /// Slows an object down that handlers write again and again, whatever provokes them.
+    async fn watch_for_loops(&mut self) {
+        let fields = std::mem::take(&mut self.wishes);
+        if fields.is_empty() {
+            return;
+        }
+        let Some(slowdown) = self.shared.loops.note_write(self.key, fields) else { return };
+        if let Some(report) = slowdown.report {
+            let fields: Vec<String> = report.fields.iter().map(ToString::to_string).collect();
+            tracing::warn!(
+                writes = report.writes,
+                within = ?report.within,
+                fields = fields.join(", "),
+                pause = ?slowdown.pause,
+                "the object is written again and again by its handlers; slowing down"
+            );
+        }
+        // The object stays taken meanwhile, so that its events are taken together.
+        tokio::time::sleep(slowdown.pause).await;
     }
 
     /// Our own write is a change to be handled, too; but not for ever.
@@ -406,7 +438,7 @@ impl Cycle {
                 None => key == pattern,
             })
         };
-        let annotations = kopf_model::FieldPath::from_keys(["metadata", "annotations"]);
+        let annotations = FieldPath::from_keys(["metadata", "annotations"]);
         let mut notes = Patch::default();
         if let Some(entries) = patch.get(&annotations).and_then(serde_json::Value::as_object) {
             for (key, value) in entries.iter().filter(|(key, _)| is_own(key)) {

@@ -1,6 +1,7 @@
 //! The engine as others see it: built from handlers, run until told to stop.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
 use kopf_client::{Cluster, Login, LoginError, Policy, default_login};
@@ -20,6 +21,7 @@ use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::Scope;
+use crate::loops::Loops;
 use crate::namespaces::NamespacePattern;
 use crate::peering;
 use crate::poster::Recorder;
@@ -186,6 +188,8 @@ impl Engine {
             lifecycle: self.lifecycle,
             board: self.board,
             children: crate::children::ChildStore::default(),
+            loops: Loops::new(),
+            background: AtomicUsize::new(0),
             messages: sender,
         });
         self.ready.send_replace(true);

@@ -14,6 +14,7 @@ mod cycle;
 mod engine;
 mod execute;
 mod insights;
+mod loops;
 mod memory;
 mod message;
 mod metrics;

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::{Observation, Watcher};
@@ -486,12 +487,14 @@ impl Reactor {
         let (objects, running) =
             (self.watches.values().map(|watch| watch.store.len()).sum(), self.queue.running());
         let waiting = self.queue.len().saturating_sub(running);
-        let (background, is_paused) = (self.shared.pool.busy(), self.is_paused);
+        let background = self.shared.background.load(Ordering::Relaxed);
+        let (blocking, is_paused) = (self.shared.pool.busy(), self.is_paused);
         self.shared.board.update(|status| {
             status.objects = objects;
             status.running = running;
             status.queued = waiting;
             status.background = background;
+            status.blocking = blocking;
             status.paused = is_paused;
         });
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use kopf_client::Cluster;
 use kopf_core::handler::{Handler, HandlerId};
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::children::ChildStore;
 use crate::clock::Clock;
 use crate::execute::Pool;
+use crate::loops::Loops;
 use crate::message::Message;
 use crate::status::Board;
 
@@ -36,6 +38,9 @@ pub(crate) struct Shared {
     pub(crate) board: Arc<Board>,
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
+    pub(crate) loops: Loops,
+    /// How many daemons and timers exist.
+    pub(crate) background: AtomicUsize,
     /// The way to the reactor, from cycles, daemons and discovery.
     pub(crate) messages: mpsc::UnboundedSender<Message>,
 }

@@ -39,6 +39,8 @@ pub struct Status {
     pub running: usize,
     /// Daemons and timers that exist.
     pub background: usize,
+    /// Blocking handlers that occupy a thread now.
+    pub blocking: usize,
     /// Objects known to the stores.
     pub objects: usize,
     /// The approximate size of the stores.

@@ -22,7 +22,10 @@ impl Admission {
         name: &str,
         client_config: &Value,
     ) -> Result<(), AdmissionError> {
-        let failed = |source| AdmissionError::Configure { name: name.to_owned(), source };
+        let failed = |source| {
+            let (name, source) = (name.to_owned(), Box::new(source));
+            AdmissionError::Configure { name, source }
+        };
         for resource in configurations() {
             let body = json!({"metadata": {"name": name}}).to_string();
             match self.cluster.create(&resource, None, body.into()).await {

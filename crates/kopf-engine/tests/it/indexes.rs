@@ -96,6 +96,22 @@ async fn event_handlers_see_every_event_and_their_errors_do_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_handler_that_answers_its_own_writes_is_slowed_down() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let event = handler("event_fn", HandlerKind::Event, move |_| {
+        calls.note("event");
+        Ok(Output::Json(json!(calls.count())))
+    });
+    let engine = world.start(vec![event]).await;
+    world.create("a", json!({})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let count = world.calls.count();
+    assert!((20..400).contains(&count), "{count} calls in a minute");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn results_of_event_handlers_go_to_the_status() {
     let world = World::new().await;
     let event = handler("event_fn", HandlerKind::Event, |_| Ok(Output::Json(json!("seen"))));
