@@ -190,7 +190,11 @@ impl Stop for AlreadyStopped {
     fn wait_blocking(&self, _: Option<Duration>) {}
 }
 
-#[kopf::daemon(Database, initial_delay = |db: &Database| u64::from(db.spec.size_gb).secs(), cancellation_timeout = 5)]
+#[kopf::daemon(
+    Database,
+    initial_delay = |db: &Database| u64::from(db.spec.size_gb).secs(),
+    cancellation_timeout = 5,
+)]
 async fn guard(stopped: Stopped, live: Live<Database>, seen: SharedMemo<u32>) -> Result<u32> {
     while !stopped.wait(10.secs()).await {}
     seen.with(|seen| *seen += 1).await;
