@@ -161,7 +161,7 @@ impl Insights {
     /// The collections of children of all handlers that name any.
     pub(crate) fn children(&self, handlers: &[Arc<Handler>], scope: &Scope) -> Vec<Desired> {
         let mut wanted = BTreeMap::new();
-        for selector in handlers.iter().flat_map(|handler| children_of(handler)) {
+        for selector in handlers.iter().flat_map(children_of) {
             if let Selected::Resources(found) = selector.select(self.resources.values()) {
                 wanted.extend(found.into_iter().map(|resource| (id_of(&resource), resource)));
             }
