@@ -80,6 +80,17 @@ impl KindStrategy for BuiltIn {
             return Vec::new();
         }
         let (group, resource) = address(context);
+        // Updates that leave the spec alone were warned about before.
+        let metadata = &object["metadata"];
+        let stored = context.snapshot.get(
+            &context.resource.table,
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default(),
+        );
+        let generation = |object: &Value| object["metadata"]["generation"].as_i64();
+        if stored.is_some_and(|stored| generation(stored.value()) == generation(object)) {
+            return Vec::new();
+        }
         rules::warnings::of(group, resource, object)
     }
 }
