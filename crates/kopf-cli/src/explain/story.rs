@@ -93,7 +93,9 @@ impl Story {
     pub fn render(&self, now: Timestamp) -> String {
         let mut text = format!("{}\n", self.object);
         // Writing to a string cannot fail.
-        let mut line = |words: String| drop(writeln!(text, "  {words}"));
+        let mut line = |words: String| {
+            let _ = writeln!(text, "  {words}");
+        };
         for words in self.situation.words() {
             line(words);
         }
