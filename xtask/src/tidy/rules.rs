@@ -86,7 +86,7 @@ fn manifest(path: &str, text: &str) -> Vec<String> {
         let Some((name, value)) = line.split_once('=') else { return false };
         let (name, value) = (name.trim(), value.trim());
         let is_dependency = !matches!(name, "version" | "edition" | "rust-version" | "name");
-        is_dependency && value.starts_with(|c: char| c == '"' || c == '{') && has_version(value)
+        is_dependency && value.starts_with(['"', '{']) && has_version(value)
     };
     let mut in_dependencies = false;
     let mut complaints = Vec::new();

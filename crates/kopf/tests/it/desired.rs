@@ -87,7 +87,8 @@ fn operator() -> kopf::Operator {
 async fn prepare(world: &World) {
     let crds: Api<CustomResourceDefinition> = Api::all(world.client());
     crds.create(&PostParams::default(), &Site::crd()).await.expect("the definition is created");
-    let other: Namespace = serde_json::from_value(json!({"metadata": {"name": "other"}})).unwrap();
+    let other: Namespace = serde_json::from_value(json!({"metadata": {"name": "other"}}))
+        .expect("a namespace is valid");
     Api::all(world.client()).create(&PostParams::default(), &other).await.expect("a namespace");
     world.settled().await;
 }

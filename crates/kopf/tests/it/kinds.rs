@@ -423,7 +423,7 @@ mod collected {
     use kopf::prelude::*;
 
     #[kopf::on::create("pods")]
-    pub async fn first() {}
+    pub(crate) async fn first() {}
 
     #[kopf::on::delete("pods")]
     async fn second(name: Name) -> String {
