@@ -83,7 +83,7 @@ fn desired_children_may_be_applied_and_deleted() {
     let kind = HandlerKind::Desired(DesiredOptions { children });
     let handlers = [handler(kind, "example.com", "sites")];
     expect![[r#"
-        Namespaces /events: create
+        Namespaces /events: create,patch
         Namespaces apps/deployments: create,delete,list,patch,watch
         Namespaces example.com/sites: list,patch,watch
         Namespaces example.com/sites/status: patch
