@@ -23,6 +23,9 @@ pub struct Arguments {
     /// Manifests to load before serving: files or folders
     #[arg(long, value_name = "PATH", num_args = 1..)]
     load: Vec<PathBuf>,
+    /// Keep the world in this folder; it survives restarts and kills
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
     /// Enforce roles and bindings; without it everything is allowed
     #[arg(long)]
     rbac: bool,
@@ -33,7 +36,13 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = load::read(&arguments.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
     })?;
-    let server = Server::builder().rbac(arguments.rbac).build();
+    let builder = Server::builder().rbac(arguments.rbac);
+    let server = match &arguments.data_dir {
+        None => builder.build(),
+        Some(folder) => builder.open(folder).map_err(|error| {
+            Failure::new(error).hint("the folder was left as it is; give another `--data-dir`")
+        })?,
+    };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let listening = server.listen(address).await.map_err(|error| taken(error, address))?;
     let client = kube::Client::new(server.service(), "default");
