@@ -39,7 +39,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         tests.args(["-k", filter]);
     }
     tests.env("KUBECONFIG", kubeconfig).env("PYTHONDONTWRITEBYTECODE", "1");
+    tests.env("CROSS_CHECK", cross_check()?);
     command_step("real clients", tests)
+}
+
+/// Our side of the cross-check with Kopf.
+fn cross_check() -> Result<PathBuf> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "-p", "kopf", "--example", "cross_check"]).current_dir(root());
+    command_step("cross-check operator", build)?;
+    Ok(target().join("debug").join("examples").join("cross_check"))
 }
 
 /// The Python of the virtual environment, made and filled if need be.

@@ -1,0 +1,369 @@
+"""Kopf from PyPI and our engine: the same objects and handlers, the same notes, results and events.
+
+The operators are `cross_check_operator.py` and `crates/kopf/examples/cross_check.rs`, handler by handler.
+Compared are annotations, finalizers, status, events and the order of calls. Then objects that one of the
+two has left half-handled are finished by the other one, without running again what has succeeded.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import kubernetes
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from conftest import HERE, eventually
+
+KIND = ("kopf.dev", "v1")
+LONG = "a_handler_with_a_name_that_is_longer_than_the_key_of_an_annotation_may_be"
+SIDES = ("kopf", "ours")
+TIMES = ("started", "stopped", "delayed")
+
+
+@pytest.fixture(scope="session")
+def ours():
+    binary = os.environ.get("CROSS_CHECK")
+    if not binary:
+        pytest.skip("set CROSS_CHECK to the built example `cross_check`, or use `cargo xtask clients`")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig):
+    kubernetes.config.load_kube_config(kubeconfig)
+    return kubernetes.client.CustomObjectsApi()
+
+
+class World:
+    """One namespace with one object, and the operators that look after it one after another."""
+
+    def __init__(self, api, ours, folder, storage="default"):
+        self.api, self.ours, self.storage = api, ours, storage
+        self.namespace = f"cross-{uuid.uuid4().hex[:8]}"
+        self.folder = folder / self.namespace
+        (self.folder / "hold").mkdir(parents=True)
+        self.calls_file = self.folder / "calls"
+        self.calls_file.touch()
+        self.process = None
+        meta = kubernetes.client.V1ObjectMeta(name=self.namespace)
+        kubernetes.client.CoreV1Api().create_namespace(kubernetes.client.V1Namespace(metadata=meta))
+
+    def start(self, side):
+        command = {
+            "kopf": [sys.executable, "-m", "kopf", "run", "--verbose", "--standalone"],
+            "ours": [self.ours, "run", "--verbose", "--standalone"],
+        }[side]
+        script = [str(HERE / "cross_check_operator.py")] if side == "kopf" else []
+        environment = {
+            **os.environ,
+            "CALLS": str(self.calls_file),
+            "HOLD": str(self.folder / "hold"),
+            "STORAGE": self.storage,
+        }
+        log = (self.folder / f"{side}.log").open("a")
+        self.process = subprocess.Popen(
+            [*command, "-n", self.namespace, *script],
+            env=environment, stdout=log, stderr=subprocess.STDOUT,
+        )
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(how)
+            self.process.wait(timeout=20)
+            self.process = None
+
+    def close(self):
+        self.stop()
+        for log in sorted(self.folder.glob("*.log")):
+            print(f"--- {log.name}\n{log.read_text()}")
+        finalizers = {"metadata": {"finalizers": None}}
+        if self.get():
+            self.patch(finalizers)
+        kubernetes.client.CoreV1Api().delete_namespace(self.namespace)
+
+    def hold(self, handler):
+        (self.folder / "hold" / handler.replace("/", ".")).touch()
+
+    def let_go(self):
+        for file in (self.folder / "hold").iterdir():
+            file.unlink()
+
+    def create(self, **metadata):
+        body = {
+            "apiVersion": "kopf.dev/v1",
+            "kind": "KopfExample",
+            "metadata": {"name": "one", **metadata},
+            "spec": {"field": "value", "ünïcode": "ß", "items": [1, 2]},
+        }
+        self.api.create_namespaced_custom_object(*KIND, self.namespace, "kopfexamples", body)
+
+    def patch(self, patch):
+        self.api.patch_namespaced_custom_object(*KIND, self.namespace, "kopfexamples", "one", patch)
+
+    def delete(self):
+        self.api.delete_namespaced_custom_object(*KIND, self.namespace, "kopfexamples", "one")
+
+    def get(self):
+        try:
+            return self.api.get_namespaced_custom_object(*KIND, self.namespace, "kopfexamples", "one")
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def calls(self):
+        return [tuple(json.loads(line)) for line in self.calls_file.read_text().splitlines()]
+
+    def forget_calls(self):
+        self.calls_file.write_text("")
+
+    def last_handled(self, obj):
+        status = obj.get("status", {}).get("myop", {})
+        annotations = obj["metadata"].get("annotations", {})
+        keys = ("kopf.zalando.org/last-handled-configuration", "my-op.example.com/last")
+        texts = [status.get("last-handled-configuration"), *map(annotations.get, keys)]
+        return next((text for text in texts if text), None)
+
+    def until_handled(self, spec=None):
+        """Waits until the present spec is handled, with nothing left to do."""
+
+        def check():
+            obj = self.get()
+            text = self.last_handled(obj)
+            is_handled = text and json.loads(text)["spec"] == obj["spec"] == (spec or obj["spec"])
+            return obj if is_handled and not records(obj) else None
+
+        # The status is written by a request of its own, after the notes.
+        handled = eventually(check)
+        while True:
+            time.sleep(0.3)
+            newer = self.get()
+            if newer["metadata"]["resourceVersion"] == handled["metadata"]["resourceVersion"]:
+                return newer
+            handled = newer
+
+    def events(self):
+        found = kubernetes.client.CoreV1Api().list_namespaced_event(self.namespace).items
+        return sorted(
+            (it.type, it.reason, it.message, it.involved_object.kind, it.involved_object.name,
+             it.reporting_component, it.source.component)
+            for it in found
+        )
+
+
+@pytest.fixture
+def worlds(api, ours, crd, tmp_path):
+    made = []
+
+    def make(**options):
+        made.append(World(api, ours, tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+def records(obj):
+    """The progress of all handlers as stored, by the key of the note."""
+    notes = obj["metadata"].get("annotations", {})
+    found = {key: json.loads(text) for key, text in notes.items() if text.startswith('{"started"')}
+    progress = obj.get("status", {}).get("myop", {}).get("progress") or {}
+    return {**found, **{key: value for key, value in progress.items() if value}}
+
+
+def comparable(obj):
+    """The object without what differs from one object to another, byte by byte otherwise."""
+    metadata = obj["metadata"]
+    status = json.loads(json.dumps(obj.get("status", {})))
+    return {
+        "labels": metadata.get("labels"),
+        "annotations": metadata.get("annotations"),
+        "finalizers": metadata.get("finalizers"),
+        "spec": obj["spec"],
+        "status": status,
+    }
+
+
+def shapes(obj):
+    """What is stored of the progress, without times and without counts that depend on them."""
+
+    def shape(record):
+        kept = {name: value for name, value in record.items() if name not in (*TIMES, "retries")}
+        return {**kept, "times": [name for name in TIMES if record.get(name)][:1]}
+
+    return {key: shape(record) for key, record in sorted(records(obj).items())}
+
+
+def order(calls):
+    """The calls by parent: what runs under different parents may be interleaved differently."""
+    groups = {}
+    for handler, *rest in calls:
+        parent = handler.rpartition("/")[0]
+        groups.setdefault(parent, []).append((handler, *rest))
+    return groups
+
+
+def both(worlds, **options):
+    return [worlds(**options).start(side) for side in SIDES]
+
+
+@pytest.mark.parametrize("storage", ["default", "status", "prefix"])
+def test_a_life_leaves_the_same_traces(worlds, storage):
+    pair = both(worlds, storage=storage)
+    states = {side: [] for side in SIDES}
+    for world, side in zip(pair, SIDES):
+        world.create(labels={"some": "label"}, annotations={"some": "annotation"})
+    for world, side in zip(pair, SIDES):
+        states[side].append(comparable(world.until_handled()))
+        world.patch({"spec": {"field": "new", "items": [3]}, "metadata": {"labels": {"other": "x"}}})
+    for world, side in zip(pair, SIDES):
+        spec = {"field": "new", "ünïcode": "ß", "items": [3]}
+        states[side].append(comparable(world.until_handled(spec)))
+        # Its own notes and foreign fields are no change, the same edit twice is none either.
+        world.patch({"spec": {"field": "new"}, "status": {"foreign": True}})
+        world.stop()
+        world.start(side)
+    for world, side in zip(pair, SIDES):
+        eventually(lambda: ("resumed", 0, "resume") in world.calls())
+        world.delete()
+    for world, side in zip(pair, SIDES):
+        eventually(lambda: world.get() is None)
+        eventually(world.events)
+    theirs, ours = states["kopf"], states["ours"]
+    assert ours == theirs
+    assert order(pair[1].calls()) == order(pair[0].calls())
+    assert pair[1].events() == pair[0].events()
+    assert {handler for handler, *_ in pair[1].calls()} >= {"first", LONG, "parent/c/x", "delete_second"}
+
+
+def test_daemons_and_timers_leave_the_same_traces(worlds):
+    pair = both(worlds)
+    states = []
+    for world in pair:
+        world.create(labels={"background": "yes"})
+    for world in pair:
+        world.until_handled()
+        has_both = lambda: {"daemon_fn", "timer_fn"} <= set(world.get().get("status", {}))
+        eventually(has_both)
+        states.append(comparable(world.get()))
+        world.delete()
+    for world in pair:
+        eventually(lambda: world.get() is None)
+    assert states[1] == states[0]
+
+
+# Which handler is held back, who must have succeeded before, and how to get there.
+HALVES = {
+    "creation": ("second", {"first", "ignored", "field_fn", LONG}),
+    "sub-handlers": ("parent/b", {"first", "second", "parent/a", "parent/c/x"}),
+    "update": ("changed_too", {"changed", "field_fn"}),
+    "deletion": ("delete_second", {"delete_first"}),
+}
+
+
+def reach_half(world, half):
+    """Leads an object to the middle of something, and returns it when all of that is stored."""
+    held, done = HALVES[half]
+    if half in ("update", "deletion"):
+        world.create()
+        world.until_handled()
+        world.forget_calls()
+    world.hold(held)
+    match half:
+        case "update":
+            world.patch({"spec": {"field": "new"}})
+        case "deletion":
+            world.delete()
+        case _:
+            world.create()
+
+    def check():
+        called = {handler for handler, *_ in world.calls()}
+        stored = records(world.get())
+        waiting = [it for it in stored.values() if not it.get("success") and not it.get("failure")]
+        held_back = [it for it in waiting if it.get("message") == "held back"]
+        only_held = len(waiting) <= (2 if half == "sub-handlers" else 1)
+        return world.get() if done <= called and held_back and only_held else None
+
+    return eventually(check)
+
+
+def finish_half(world, half):
+    if half == "deletion":
+        return eventually(lambda: world.get() is None)
+    return comparable(world.until_handled())
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_half_handled_objects_are_stored_alike(worlds, half):
+    found = []
+    for world in both(worlds):
+        reach_half(world, half)
+        world.stop()
+        found.append(shapes(world.get()))
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("giver,taker", [("kopf", "ours"), ("ours", "kopf")])
+def test_half_handled_objects_are_finished_by_the_other(worlds, giver, taker, half, how):
+    world = worlds().start(giver)
+    reach_half(world, half)
+    world.stop(how)
+    held, done = HALVES[half]
+    left = records(world.get())
+    retries = {it["retries"] for it in left.values() if it.get("message") == "held back"}
+    world.forget_calls()
+    world.let_go()
+    world.start(taker)
+    end = finish_half(world, half)
+    world.stop()
+    calls = world.calls()
+    again = {handler for handler, *_ in calls} & done
+    assert not again, f"what had succeeded was run again: {calls}"
+    # The count of attempts goes on where it was left.
+    first = next(retry for handler, retry, _ in calls if handler == held)
+    assert first in retries, calls
+    # What comes of it is the same as if the giver itself had finished.
+    if half != "deletion":
+        assert end == alone(worlds, giver, half)
+
+
+ALONE = {}
+
+
+def alone(worlds, side, half):
+    """How it ends when one side does it all; found out once."""
+    if (side, half) not in ALONE:
+        world = worlds().start(side)
+        reach_half(world, half)
+        world.let_go()
+        ALONE[side, half] = finish_half(world, half)
+    return ALONE[side, half]
+
+
+@pytest.mark.parametrize("giver,taker", [("kopf", "ours"), ("ours", "kopf")])
+def test_handled_objects_are_only_resumed_by_the_other(worlds, giver, taker):
+    world = worlds().start(giver)
+    world.create()
+    before = world.until_handled()
+    world.stop()
+    world.forget_calls()
+    world.start(taker)
+    eventually(world.calls)
+    world.patch({"spec": {"field": "new"}})
+    world.until_handled({**before["spec"], "field": "new"})
+    world.stop()
+    # Both may take the change for a part of the resuming, if it comes before that is over.
+    called = [handler for handler, *_ in world.calls()]
+    assert set(called) == {"resumed", "field_fn", "changed", "changed_too"}
+    assert not re.search("first|second|parent", " ".join(called))
