@@ -4,21 +4,23 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::clients;
 use crate::steps::{self, command_step, step};
-use crate::tidy;
+use crate::{clients, habits, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
     step("format", "cargo", &["fmt", "--all", "--check"])?;
     tidy::run()?;
+    habits::spelling()?;
     step(
         "clippy",
         "cargo",
         &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
     )?;
-    steps::test()?;
+    // The README's commands; the last one runs all tests.
+    readme::run()?;
     documentation()?;
+    habits::dependencies()?;
     real_clients()
 }
 

@@ -7,6 +7,7 @@ mod ci;
 mod clients;
 mod cluster;
 mod differential;
+mod habits;
 mod http;
 mod kube;
 mod kubeconfig;
@@ -14,6 +15,7 @@ mod layers;
 mod normalise;
 mod pack;
 mod pairing;
+mod readme;
 mod record;
 mod replay;
 mod steps;
@@ -37,6 +39,8 @@ enum Command {
     Tidy,
     /// Run everything a submission must pass, in the order that fails fastest.
     Ci,
+    /// Do what the README tells a newcomer to do, to the letter.
+    Readme,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Clients(clients::Arguments),
     /// Measure.
@@ -59,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Command::Test => steps::test(),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
+        Command::Readme => readme::run(),
         Command::Clients(arguments) => clients::run(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Kube(arguments) => kube::run(&arguments),
