@@ -5,6 +5,8 @@
 // The attributes write paths into `::kopf`, also in the tests of this crate.
 extern crate self as kopf;
 
+#[cfg(doctest)]
+mod book;
 pub mod logging;
 pub mod login;
 mod operator;

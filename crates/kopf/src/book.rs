@@ -1,0 +1,21 @@
+//! The pages of the book whose code must compile; exists for `cargo test --doc` alone.
+
+macro_rules! pages {
+    ($($page:ident: $path:literal,)*) => {$(
+        #[doc = include_str!(concat!("../../../docs/src/", $path))]
+        struct $page;
+    )*};
+}
+
+pages! {
+    Admission: "handlers/admission.md",
+    Background: "handlers/background.md",
+    Changing: "handlers/changing.md",
+    Events: "handlers/events.md",
+    Fields: "handlers/fields.md",
+    Indexes: "handlers/indexes.md",
+    Subhandlers: "handlers/subhandlers.md",
+    Settings: "reference/settings.md",
+    Toolkit: "toolkit.md",
+    Running: "running.md",
+}
