@@ -33,7 +33,7 @@ impl Subject {
         let path = std::env::temp_dir().join(format!("kopf-subject-{}", std::process::id()));
         let child = Command::new("cargo")
             .args(["run", "--quiet", "--package", "kopf-cli", "--bin", "kopf", "--"])
-            .args(["cluster", "--rbac", "--kubeconfig"])
+            .args(["cluster", "--rbac", "--no-nodes", "--kubeconfig"])
             .arg(&path)
             .current_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(".."))
             .stdout(Stdio::null())

@@ -125,7 +125,7 @@ pub(crate) fn apply(
     if let Some(schema) = schema
         && Shape::of(manager.api_version, manager.kind).is_some()
     {
-        crate::schema::check_types(schema, &object)
+        crate::schema::check_conversion(schema, &object)
             .map_err(|problem| unconvertible(&object, &problem))?;
     }
     managers.store(&mut object);
@@ -139,6 +139,10 @@ pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object:
     let managers = Managers::decode(object.pointer("/metadata/managedFields"));
     let mut managers = managers.unwrap_or_default();
     let fields = field_set::FieldSet::of_fields(&[replicas_path]);
+    // To upstream, an object whose replicas nobody owns has no managers that could be tracked.
+    if managers.entries.values().all(|entry| entry.fields.intersection(&fields).is_empty()) {
+        return;
+    }
     for ownership in managers.entries.values_mut() {
         ownership.fields = ownership.fields.difference(&fields);
     }

@@ -39,8 +39,17 @@ use crate::stages::StageBook;
 use runner::{Group, Progress};
 use world::Controller;
 
+/// Which of the controllers run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope {
+    /// Whether pods get a node and live.
+    pub(crate) nodes: bool,
+}
+
 /// What controllers need besides the objects.
 pub(crate) struct Setup {
+    /// Which of them run.
+    pub(crate) scope: Scope,
     /// The CA bundle published in every namespace, in PEM.
     pub(crate) root_ca: String,
     /// What pods do.
@@ -64,10 +73,11 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         Box::new(daemon_sets::DaemonSets),
         Box::new(jobs::Jobs),
     ];
-    let nodes: Vec<Box<dyn Controller>> = vec![
-        Box::new(scheduler::Scheduler { stages: stages() }),
-        Box::new(pods::PodLife { stages: stages(), last_address: 0 }),
-    ];
+    let mut nodes: Vec<Box<dyn Controller>> = Vec::new();
+    if setup.scope.nodes {
+        nodes.push(Box::new(scheduler::Scheduler { stages: stages() }));
+        nodes.push(Box::new(pods::PodLife { stages: stages(), last_address: 0 }));
+    }
     let services: Vec<Box<dyn Controller>> =
         vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
     let mut tasks = tokio::task::JoinSet::new();

@@ -2,7 +2,7 @@
 //!
 //! Pure: names, labels, annotations, finalizers, owners, and what updates may change.
 
-mod names;
+pub(crate) mod names;
 mod update;
 mod validate;
 

@@ -50,6 +50,14 @@ pub enum DataDirError {
         /// The number in the file.
         found: u64,
     },
+    /// The secrets in the directory cannot be read or written.
+    #[error("could not use the identity in {}", path.display())]
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// An object in the file cannot be read.
     #[error("could not read {key} in {}", path.display())]
     Object {
@@ -107,9 +115,21 @@ pub(crate) fn open(directory: &Path) -> Result<(Database, Option<Restored>), Dat
     let path = directory.join(FILE);
     let failed =
         |error: redb::Error| DataDirError::Open { path: path.clone(), source: Box::new(error) };
+    make_private(&path)
+        .map_err(|source| DataDirError::Directory { path: directory.to_owned(), source })?;
     let database = Database::create(&path).map_err(|error| failed(error.into()))?;
     let restored = read(&database, &path, &failed)?;
     Ok((database, restored))
+}
+
+/// Makes an absent file that only its owner can read: it will hold Secrets.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match options {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn read(

@@ -89,7 +89,10 @@ impl Call {
 
     /// 422 for an object of the resource.
     pub(crate) fn invalid(&self, name: &str, errors: &[crate::FieldError]) -> StatusError {
-        StatusError::invalid(&self.resource.group, &self.resource.kind, name, errors)
+        // An alias is judged as the kind behind it.
+        let is_alias = crate::convert::is_alias(&self.resource);
+        let group = if is_alias { "" } else { &self.resource.group };
+        StatusError::invalid(group, &self.resource.kind, name, errors)
     }
 
     /// The field manager.

@@ -51,6 +51,11 @@ pub(crate) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     strict::unknown_fields(schema, object)
 }
 
+/// Whether Go could fill a struct from the object, as it does after a strategic merge patch.
+pub(crate) fn check_conversion(schema: &Schema, object: &Value) -> Result<(), String> {
+    types::check_conversion(schema, object)
+}
+
 /// Removes what the schema does not know, and nulls that custom resources may not have.
 pub(crate) fn prune(schema: &Schema, object: &mut Value) {
     prune::prune(schema, object);

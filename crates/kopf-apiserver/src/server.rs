@@ -1,6 +1,7 @@
 //! The handle that users hold: building, forking and the two doors.
 
 mod builder;
+mod identity;
 mod manifests;
 mod world;
 
@@ -45,7 +46,8 @@ pub struct Server {
     inner: Arc<Inner>,
     // The controllers end with the last handle; they themselves hold only `inner`.
     controllers: Arc<OnceLock<controllers::Running>>,
-    runs_controllers: bool,
+    // Which controllers run; none in a server without any.
+    scope: Option<controllers::Scope>,
 }
 
 /// The compiled resources of each CRD, by uid and version of the CRD.
@@ -124,8 +126,8 @@ impl Server {
         ServerBuilder::default()
     }
 
-    pub(crate) fn from_inner(inner: Inner, runs_controllers: bool) -> Self {
-        Self { inner: Arc::new(inner), controllers: Arc::new(OnceLock::new()), runs_controllers }
+    pub(crate) fn from_inner(inner: Inner, scope: Option<controllers::Scope>) -> Self {
+        Self { inner: Arc::new(inner), controllers: Arc::new(OnceLock::new()), scope }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -134,9 +136,10 @@ impl Server {
 
     /// Starts the controllers on the first request, when a runtime is certain to exist.
     pub(crate) fn start_controllers(&self) {
-        if self.runs_controllers {
+        if let Some(scope) = self.scope {
             self.controllers.get_or_init(|| {
                 let setup = controllers::Setup {
+                    scope,
                     root_ca: self.inner.authority().ca_pem().to_owned(),
                     stages: Arc::clone(&self.inner.stages),
                 };
@@ -168,7 +171,7 @@ impl Server {
             admin_token: inner.admin_token.clone(),
             authority: Arc::clone(&inner.authority),
         };
-        Self::from_inner(forked, self.runs_controllers)
+        Self::from_inner(forked, self.scope)
     }
 
     /// A client inside the process, with all rights.

@@ -188,7 +188,11 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
 fn log(call: &Call) -> Result<Response<Body>, StatusError> {
     let pod = call.read(&call.inner.store.snapshot())?;
     let scheduled = pod.value()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
-    let status = if scheduled { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    if !scheduled {
+        let mut response = Response::new(Body::full(bytes::Bytes::new()));
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
     let text = call.inner.stages.logs_of(pod.value());
-    Ok(bytes_response(status, "text/plain", text))
+    Ok(bytes_response(StatusCode::OK, "text/plain", text))
 }

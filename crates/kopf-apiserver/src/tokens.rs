@@ -23,10 +23,22 @@ impl TokenIssuer {
     /// An issuer with a fresh key.
     pub(crate) fn random() -> Self {
         let mut key = [0; 32];
-        for byte in &mut key {
-            *byte = fastrand::u8(..);
-        }
+        rustls::crypto::ring::default_provider()
+            .secure_random
+            .fill(&mut key)
+            .expect("the system has random bytes");
         Self { key }
+    }
+
+    /// The key in text form, to be kept.
+    pub(crate) fn key_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.key)
+    }
+
+    /// The issuer with a kept key.
+    pub(crate) fn from_key_text(text: &str) -> Option<Self> {
+        let key = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
+        Some(Self { key })
     }
 
     /// Signs claims.

@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Keep the world in this folder; it survives restarts and kills
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Have no node: pods stay pending, as in a control plane alone
+    #[arg(long)]
+    no_nodes: bool,
     /// Enforce roles and bindings; without it everything is allowed
     #[arg(long)]
     rbac: bool,
@@ -36,7 +39,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = load::read(&arguments.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
     })?;
-    let builder = Server::builder().rbac(arguments.rbac);
+    let builder = Server::builder().rbac(arguments.rbac).nodes(!arguments.no_nodes);
     let server = match &arguments.data_dir {
         None => builder.build(),
         Some(folder) => builder.open(folder).map_err(|error| {

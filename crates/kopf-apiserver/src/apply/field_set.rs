@@ -159,13 +159,13 @@ impl FieldSet {
         paths
     }
 
+    /// Upstream lists the members of a level before anything that is deeper.
     fn collect_paths(&self, prefix: &mut String, paths: &mut Vec<String>) {
+        let members = self.nodes.iter().filter(|(_, node)| node.is_member);
+        paths.extend(members.map(|(element, _)| format!("{prefix}{element}")));
         for (element, node) in &self.nodes {
             let length = prefix.len();
             prefix.push_str(&element.to_string());
-            if node.is_member {
-                paths.push(prefix.clone());
-            }
             node.below.collect_paths(prefix, paths);
             prefix.truncate(length);
         }

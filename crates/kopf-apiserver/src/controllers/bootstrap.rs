@@ -6,8 +6,12 @@ use serde_json::{Value, json};
 const NODE: &str = "kopf-node";
 
 /// Table and object of each, without uid and times; `now` is the time as the API writes it.
-pub(crate) fn objects(now: &str) -> Vec<(&'static str, Value)> {
-    vec![("nodes", node(now)), ("storageclasses.storage.k8s.io", storage_class())]
+pub(crate) fn objects(now: &str, nodes: bool) -> Vec<(&'static str, Value)> {
+    let mut objects = vec![("storageclasses.storage.k8s.io", storage_class())];
+    if nodes {
+        objects.insert(0, ("nodes", node(now)));
+    }
+    objects
 }
 
 fn node(now: &str) -> Value {

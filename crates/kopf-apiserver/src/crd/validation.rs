@@ -269,16 +269,26 @@ fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>
         return;
     }
     let Some(names) = stored.as_array() else { return };
-    for version in versions.iter().filter(|version| version["storage"] == true) {
-        if !names.contains(&version["name"]) {
-            let detail = format!("must have the storage version {}", text(version, "name"));
-            errors.push(FieldError::invalid("status.storedVersions", stored, &detail));
+    // Each name counts once: a second version of the same name is as good as unknown.
+    let mut unseen: Vec<&Value> = names.iter().collect();
+    for version in versions {
+        let before = unseen.len();
+        unseen.retain(|name| **name != version["name"]);
+        if version["storage"] == true && unseen.len() == before {
+            let shown: Vec<String> = names
+                .iter()
+                .map(|name| format!("{:?}", name.as_str().unwrap_or_default()))
+                .collect();
+            let name = text(version, "name");
+            let message = format!(
+                "Invalid value: []string{{{}}}: must have the storage version {name}",
+                shown.join(", ")
+            );
+            let reason = crate::FieldErrorReason::Invalid;
+            errors.push(FieldError::new(reason, "status.storedVersions", message));
         }
     }
-    for (index, name) in names.iter().enumerate() {
-        if versions.iter().any(|version| &version["name"] == name) {
-            continue;
-        }
+    for (index, name) in names.iter().enumerate().filter(|(_, name)| unseen.contains(name)) {
         let version = name.as_str().unwrap_or_default();
         let detail = format!(
             "missing from spec.versions; {version} was previously a storage version, and must \

@@ -3,6 +3,7 @@
 //! Pure. Upstream's texts, reasons and paths. The rule of thumb is one-sided: nothing is refused
 //! that the real server accepts; rules that nobody meets in practice are absent.
 
+mod admission;
 mod config;
 mod go_text;
 mod labels;
@@ -90,7 +91,9 @@ fn check(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
         ("", "persistentvolumeclaims" | "persistentvolumes") => {
             storage::check(resource, object, problems);
         }
-        ("", "events") => config::event(object, problems),
+        ("" | "events.k8s.io", "events") => {
+            config::event(object, &context.resource.group, problems);
+        }
         ("", "podtemplates") => {
             pod_spec::check(&object["template"]["spec"], "template.spec", problems);
         }
@@ -143,6 +146,18 @@ impl Problems {
         if !value.as_str().is_some_and(|text| supported.contains(&text)) {
             self.found.push(FieldError::not_supported(path, value, supported));
         }
+    }
+
+    /// Refuses a present text that is none of the supported ones.
+    fn one_of_if_set(&mut self, owner: &Value, path: &str, field: &str, supported: &[&str]) {
+        if !owner[field].is_null() {
+            self.one_of(&format!("{path}.{field}"), &owner[field], supported);
+        }
+    }
+
+    fn too_many(&mut self, path: &str, found: usize, most: usize) {
+        let message = format!("Too many: {found}: must have at most {most} items");
+        self.found.push(FieldError::new(crate::FieldErrorReason::TooMany, path, message));
     }
 
     /// Refuses negative numbers; absent ones pass.

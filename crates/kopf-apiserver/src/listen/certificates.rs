@@ -21,12 +21,21 @@ impl Authority {
     /// A fresh authority.
     pub(crate) fn generate() -> Result<Self, BoxError> {
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(Vec::<String>::new())?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "kopf-apiserver-ca");
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let params = authority_parameters()?;
         let certificate = params.self_signed(&key)?;
         Ok(Self { ca_pem: certificate.pem(), issuer: Issuer::new(params, key) })
+    }
+
+    /// The authority that once had this certificate and this key.
+    pub(crate) fn from_pem(ca_pem: String, key_pem: &str) -> Result<Self, BoxError> {
+        let key = KeyPair::from_pem(key_pem)?;
+        // Names and usages are always the same, so the old certificate vouches for new ones.
+        Ok(Self { ca_pem, issuer: Issuer::new(authority_parameters()?, key) })
+    }
+
+    /// The authority's private key in PEM form.
+    pub(crate) fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// The authority's certificate in PEM form.
@@ -56,4 +65,12 @@ impl Authority {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(super::acceptor_of(config))
     }
+}
+
+fn authority_parameters() -> Result<CertificateParams, BoxError> {
+    let mut params = CertificateParams::new(Vec::<String>::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "kopf-apiserver-ca");
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    Ok(params)
 }

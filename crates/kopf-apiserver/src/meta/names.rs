@@ -29,7 +29,8 @@ fn path_segment_problems(name: &str) -> Vec<String> {
         .collect()
 }
 
-fn subdomain_problems(name: &str) -> Vec<String> {
+/// What is wrong with a DNS subdomain, if anything.
+pub(crate) fn subdomain_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_LENGTH_MAX {
         problems.push(format!("must be no more than {SUBDOMAIN_LENGTH_MAX} characters"));

@@ -131,13 +131,13 @@ fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
 
 /// A custom resource must name its type. Another kind is a matter of validation.
 fn check_custom_type(
-    call: &Call,
+    call: &mut Call,
     object: &Value,
     kind: &str,
     api_version: &str,
 ) -> Result<(), StatusError> {
     const SHOWN_MAX: usize = 30;
-    let missing = |field: &str| {
+    let missing = |call: &Call, field: &str| {
         let sent = if call.raw_body.is_empty() {
             object.to_string()
         } else {
@@ -152,19 +152,43 @@ fn check_custom_type(
         ))
     };
     if kind.is_empty() {
-        return Err(missing("Kind"));
+        return Err(missing(call, "Kind"));
     }
     if api_version.is_empty() {
-        return Err(missing("apiVersion"));
+        return Err(missing(call, "apiVersion"));
     }
     let expected = call.resource.api_version();
     if api_version != expected {
+        warn_of_other_version(call, object, kind, api_version);
         return Err(StatusError::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version \
              ({expected})"
         )));
     }
     Ok(())
+}
+
+/// The decoder judges fields by the version in the body, before that is found to be the wrong one.
+fn warn_of_other_version(call: &mut Call, object: &Value, kind: &str, api_version: &str) {
+    let (group, version) = crate::resource::split_api_version(api_version);
+    if group != call.resource.group
+        || kind != call.resource.kind
+        || call.options.field_validation == FieldValidation::Ignore
+    {
+        return;
+    }
+    let other = call.inner.registry().find(group, version, &call.resource.resource).cloned();
+    let unknown = match other.as_ref().and_then(|other| other.schema.as_ref()) {
+        Some(schema) => schema::unknown_fields(schema, object),
+        None => object
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .filter(|name| !matches!(name.as_str(), "kind" | "apiVersion" | "metadata"))
+            .collect(),
+    };
+    call.warnings.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
 }
 
 fn first_label(group: &str) -> &str {

@@ -95,7 +95,7 @@ pub(crate) async fn patch(
             }
             PatchKind::Apply => {}
         }
-        retype(call, object, &body.duplicates)
+        retype(call, object, &Sent { kind, patch: &body })
     })
     .await?;
     Ok((outcome, false))
@@ -115,8 +115,15 @@ fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusError> {
     Err(StatusError::invalid("meta.k8s.io", "PatchOptions", "", &errors))
 }
 
+/// A patch as it was sent, which error texts quote.
+struct Sent<'a> {
+    kind: PatchKind,
+    patch: &'a Decoded,
+}
+
 /// Checks the result of a patch as if it had been decoded, with a patch's error texts.
-fn retype(call: &mut Call, mut object: Value, duplicates: &[String]) -> Result<Value, StatusError> {
+fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, StatusError> {
+    let bad_result = |object: &Value, problem: &str| sent.bad_result(object, problem);
     let resource = Arc::clone(&call.resource);
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -136,12 +143,15 @@ fn retype(call: &mut Call, mut object: Value, duplicates: &[String]) -> Result<V
     }
     if let Some(schema) = resource.schema.as_deref() {
         if !resource.is_custom() {
-            schema::check_types(schema, &object)
-                .map_err(|problem| bad_result(&object, &problem))?;
+            match sent.kind {
+                PatchKind::Strategic => schema::check_conversion(schema, &object),
+                _ => schema::check_types(schema, &object),
+            }
+            .map_err(|problem| bad_result(&object, &problem))?;
         }
         if call.options.field_validation != FieldValidation::Ignore {
             let unknown = schema::unknown_fields(schema, &object);
-            let mut problems = duplicates.to_vec();
+            let mut problems = sent.patch.duplicates.clone();
             problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             if !problems.is_empty() && call.options.field_validation == FieldValidation::Strict {
                 let problem = format!("strict decoding error: {}", problems.join(", "));
@@ -155,16 +165,61 @@ fn retype(call: &mut Call, mut object: Value, duplicates: &[String]) -> Result<V
     Ok(object)
 }
 
-/// 422 that quotes the patched object.
-fn bad_result(object: &Value, problem: &str) -> StatusError {
-    // Upstream prints the patched map with sorted keys, and what the patch left alone as it was.
-    let mut fields: Vec<(&String, &Value)> = object.as_object().into_iter().flatten().collect();
-    fields.sort_by_key(|(key, _)| *key);
-    let sorted: Value =
-        fields.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let text = json!(sorted.to_string());
-    let error = FieldError::invalid("patch", &text, problem);
-    StatusError::invalid("", "", "", &[error])
+impl Sent<'_> {
+    /// 422 that quotes the patched object, or a strategic patch itself.
+    fn bad_result(&self, object: &Value, problem: &str) -> StatusError {
+        let patch = &self.patch.value;
+        let text = match self.kind {
+            PatchKind::Strategic => crate::schema::go_print::go_map(patch),
+            // Upstream prints what a patch has touched with sorted keys, the rest as it was.
+            PatchKind::Merge => sorted_along(object, patch).to_string(),
+            _ => {
+                let mut touched = json!({});
+                let operations = patch.as_array().into_iter().flatten();
+                for pointer in operations.filter_map(|operation| operation["path"].as_str()) {
+                    touch(&mut touched, pointer);
+                }
+                sorted_along(object, &touched).to_string()
+            }
+        };
+        let error = FieldError::invalid("patch", &text.into(), problem);
+        StatusError::invalid("", "", "", &[error])
+    }
+}
+
+/// Marks the objects on the way to a JSON pointer.
+fn touch(touched: &mut Value, pointer: &str) {
+    let mut place = touched;
+    let mut steps = pointer.split('/').skip(1).peekable();
+    while let Some(step) = steps.next() {
+        if steps.peek().is_some() {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            place = &mut place[step];
+            if place.is_null() {
+                *place = json!({});
+            }
+        }
+    }
+}
+
+/// The value with sorted keys in every object that `touched` has, too; it names items by index.
+fn sorted_along(value: &Value, touched: &Value) -> Value {
+    let Value::Object(below) = touched else { return value.clone() };
+    let step = |key: &str, value: &Value| match below.get(key) {
+        Some(touched) => sorted_along(value, touched),
+        None => value.clone(),
+    };
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            fields.into_iter().map(|(key, value)| (key.clone(), step(key, value))).collect()
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| step(&index.to_string(), item)).collect()
+        }
+        scalar => scalar.clone(),
+    }
 }
 
 async fn server_side_apply(

@@ -8,6 +8,9 @@ use super::{Call, Change, update_with};
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
+/// What replicas that are not set look like to a patch.
+const UNSET: i32 = i32::MIN;
+
 /// The `Scale` view of an object; a custom one must have its replicas set.
 pub(crate) fn read(call: &Call, object: &Value) -> Result<Value, StatusError> {
     let paths = paths(call);
@@ -16,6 +19,12 @@ pub(crate) fn read(call: &Call, object: &Value) -> Result<Value, StatusError> {
         let problem = format!("the spec replicas field {path:?} does not exist");
         return Err(StatusError::internal(problem));
     }
+    Ok(view(call, object))
+}
+
+/// The `Scale` of an object, whose replicas may be unset.
+fn view(call: &Call, object: &Value) -> Value {
+    let paths = paths(call);
     let metadata = &object["metadata"];
     let mut scale = json!({
         "kind": "Scale",
@@ -43,7 +52,7 @@ pub(crate) fn read(call: &Call, object: &Value) -> Result<Value, StatusError> {
     if !selector.is_empty() {
         scale["status"]["selector"] = json!(selector);
     }
-    Ok(scale)
+    scale
 }
 
 /// Sets the replicas of an object from a `Scale`; `change` yields the new scale from the old one.
@@ -53,7 +62,17 @@ pub(crate) async fn write(
     mut make: impl FnMut(&Value) -> Result<Value, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
     update_with(call, change, |call, old| {
-        let scale = make(&read(call, old)?)?;
+        let mut before = view(call, old);
+        let path = paths(call).spec_replicas;
+        let is_unset = call.resource.is_custom() && at(old, &path).is_null();
+        if is_unset {
+            before["spec"]["replicas"] = json!(UNSET);
+        }
+        let scale = make(&before)?;
+        if is_unset && scale["spec"]["replicas"] == UNSET {
+            let problem = format!("the spec replicas field {path:?} cannot be empty");
+            return Err(StatusError::bad_request(problem));
+        }
         let name = meta::text(&scale, "name");
         if !name.is_empty() && name != call.info.name {
             return Err(StatusError::bad_request(format!(
@@ -72,7 +91,6 @@ pub(crate) async fn write(
             return Err(StatusError::invalid("autoscaling", "Scale", name, &[error]));
         }
         let mut object = old.clone();
-        let path = paths(call).spec_replicas;
         let before = at(&object, &path).as_i64();
         set(&mut object, &path, replicas.into());
         if before != Some(replicas) {

@@ -20,7 +20,7 @@ use super::equality::is_unchanged;
 use super::ir::{ListType, Rule, Schema};
 use crate::{FieldError, FieldErrorReason};
 
-pub(crate) use check::{Wanted, compile_problem};
+pub(crate) use check::{Wanted, compile_problem, condition_problem};
 pub(crate) use condition::{Condition, Variables};
 pub(crate) use cost::{count_max, iterations};
 pub(crate) use program::Programs;

@@ -61,7 +61,7 @@ fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
         .sum::<usize>();
     let at = line_start + error.column().saturating_sub(1);
     let character = body.get(at).copied().map_or(' ', char::from);
-    let found = if character == '\'' { "'\\''".to_owned() } else { format!("'{character}'") };
+    let found = quote(character);
     let text = error.to_string();
     if text.starts_with("trailing characters") {
         DecodeError(format!("invalid character {found} after top-level value"))
@@ -77,6 +77,28 @@ fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
         DecodeError("exceeded max depth".to_owned())
     } else {
         DecodeError(format!("invalid character {found} looking for beginning of value"))
+    }
+}
+
+/// A character as Go quotes it.
+pub(crate) fn quote(character: char) -> String {
+    match character {
+        '\'' => "'\\''".to_owned(),
+        '"' => "'\"'".to_owned(),
+        '\u{7}' => "'\\a'".to_owned(),
+        '\u{8}' => "'\\b'".to_owned(),
+        '\u{c}' => "'\\f'".to_owned(),
+        '\n' => "'\\n'".to_owned(),
+        '\r' => "'\\r'".to_owned(),
+        '\t' => "'\\t'".to_owned(),
+        '\u{b}' => "'\\v'".to_owned(),
+        '\\' => "'\\\\'".to_owned(),
+        control if control < ' ' || control == '\u{7f}' => format!("'\\x{:02x}'", control as u32),
+        // Beyond ASCII, what is not printable shows as its code.
+        other if other.is_control() || other == '\u{a0}' || other == '\u{ad}' => {
+            format!("'\\u{:04x}'", other as u32)
+        }
+        other => format!("'{other}'"),
     }
 }
 

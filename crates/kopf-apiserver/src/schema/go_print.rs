@@ -83,3 +83,23 @@ pub(crate) fn quoted(string: &str) -> String {
     text.push('"');
     text
 }
+
+/// Go's `%+v` of decoded JSON: `map[a:map[b:1] c:[x y]]`.
+pub(crate) fn go_map(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(string) => string.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_map).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            let fields: Vec<String> =
+                fields.iter().map(|(name, value)| format!("{name}:{}", go_map(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
+    }
+}

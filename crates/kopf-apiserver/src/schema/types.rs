@@ -11,17 +11,22 @@ use super::ir::{Field, Schema, Type};
 /// The first value that Go could not decode, in its words.
 pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     if schema.is_builtin() {
-        return Walk { path: String::new(), owner: "", direct: None }.value(schema, object);
+        return Walk::of("", Words::Decoder).value(schema, object);
     }
     // Custom resources are free-form except for their metadata.
     check_metadata(schema, object)?;
     check_embedded(schema, object, "")
 }
 
+/// The first value that Go could not convert from a map, in the words of its converter.
+pub(super) fn check_conversion(schema: &Schema, object: &Value) -> Result<(), String> {
+    Walk::of("", Words::Converter).value(schema, object)
+}
+
 fn check_metadata(schema: &Schema, object: &Value) -> Result<(), String> {
     match (schema.property("metadata"), object.get("metadata")) {
         (Some(metadata), Some(value)) => {
-            Walk { path: String::new(), owner: "ObjectMeta", direct: None }.value(metadata, value)
+            Walk::of("ObjectMeta", Words::Decoder).value(metadata, value)
         }
         _ => Ok(()),
     }
@@ -77,9 +82,21 @@ struct Walk<'a> {
     owner: &'a str,
     /// The definition of that struct and the field, while the value is the field itself.
     direct: Option<(&'a str, &'a str)>,
+    words: Words,
+}
+
+/// Who complains: Go's decoder of JSON, or the converter that fills structs from maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Decoder,
+    Converter,
 }
 
 impl<'a> Walk<'a> {
+    fn of(owner: &'a str, words: Words) -> Self {
+        Self { path: String::new(), owner, direct: None, words }
+    }
+
     fn value(&mut self, schema: &'a Schema, value: &Value) -> Result<(), String> {
         if value.is_null() {
             return Ok(());
@@ -106,10 +123,10 @@ impl<'a> Walk<'a> {
                     Some("int32") => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
                     _ => number.is_i64() || number.is_u64(),
                 };
-                if fits { Ok(()) } else { Err(self.mismatch(schema, &format!("number {number}"))) }
+                if fits { Ok(()) } else { Err(self.mismatch(schema, value)) }
             }
             (Some(Type::Number), Value::Number(_)) => Ok(()),
-            _ => Err(self.mismatch(schema, json_type(value))),
+            _ => Err(self.mismatch(schema, value)),
         }
     }
 
@@ -124,8 +141,7 @@ impl<'a> Walk<'a> {
             Value::Number(number) if number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => {
                 Ok(())
             }
-            Value::Number(number) => Err(self.mismatch(&integer, &format!("number {number}"))),
-            other => Err(self.mismatch(&integer, json_type(other))),
+            other => Err(self.mismatch(&integer, other)),
         }
     }
 
@@ -154,9 +170,16 @@ impl<'a> Walk<'a> {
         result
     }
 
-    fn mismatch(&self, schema: &Schema, found: &str) -> String {
+    fn mismatch(&self, schema: &Schema, value: &Value) -> String {
         let named = self.direct.and_then(|(owner, field)| crate::protobuf::go_type(owner, field));
         let wanted = named.map_or_else(|| go_type(schema), str::to_owned);
+        if self.words == Words::Converter {
+            return unconvertible(schema, value, &wanted);
+        }
+        let found = match (schema.kind, value) {
+            (Some(Type::Integer), Value::Number(number)) => format!("number {number}"),
+            _ => json_type(value).to_owned(),
+        };
         if self.path.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
         }
@@ -164,6 +187,29 @@ impl<'a> Walk<'a> {
             "json: cannot unmarshal {found} into Go struct field {}.{} of type {wanted}",
             self.owner, self.path
         )
+    }
+}
+
+fn unconvertible(schema: &Schema, value: &Value, wanted: &str) -> String {
+    let (kind, full) = match value {
+        Value::Null => ("invalid", "invalid"),
+        Value::Bool(_) => ("bool", "bool"),
+        Value::Number(number) if number.is_f64() => ("float64", "float64"),
+        Value::Number(_) => ("int64", "int64"),
+        Value::String(_) => ("string", "string"),
+        Value::Array(_) => ("slice", "[]interface {}"),
+        Value::Object(_) => ("map", "map[string]interface {}"),
+    };
+    match schema.kind {
+        Some(Type::Array) => format!("cannot restore slice from {kind}"),
+        Some(Type::String) if schema.format.as_deref() == Some("byte") => {
+            format!("cannot restore slice from {kind}")
+        }
+        Some(Type::Object) if schema.name.is_some() => {
+            format!("cannot restore struct from: {kind}")
+        }
+        Some(Type::Object) => format!("cannot restore map from {kind}"),
+        _ => format!("cannot convert {full} to {wanted}"),
     }
 }
 

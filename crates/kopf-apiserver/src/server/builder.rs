@@ -1,16 +1,18 @@
 //! Settings of a server to be built.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
+use super::identity::Identity;
 use super::{CustomResources, Inner, Server, world};
 use crate::User;
 use crate::admission::Chain;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
+use crate::controllers::Scope;
 use crate::faults::Faults;
 use crate::persist::{self, DataDirError, Journal};
 use crate::rbac::{AllowAll, Authorizer, RoleBased};
@@ -22,12 +24,19 @@ use crate::tokens::TokenIssuer;
 /// Versions start here, so that they are not taken for small numbers in logs and texts.
 const FIRST_VERSION: u64 = 200;
 
+/// What a server with a directory has besides its store.
+struct Disk {
+    journal: Journal,
+    identity: Identity,
+}
+
 /// Settings of a server to be built.
 pub struct ServerBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     limits: StoreLimits,
     controllers: bool,
+    nodes: bool,
     rbac: bool,
     admin_token: Option<String>,
     tokens: Vec<(String, User)>,
@@ -40,6 +49,7 @@ impl Default for ServerBuilder {
             ids: Arc::new(RandomIds),
             limits: StoreLimits::default(),
             controllers: true,
+            nodes: true,
             rbac: false,
             admin_token: None,
             tokens: Vec::new(),
@@ -76,6 +86,15 @@ impl ServerBuilder {
         self
     }
 
+    /// Whether there is a node on which pods live; there is by default.
+    ///
+    /// Without it, pods stay pending, as in a control plane that has no nodes.
+    #[must_use]
+    pub fn nodes(mut self, on: bool) -> Self {
+        self.nodes = on;
+        self
+    }
+
     /// Whether RBAC is enforced; by default everything is allowed.
     #[must_use]
     pub fn rbac(mut self, on: bool) -> Self {
@@ -100,7 +119,7 @@ impl ServerBuilder {
     /// Builds the server. Nothing listens and no task runs yet.
     pub fn build(self) -> Server {
         let store = Store::new(self.limits, FIRST_VERSION);
-        world::seed(&store, &*self.clock, &*self.ids);
+        world::seed(&store, &*self.clock, &*self.ids, self.nodes);
         self.with_store(store, None)
     }
 
@@ -110,22 +129,37 @@ impl ServerBuilder {
     /// or holds something else.
     pub fn open(self, data_dir: impl AsRef<Path>) -> Result<Server, DataDirError> {
         let (database, restored) = persist::open(data_dir.as_ref())?;
+        let identity = Identity::open(data_dir.as_ref(), self.ids.uid())?;
         let is_new = restored.is_none();
         let store = match restored {
             Some(restored) => Store::restore(self.limits, restored),
             None => {
                 let store = Store::new(self.limits, FIRST_VERSION);
-                world::seed(&store, &*self.clock, &*self.ids);
+                world::seed(&store, &*self.clock, &*self.ids, self.nodes);
                 store
             }
         };
         let journal = persist::start(database, &store, is_new);
-        Ok(self.with_store(store, Some(journal)))
+        let disk = Disk { journal, identity };
+        Ok(self.with_store(store, Some(disk)))
     }
 
-    fn with_store(self, store: Store, journal: Option<Journal>) -> Server {
-        let admin_token = self.admin_token.unwrap_or_else(|| self.ids.uid());
-        let authenticator = Authenticator::new(TokenIssuer::random());
+    fn with_store(self, store: Store, disk: Option<Disk>) -> Server {
+        let (journal, identity) = match disk {
+            Some(disk) => (Some(disk.journal), Some(disk.identity)),
+            None => (None, None),
+        };
+        let authority = OnceLock::new();
+        let (issuer, kept_token) = match identity {
+            Some(identity) => {
+                // A fresh cell takes the value.
+                let _ = authority.set(identity.authority);
+                (identity.issuer, Some(identity.admin_token))
+            }
+            None => (TokenIssuer::random(), None),
+        };
+        let admin_token = self.admin_token.or(kept_token).unwrap_or_else(|| self.ids.uid());
+        let authenticator = Authenticator::new(issuer);
         authenticator.add(&admin_token, User::admin());
         for (token, user) in self.tokens {
             authenticator.add(&token, user);
@@ -147,9 +181,13 @@ impl ServerBuilder {
             journal,
             log: RequestLog::default(),
             admin_token,
-            authority: Arc::default(),
+            authority: Arc::new(authority),
         };
         crate::crd::refresh(&inner);
-        Server::from_inner(inner, self.controllers)
+        let controllers = match (self.controllers, self.nodes) {
+            (false, _) => None,
+            (true, nodes) => Some(Scope { nodes }),
+        };
+        Server::from_inner(inner, controllers)
     }
 }

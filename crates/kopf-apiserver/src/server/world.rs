@@ -8,7 +8,7 @@ use crate::meta::format_time;
 use crate::store::{Change, ObjectKey, Store};
 
 /// Creates what every cluster has: namespaces, a node, a storage class, roles.
-pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource) {
+pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: bool) {
     for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let namespace = json!({
             "kind": "Namespace",
@@ -32,7 +32,7 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource) {
             .expect("the store is empty, so the name is free");
     }
     let now = format_time(clock.now());
-    let others = crate::controllers::bootstrap::objects(&now).into_iter();
+    let others = crate::controllers::bootstrap::objects(&now, nodes).into_iter();
     for (table, mut object) in others.chain(crate::rbac::bootstrap_objects()) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         object["metadata"]["uid"] = json!(ids.uid());

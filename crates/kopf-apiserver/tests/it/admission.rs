@@ -352,6 +352,7 @@ async fn policies_deny_warn_and_admit_what_they_cannot_judge() {
                          "resources": ["configmaps"] }]);
     let policy = |name: &str, expression: &str| {
         json!({ "metadata": { "name": name }, "spec": {
+            "paramKind": { "apiVersion": "v1", "kind": "ConfigMap" },
             "matchConstraints": { "resourceRules": rules },
             "validations": [{ "expression": expression, "message": "no bad names" }],
         } })

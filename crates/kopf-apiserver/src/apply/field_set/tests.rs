@@ -35,7 +35,7 @@ fn paths_are_spelled_as_in_conflicts() {
         "f:spec": {"f:c": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}}, "v:\"x\"": {}}},
         "f:l": {"i:0": {}},
     });
-    let expected = [".l[0]", ".spec.c[name=\"c\"]", ".spec.c[name=\"c\"].image", ".spec.c[=\"x\"]"];
+    let expected = [".l[0]", ".spec.c[name=\"c\"]", ".spec.c[=\"x\"]", ".spec.c[name=\"c\"].image"];
     assert_eq!(set(&fields).paths(), expected);
 }
 

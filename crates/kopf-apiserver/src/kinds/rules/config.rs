@@ -142,16 +142,97 @@ pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut
     }
 }
 
-pub(super) fn event(object: &Value, problems: &mut Problems) {
+/// Lengths that events of the newer kind may not exceed.
+const EVENT_TEXT_MAX: usize = 128;
+const EVENT_NOTE_MAX: usize = 1024;
+
+/// Rules of a new event; the group of the request decides how strict they are.
+pub(super) fn event(object: &Value, group: &str, problems: &mut Problems) {
+    let is_core = group.is_empty();
     let namespace = text_at(object, "/metadata/namespace");
-    let about = text_at(object, "/involvedObject/namespace");
+    let about = ["/involvedObject/namespace", "/regarding/namespace"]
+        .iter()
+        .map(|pointer| text_at(object, pointer))
+        .find(|text| !text.is_empty())
+        .unwrap_or_default();
+    let has_time = object["eventTime"].is_string();
     // Events about cluster-scoped objects live in the default namespace.
-    let matches = about == namespace || (about.is_empty() && namespace == "default");
+    let matches = match (has_time, about) {
+        (false, "") => matches!(namespace, "" | "default"),
+        (false, about) => about == namespace,
+        (true, "") => matches!(namespace, "default" | "kube-system"),
+        (true, _) => true,
+    };
     if !matches {
-        problems.invalid(
-            "involvedObject.namespace",
-            &object["involvedObject"]["namespace"],
-            "does not match event.namespace",
-        );
+        let detail = "does not match event.namespace";
+        problems.invalid("involvedObject.namespace", &about.into(), detail);
+    }
+    if has_time {
+        event_report(object, is_core, problems);
+    }
+    if !is_core {
+        event_details(object, problems);
+    }
+}
+
+fn event_report(object: &Value, is_core: bool, problems: &mut Problems) {
+    let controller = if is_core { "reportingComponent" } else { "reportingController" };
+    let name = text_at(object, &format!("/{controller}"));
+    if name.is_empty() {
+        problems.required(controller, "");
+    }
+    if let Err(problem) = crate::meta::names::check_qualified_name(name) {
+        problems.invalid(controller, &name.into(), &problem);
+    }
+    for field in ["reportingInstance", "action", "reason"] {
+        let value = text_at(object, &format!("/{field}"));
+        if value.is_empty() {
+            problems.required(field, "");
+        }
+        if value.len() > EVENT_TEXT_MAX {
+            let detail = format!("can have at most {EVENT_TEXT_MAX} characters");
+            problems.invalid(field, &"".into(), &detail);
+        }
+    }
+    let note = if is_core { "/message" } else { "/note" };
+    if text_at(object, note).len() > EVENT_NOTE_MAX {
+        let detail = format!("can have at most {EVENT_NOTE_MAX} characters");
+        problems.invalid("message", &"".into(), &detail);
+    }
+}
+
+/// What `events.k8s.io` insists on, while the core group takes anything.
+fn event_details(object: &Value, problems: &mut Problems) {
+    if object["series"].is_object() {
+        if object["series"]["count"].as_i64().unwrap_or_default() < 2 {
+            problems.invalid("series.count", &"".into(), "should be at least 2");
+        }
+        if !object["series"]["lastObservedTime"].is_string() {
+            problems.required("series.lastObservedTime", "");
+        }
+    }
+    if !object["eventTime"].is_string() {
+        problems.required("eventTime", "");
+    }
+    let kind = text_at(object, "/type");
+    if !matches!(kind, "Normal" | "Warning") {
+        problems.invalid("type", &"".into(), &format!("has invalid value: {kind}"));
+    }
+    for (field, path) in [
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        ("deprecatedSource", "source"),
+    ] {
+        let value = &object[field];
+        let is_set = match value {
+            Value::Null => false,
+            Value::Number(number) => number.as_i64() != Some(0),
+            Value::Object(source) => source.values().any(|part| part.as_str() != Some("")),
+            _ => true,
+        };
+        if is_set {
+            problems.invalid(path, &"".into(), "needs to be unset");
+        }
     }
 }

@@ -209,7 +209,38 @@ fn check_resources(resources: &Value, path: &str, problems: &mut Problems) {
 
 /// A pod's spec is fixed except for images, deadline, tolerations and a few more.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
-    if fixed_part(&object["spec"]) == fixed_part(&old["spec"]) {
+    let (spec, old_spec) = (&object["spec"], &old["spec"]);
+    for field in ["containers", "initContainers"] {
+        let path = format!("spec.{field}");
+        if list(spec, field).len() != list(old_spec, field).len() {
+            problems.forbidden(&path, "pod updates may not add or remove containers");
+            return;
+        }
+    }
+    if !check_deadline(spec, old_spec, problems) {
+        return;
+    }
+    let same_but_seconds = |left: &Value, right: &Value| {
+        ["key", "operator", "value", "effect"].iter().all(|key| left[*key] == right[*key])
+    };
+    let is_kept = |old: &Value| {
+        list(spec, "tolerations").iter().any(|toleration| same_but_seconds(old, toleration))
+    };
+    if !list(old_spec, "tolerations").iter().all(is_kept) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        problems.forbidden("spec.tolerations", detail);
+    }
+    let gates = list(old_spec, "schedulingGates");
+    for (index, gate) in list(spec, "schedulingGates").iter().enumerate() {
+        if !gates.contains(gate) {
+            let path = format!("spec.schedulingGates[{index}].name");
+            let detail = "only deletion is allowed, but found new scheduling gate ";
+            let name = text(gate, "name");
+            problems.forbidden(&path, &format!("{detail}'{name}'"));
+        }
+    }
+    let is_gated = !gates.is_empty();
+    if fixed_part(spec, is_gated) == fixed_part(old_spec, is_gated) {
         return;
     }
     problems.forbidden(
@@ -222,7 +253,29 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     );
 }
 
-fn fixed_part(spec: &Value) -> Value {
+/// A deadline can be set and shortened; false when nothing else should be checked.
+fn check_deadline(spec: &Value, old: &Value, problems: &mut Problems) -> bool {
+    let path = "spec.activeDeadlineSeconds";
+    let (new, old) = (&spec["activeDeadlineSeconds"], &old["activeDeadlineSeconds"]);
+    match (new.as_i64(), old.as_i64()) {
+        (Some(seconds), _) if !(0..=i64::from(i32::MAX)).contains(&seconds) => {
+            problems.invalid(path, new, "must be between 0 and 2147483647, inclusive");
+            false
+        }
+        (Some(seconds), Some(before)) if before < seconds => {
+            problems.invalid(path, new, "must be less than or equal to previous value");
+            false
+        }
+        (None, Some(_)) => {
+            let detail = "must not update from a positive integer to nil value";
+            problems.invalid_text(path, "null", detail);
+            true
+        }
+        _ => true,
+    }
+}
+
+fn fixed_part(spec: &Value, is_gated: bool) -> Value {
     let mut fixed = spec.clone();
     let Some(fields) = fixed.as_object_mut() else { return fixed };
     for field in [
@@ -230,13 +283,15 @@ fn fixed_part(spec: &Value) -> Value {
         "tolerations",
         "terminationGracePeriodSeconds",
         "schedulingGates",
-        "nodeSelector",
-        "affinity",
         // Set by the binding and ephemeral-container endpoints, which share this check.
         "nodeName",
         "ephemeralContainers",
     ] {
         fields.shift_remove(field);
+    }
+    if is_gated {
+        fields.shift_remove("nodeSelector");
+        fields.shift_remove("affinity");
     }
     for list in ["containers", "initContainers"] {
         for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {

@@ -1,9 +1,9 @@
-//! Rules of roles, webhooks, budgets, priorities and leases.
+//! Rules of roles, budgets, priorities and leases.
 
 use serde_json::Value;
 
 use super::pod_spec::{LABEL_DETAIL, is_label};
-use super::{Problems, go_text};
+use super::{Problems, admission};
 use crate::kinds::fields::{is_empty, list, text};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -12,14 +12,7 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
     match (group, resource) {
         (RBAC, "roles" | "clusterroles") => role(object, problems),
         (RBAC, "rolebindings" | "clusterrolebindings") => binding(object, problems),
-        (
-            "admissionregistration.k8s.io",
-            "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
-        ) => {
-            for (index, webhook) in list(object, "webhooks").iter().enumerate() {
-                self::webhook(webhook, &format!("webhooks[{index}]"), problems);
-            }
-        }
+        ("admissionregistration.k8s.io", _) => admission::check(resource, object, problems),
         ("policy", "poddisruptionbudgets") => {
             let spec = &object["spec"];
             if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
@@ -103,61 +96,6 @@ fn binding(object: &Value, problems: &mut Problems) {
         if needs_namespace && text(subject, "namespace").is_empty() {
             problems.required(&format!("{path}.namespace"), "");
         }
-    }
-}
-
-fn webhook(webhook: &Value, path: &str, problems: &mut Problems) {
-    if text(webhook, "name").split('.').count() < 3 {
-        problems.invalid(
-            &format!("{path}.name"),
-            &webhook["name"],
-            "should be a domain with at least three segments separated by dots",
-        );
-    }
-    for (index, rule) in list(webhook, "rules").iter().enumerate() {
-        let path = format!("{path}.rules[{index}]");
-        for field in ["operations", "apiGroups", "apiVersions", "resources"] {
-            if is_empty(rule, field) {
-                problems.required(&format!("{path}.{field}"), "");
-            }
-        }
-    }
-    let effects = format!("{path}.sideEffects");
-    if webhook["sideEffects"].is_null() {
-        problems.required(&effects, "must specify one of None, NoneOnDryRun");
-    } else {
-        problems.one_of(&effects, &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
-    }
-    if let Some(timeout) = webhook["timeoutSeconds"].as_i64()
-        && !(1..=30).contains(&timeout)
-    {
-        problems.invalid(
-            &format!("{path}.timeoutSeconds"),
-            &webhook["timeoutSeconds"],
-            "the timeout value must be between 1 and 30 seconds",
-        );
-    }
-    let config = &webhook["clientConfig"];
-    let config_path = format!("{path}.clientConfig");
-    match (config["url"].as_str(), config["service"].is_object()) {
-        (Some(_), true) | (None, false) => {
-            problems.required(&config_path, "exactly one of url or service is required");
-        }
-        (Some(url), false) if !url.starts_with("https://") => {
-            let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-            let detail =
-                "'https' is the only allowed URL scheme; desired format: https://host[/path]";
-            problems.invalid(&format!("{config_path}.url"), &Value::from(scheme), detail);
-        }
-        _ => {}
-    }
-    let versions = list(webhook, "admissionReviewVersions");
-    let versions_path = format!("{path}.admissionReviewVersions");
-    if versions.is_empty() {
-        problems.required(&versions_path, "must specify one of v1, v1beta1");
-    } else if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        let shown = go_text::string_list(&webhook["admissionReviewVersions"]);
-        problems.invalid_text(&versions_path, &shown, "must include at least one of v1, v1beta1");
     }
 }
 

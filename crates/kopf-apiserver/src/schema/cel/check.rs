@@ -25,35 +25,59 @@ use crate::schema::ir::Schema;
 pub(crate) enum Wanted {
     Boolean,
     Text,
+    Anything,
 }
 
 /// What upstream's compiler says about an expression on a node of this schema, if it complains.
 ///
 /// The text is what follows `compilation failed: `, or what follows `cel expression `.
 pub(crate) fn compile_problem(schema: &Schema, source: &str, result: Wanted) -> Option<String> {
-    let expression = match parse_unexpanded(source) {
-        Ok(expression) => expression,
-        Err(errors) => {
-            let located = errors.errors.iter().map(|error| {
-                let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
-                let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
-                tokens::located(source, line, column, &error.msg)
-            });
-            return Some(located.collect::<Vec<_>>().join("\n"));
-        }
-    };
-    let mut checker = Checker::new(schema, source);
-    let (found, _) = checker.infer(&expression);
-    if !checker.problems.is_empty() {
-        checker.problems.sort();
-        let located = checker.problems.iter().map(|(at, words)| tokens::at(source, *at, words));
-        return Some(located.collect::<Vec<_>>().join("\n"));
+    let this = Kind::of(schema, "selfType0");
+    let variables = [("self", this.clone()), ("oldSelf", this)];
+    let variables = variables.map(|(name, kind)| (name.to_owned(), kind)).into();
+    match diagnose(source, variables) {
+        Err(problems) => Some(problems),
+        Ok(found) => mismatch(&found, result).map(|wanted| format!("must evaluate to a {wanted}")),
     }
-    let (fits, wanted) = match result {
-        Wanted::Boolean => (found.fits(&Kind::Boolean), "must evaluate to a bool"),
-        Wanted::Text => (found.fits(&Kind::Text), "must evaluate to a string"),
-    };
-    (!fits).then(|| wanted.to_owned())
+}
+
+/// What upstream's compiler says about an expression of an admission policy or a webhook, which
+/// sees `names` and nothing else.
+pub(crate) fn condition_problem(source: &str, names: &[&str], result: Wanted) -> Option<String> {
+    let variables = names.iter().map(|name| ((*name).to_owned(), Kind::Anything)).collect();
+    match diagnose(source, variables) {
+        Err(problems) => Some(format!("compilation failed: {problems}")),
+        Ok(found) => mismatch(&found, result).map(|wanted| format!("must evaluate to {wanted}")),
+    }
+}
+
+/// The wanted type, if the found one is another.
+fn mismatch(found: &Kind<'_>, wanted: Wanted) -> Option<&'static str> {
+    match wanted {
+        Wanted::Boolean => (!found.fits(&Kind::Boolean)).then_some("bool"),
+        Wanted::Text => (!found.fits(&Kind::Text)).then_some("string"),
+        Wanted::Anything => None,
+    }
+}
+
+/// The type of an expression, or what is wrong with it.
+fn diagnose<'a>(source: &'a str, variables: HashMap<String, Kind<'a>>) -> Result<Kind<'a>, String> {
+    let expression = parse_unexpanded(source).map_err(|errors| {
+        let located = errors.errors.iter().map(|error| {
+            let column = usize::try_from(error.pos.1).unwrap_or(1).max(1);
+            let line = usize::try_from(error.pos.0).unwrap_or(1).max(1);
+            tokens::located(source, line, column, &error.msg)
+        });
+        located.collect::<Vec<_>>().join("\n")
+    })?;
+    let mut checker = Checker { cursor: Cursor::new(source), variables, problems: Vec::new() };
+    let (found, _) = checker.infer(&expression);
+    if checker.problems.is_empty() {
+        return Ok(found);
+    }
+    checker.problems.sort();
+    let located = checker.problems.iter().map(|(at, words)| tokens::at(source, *at, words));
+    Err(located.collect::<Vec<_>>().join("\n"))
 }
 
 struct Checker<'a> {
@@ -64,13 +88,6 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(schema: &'a Schema, source: &'a str) -> Self {
-        let this = Kind::of(schema, "selfType0");
-        let variables = [("self", this.clone()), ("oldSelf", this)];
-        let variables = variables.map(|(name, kind)| (name.to_owned(), kind)).into();
-        Self { cursor: Cursor::new(source), variables, problems: Vec::new() }
-    }
-
     fn complain(&mut self, at: usize, words: String) -> Kind<'a> {
         self.problems.push((at, words));
         Kind::Anything
