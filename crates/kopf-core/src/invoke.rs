@@ -168,7 +168,7 @@ pub trait Stop: Send + Sync {
 }
 
 /// Why a daemon is to stop; several reasons may hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct StopReason(u8);
 
 /// Registers and runs sub-handlers of the current handler.
@@ -200,7 +200,30 @@ pub trait IndexView: Send + Sync {
     fn keys(&self) -> Vec<Value>;
 }
 
+/// By names, such as `RESOURCE_DELETED|DAEMON_SIGNALLED`.
+impl std::fmt::Debug for StopReason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_empty() {
+            return formatter.write_str("NONE");
+        }
+        let held = StopReason::NAMES.iter().filter(|(reason, _)| self.contains(*reason));
+        let names: Vec<&str> = held.map(|(_, name)| *name).collect();
+        formatter.write_str(&names.join("|"))
+    }
+}
+
 impl StopReason {
+    const NAMES: [(Self, &str); 8] = [
+        (Self::DONE, "DONE"),
+        (Self::FILTERS_MISMATCH, "FILTERS_MISMATCH"),
+        (Self::RESOURCE_DELETED, "RESOURCE_DELETED"),
+        (Self::OPERATOR_PAUSING, "OPERATOR_PAUSING"),
+        (Self::OPERATOR_EXITING, "OPERATOR_EXITING"),
+        (Self::DAEMON_SIGNALLED, "DAEMON_SIGNALLED"),
+        (Self::DAEMON_CANCELLED, "DAEMON_CANCELLED"),
+        (Self::DAEMON_ABANDONED, "DAEMON_ABANDONED"),
+    ];
+
     /// The daemon has ended.
     pub const DONE: Self = Self(1);
     /// The object does not match the filters any more.
@@ -306,3 +329,6 @@ impl Indexes {
         self.0.write().insert(name, index);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,16 @@
 //! Daemons and timers beside an object: spawned while it matches, stopped in stages, never leaked.
 //!
-//! The stages and the arithmetic of times are `kopf-core`'s. Every task ends by telling the reactor,
-//! even when it is cancelled, so that the object is looked at again.
+//! A daemon has a task of its own, a timer only while it runs, see `timers`. The stages and the
+//! arithmetic of times are `kopf-core`'s. Everything ends by telling the reactor, even when it is
+//! cancelled, so that the object is looked at again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::Urgency;
-use kopf_core::daemon::{AfterRun, Patience, Stage, after_run, idle_wait};
-use kopf_core::handler::{Delay, Handler, HandlerKind, TimerOptions};
+use kopf_core::daemon::{Patience, Stage};
+use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason};
 use kopf_core::logtext;
 use kopf_core::occasion::{Live, Occasion, Subject};
@@ -18,7 +19,6 @@ use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_model::{Patch, Timestamp};
 use parking_lot::Mutex;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -27,6 +27,7 @@ use crate::message::{Key, Message};
 use crate::report;
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
+use crate::timers::Timer;
 
 /// What the background of an object means for its cycle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,12 +42,17 @@ pub(crate) struct Tending {
 pub(crate) struct Daemon {
     handler: Arc<Handler>,
     stopper: Stopper,
-    task: tokio::task::JoinHandle<()>,
+    task: Task,
     /// Alive as long as any of the handler's code runs, also on a thread that cannot be cancelled.
     alive: std::sync::Weak<()>,
     stopping_since: Option<Instant>,
     is_cancelled: bool,
-    changed: watch::Sender<Instant>,
+}
+
+/// Where its code runs.
+enum Task {
+    Daemon(tokio::task::JoinHandle<()>),
+    Timer(Arc<Timer>),
 }
 
 /// What a new daemon needs.
@@ -61,21 +67,21 @@ pub(crate) struct Spawning {
     pub(crate) changed: Instant,
 }
 
-struct Runner {
+/// Runs the handler, attempt by attempt.
+pub(crate) struct Runner {
     shared: Arc<Shared>,
     served: Arc<Served>,
     handler: Arc<Handler>,
     live: Live,
     memo: Arc<Extensions>,
     stopper: Stopper,
-    changed: watch::Receiver<Instant>,
     /// What could not be written because the object had changed.
     unsent: Patch,
     alive: Arc<()>,
 }
 
 /// Tells the reactor about the end, however it comes.
-struct Farewell {
+pub(crate) struct Farewell {
     shared: Arc<Shared>,
     key: Key,
     handler: Arc<Handler>,
@@ -89,40 +95,33 @@ impl Daemon {
         shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
         let alive = Arc::new(());
-        let (sender, receiver) = watch::channel(changed);
         let farewell = Farewell {
             shared: Arc::clone(&shared),
             key,
             handler: Arc::clone(&handler),
             stopper: stopper.clone(),
         };
-        let subject = Subject { resource: Arc::clone(&served.resource), object: live.get() };
         let weak = Arc::downgrade(&alive);
-        let mut runner = Runner {
+        let wheel = Arc::clone(&shared.wheel);
+        let runner = Runner {
             shared,
             served,
             handler: Arc::clone(&handler),
             live,
             memo,
             stopper: stopper.clone(),
-            changed: receiver,
             unsent: Patch::default(),
             alive,
         };
-        let running = async move {
-            let _farewell = farewell;
-            runner.run().await;
+        let task = match &handler.kind {
+            HandlerKind::Timer(options) => {
+                let delay = runner.initial_delay(&options.initial_delay).unwrap_or_default();
+                let running = (runner, farewell);
+                Task::Timer(Timer::start(wheel, options.clone(), running, delay, changed))
+            }
+            _ => Task::Daemon(runner.spawn(farewell)),
         };
-        let task = tokio::spawn(running.instrument(object_span(&subject)));
-        Self {
-            handler,
-            stopper,
-            task,
-            alive: weak,
-            stopping_since: None,
-            is_cancelled: false,
-            changed: sender,
-        }
+        Self { handler, stopper, task, alive: weak, stopping_since: None, is_cancelled: false }
     }
 
     /// Whether nothing of it runs any more.
@@ -137,7 +136,9 @@ impl Daemon {
 
     /// Tells a timer that the object has changed essentially.
     pub(crate) fn note_change(&self, at: Instant) {
-        self.changed.send_replace(at);
+        if let Task::Timer(timer) = &self.task {
+            timer.note_change(at);
+        }
     }
 
     /// Whether nobody waits for it any more.
@@ -148,6 +149,9 @@ impl Daemon {
     /// Asks it to stop; returns whether it was not asked before.
     pub(crate) fn signal(&mut self, reason: StopReason) -> bool {
         self.stopper.set(reason);
+        if let Task::Timer(timer) = &self.task {
+            timer.stop();
+        }
         let is_first = self.stopping_since.is_none();
         self.stopping_since.get_or_insert_with(Instant::now);
         is_first
@@ -200,7 +204,7 @@ impl Daemon {
         self.signal(reason);
         yield_for_exit(|| self.is_over()).await;
         while let Some(wait) = self.advance(polling, true) {
-            let _ = tokio::time::timeout(wait, &mut self.task).await;
+            let _ = tokio::time::timeout(wait, self.task.ended()).await;
             if self.task.is_finished() && self.alive.strong_count() > 0 {
                 // A thread still runs: the rest of the time is for it.
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -242,31 +246,55 @@ impl Drop for Farewell {
     }
 }
 
-impl Runner {
-    async fn run(&mut self) {
-        let subject = self.subject();
-        let delay = match &self.handler.kind {
-            HandlerKind::Daemon(options) => options.initial_delay.clone(),
-            HandlerKind::Timer(options) => options.initial_delay.clone(),
-            _ => return,
-        };
-        let delay = match delay {
-            Delay::None => None,
-            Delay::Fixed(delay) => Some(delay),
-            Delay::Computed(compute) => Some(compute(&subject)),
-        };
-        if let Some(delay) = delay
-            && self.stopper.sleep(delay).await
-        {
-            return;
+impl Task {
+    fn is_finished(&self) -> bool {
+        match self {
+            Self::Daemon(task) => task.is_finished(),
+            Self::Timer(timer) => timer.is_over(),
         }
-        match self.handler.kind.clone() {
-            HandlerKind::Timer(options) => self.run_timer(&options).await,
-            _ => self.run_daemon().await,
+    }
+
+    fn abort(&self) {
+        match self {
+            Self::Daemon(task) => task.abort(),
+            Self::Timer(timer) => timer.abort(),
+        }
+    }
+
+    async fn ended(&mut self) {
+        match self {
+            // However it ended: it did.
+            Self::Daemon(task) => drop(task.await),
+            Self::Timer(timer) => timer.ended().await,
+        }
+    }
+}
+
+impl Runner {
+    fn spawn(mut self, farewell: Farewell) -> tokio::task::JoinHandle<()> {
+        let span = object_span(&self.subject());
+        let running = async move {
+            let _farewell = farewell;
+            self.run_daemon().await;
+        };
+        tokio::spawn(running.instrument(span))
+    }
+
+    fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
+        match delay {
+            Delay::None => None,
+            Delay::Fixed(delay) => Some(*delay),
+            Delay::Computed(compute) => Some(compute(&self.subject())),
         }
     }
 
     async fn run_daemon(&mut self) {
+        let HandlerKind::Daemon(options) = &self.handler.kind else { return };
+        if let Some(delay) = self.initial_delay(&options.initial_delay)
+            && self.stopper.sleep(delay).await
+        {
+            return;
+        }
         let mut state = self.fresh_state();
         while !self.stopper.is_set() {
             let Some(outcome) = self.attempt(&mut state).await else { return };
@@ -276,60 +304,13 @@ impl Runner {
         }
     }
 
-    async fn run_timer(&mut self, options: &TimerOptions) {
-        let origin = Instant::now();
-        let mut state = self.fresh_state();
-        while !self.stopper.is_set() {
-            if !self.wait_until_idle(options).await {
-                return;
-            }
-            let started = Instant::now();
-            let Some(outcome) = self.attempt(&mut state).await else { return };
-            if !outcome.is_final {
-                if self.stopper.sleep(outcome.delay.unwrap_or_default()).await {
-                    return;
-                }
-                continue;
-            }
-            state = self.fresh_state();
-            match after_run(options, started - origin, origin.elapsed()) {
-                AfterRun::End => return,
-                AfterRun::Sleep(pause) => {
-                    self.stopper.sleep(pause).await;
-                }
-                AfterRun::AwaitChange => {
-                    let stopper = self.stopper.clone();
-                    tokio::select! {
-                        () = stopper.wait(None) => return,
-                        changed = self.changed.wait_for(|at| *at > started) => {
-                            if changed.is_err() {
-                                return;
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits until the object was unchanged for long enough; tells whether to go on.
-    async fn wait_until_idle(&mut self, options: &TimerOptions) -> bool {
-        loop {
-            let changed = *self.changed.borrow_and_update();
-            let since = changed.elapsed();
-            match idle_wait(options.idle, Duration::ZERO, since) {
-                None => return true,
-                Some(wait) => {
-                    if self.stopper.sleep(wait).await {
-                        return false;
-                    }
-                }
-            }
-        }
+    /// Whether it is asked to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopper.is_set()
     }
 
     /// One attempt; none when it was cancelled.
-    async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
+    pub(crate) async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
         let handler = Arc::clone(&self.handler);
         let now = self.shared.clock.now();
         let attempt = state.attempt(&handler.id, now);
@@ -408,12 +389,14 @@ impl Runner {
         }
     }
 
-    fn fresh_state(&self) -> State {
+    /// The progress before the first attempt.
+    pub(crate) fn fresh_state(&self) -> State {
         let now = self.shared.clock.now();
         State::new(None).with_handlers(std::slice::from_ref(&self.handler), now)
     }
 
-    fn subject(&self) -> Subject {
+    /// The object as it is now.
+    pub(crate) fn subject(&self) -> Subject {
         Subject { resource: Arc::clone(&self.served.resource), object: self.live.get() }
     }
 }

@@ -14,7 +14,7 @@ use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::activities::{ActivityError, HandlerLogin, Stage};
 use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
@@ -189,9 +189,12 @@ impl Engine {
             board: self.board,
             children: crate::children::ChildStore::default(),
             loops: Loops::new(),
+            wheel: Arc::default(),
+            stopping: TaskTracker::new(),
             background: AtomicUsize::new(0),
             messages: sender,
         });
+        let wheel = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared.wheel).turn()));
         self.ready.send_replace(true);
         let identity = self.identity.unwrap_or_else(|| peering::identity(shared.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
@@ -206,7 +209,7 @@ impl Engine {
             let leaving = peering::leave(&shared, &self.scope, &identity);
             let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
         }
-        drop(probes);
+        drop((probes, wheel));
         if let Some(admission) = admission {
             let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
         }

@@ -30,6 +30,7 @@ mod shared;
 mod status;
 mod stopper;
 mod store;
+mod timers;
 
 pub use activities::ActivityError;
 pub use admission::{AdmissionEndpoint, AdmissionError};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use kopf_client::{Observation, Watcher};
 use kopf_core::handler::Handler;
+use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
 use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
@@ -31,7 +32,7 @@ mod closing;
 mod orchestration;
 
 use children::ChildWatch;
-use orchestration::Rediscovery;
+use orchestration::{Rediscovery, stop_daemons};
 
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 64;
@@ -392,9 +393,13 @@ impl Reactor {
     }
 
     /// Takes an object back from its worker.
-    fn take_back(&mut self, done: Done) {
+    fn take_back(&mut self, mut done: Done) {
         let now = self.moment();
         let key = done.ticket.key;
+        if self.is_paused {
+            // Started by a cycle that was under way when the pause began.
+            stop_daemons(&self.shared, &mut done.memory, StopReason::OPERATOR_PAUSING);
+        }
         self.unindexed.remove(&key);
         let next = match (&done.error, done.wake_at) {
             (Some(_), _) if !done.gone => Next::Failed,
@@ -405,6 +410,10 @@ impl Reactor {
         if let (Some(error), Some(pause)) = (&done.error, pause) {
             let _entered = object_span(&done.subject).entered();
             self.shared.log(&done.subject, &logtext::throttling(pause, error));
+        }
+        let known = self.watches.get_mut(&key.watch);
+        if !known.is_some_and(|watch| watch.store.get(key.uid).is_some()) {
+            stop_daemons(&self.shared, &mut done.memory, StopReason::RESOURCE_DELETED);
         }
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };

@@ -15,6 +15,7 @@ use kopf_core::registry::{Registry, ResourceHandlers};
 use kopf_core::settings::{Settings, Storages};
 use kopf_model::{EssenceScanner, Resource};
 use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
 
 use crate::children::ChildStore;
 use crate::clock::Clock;
@@ -22,6 +23,7 @@ use crate::execute::Pool;
 use crate::loops::Loops;
 use crate::message::Message;
 use crate::status::Board;
+use crate::timers::Wheel;
 
 /// What all parts of one running engine share.
 pub(crate) struct Shared {
@@ -39,6 +41,10 @@ pub(crate) struct Shared {
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
     pub(crate) loops: Loops,
+    /// The timers that wait.
+    pub(crate) wheel: Arc<Wheel>,
+    /// Daemons and timers that are stopped without anybody waiting for them.
+    pub(crate) stopping: TaskTracker,
     /// How many daemons and timers exist.
     pub(crate) background: AtomicUsize,
     /// The way to the reactor, from cycles, daemons and discovery.

@@ -156,7 +156,7 @@ impl Cycle {
         let daemons: BTreeMap<_, _> = std::mem::take(&mut self.memory.daemons);
         let polling = self.shared.context.settings.read().background.cancellation_polling;
         for daemon in daemons.into_values() {
-            tokio::spawn(daemon.stop(reason, polling));
+            self.shared.stopping.spawn(daemon.stop(reason, polling));
         }
     }
 }

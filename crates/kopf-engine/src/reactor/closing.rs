@@ -111,5 +111,8 @@ impl Reactor {
             }
         }
         join_all(stopping).await;
+        // Those of objects that went before us, and of the last pause; each has its own patience.
+        self.shared.stopping.close();
+        self.shared.stopping.wait().await;
     }
 }

@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use super::{Reactor, Tag, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
+use crate::memory::Memory;
 use crate::message::{Key, Message};
 use crate::narrowing::Narrowing;
-use crate::shared::Served;
+use crate::shared::{Served, Shared};
 use crate::store::Store;
 
 /// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
@@ -111,7 +112,8 @@ impl Reactor {
         let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
         match result {
             Err(error) => {
-                tracing::warn!(%error, "the cluster's resources could not be discovered");
+                let error = error.report();
+                tracing::warn!(error, "the cluster's resources could not be discovered");
                 self.rediscovery.attempts += 1;
                 self.rediscover(groups, pause.max(PAUSES[2]));
                 return;
@@ -277,7 +279,6 @@ impl Reactor {
         self.shared.board.remove_watch(id);
         self.unindexed.retain(|key| key.watch != id);
         self.owners.retain(|_, key| key.watch != id);
-        let polling = self.shared.context.settings.read().background.cancellation_polling;
         for (_, record) in watch.store.iter_mut() {
             let Some(memory) = &mut record.memory else { continue };
             if let Some(body) = &memory.body {
@@ -287,9 +288,7 @@ impl Reactor {
                     }
                 }
             }
-            for daemon in std::mem::take(&mut memory.daemons).into_values() {
-                tokio::spawn(daemon.stop(StopReason::RESOURCE_DELETED, polling));
-            }
+            stop_daemons(&self.shared, memory, StopReason::RESOURCE_DELETED);
         }
     }
 
@@ -300,14 +299,14 @@ impl Reactor {
         watch.is_failing = true;
         self.shared.board.update_watch(id, |status| {
             status.restarts += 1;
-            status.failing = Some(error.to_string());
+            status.failing = Some(error.report());
         });
         if is_first {
             let namespace = watch.desired.namespace.as_deref();
             tracing::warn!(
                 %resource,
                 namespace,
-                %error,
+                error = error.report(),
                 ?retry_in,
                 "a watch has failed and will be tried again until it works"
             );
@@ -326,14 +325,11 @@ impl Reactor {
         }
         self.is_paused = is_paused;
         if is_paused {
-            let polling = self.shared.context.settings.read().background.cancellation_polling;
             for watch in self.watches.values_mut() {
                 watch.task.abort();
                 for (_, record) in watch.store.iter_mut() {
                     let Some(memory) = &mut record.memory else { continue };
-                    for daemon in std::mem::take(&mut memory.daemons).into_values() {
-                        tokio::spawn(daemon.stop(StopReason::OPERATOR_PAUSING, polling));
-                    }
+                    stop_daemons(&self.shared, memory, StopReason::OPERATOR_PAUSING);
                 }
             }
         } else {
@@ -398,6 +394,14 @@ impl Reactor {
         if self.insights.tell_once(note) {
             tracing::warn!("{note}");
         }
+    }
+}
+
+/// Stops all daemons and timers of an object without waiting for them.
+pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopReason) {
+    let polling = shared.context.settings.read().background.cancellation_polling;
+    for daemon in std::mem::take(&mut memory.daemons).into_values() {
+        shared.stopping.spawn(daemon.stop(reason, polling));
     }
 }
 

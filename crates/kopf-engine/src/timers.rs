@@ -1,0 +1,269 @@
+//! Timers without tasks: those that wait are in one list by time, and only a run has a task.
+//!
+//! Knows when to run, not what: the run itself and the stages of stopping are `background`'s, the
+//! arithmetic of times is `kopf-core`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::daemon::{AfterRun, after_run, idle_wait};
+use kopf_core::handler::TimerOptions;
+use kopf_core::progress::State;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::background::{Farewell, Runner};
+use crate::shared::object_span;
+
+/// A place in the list: when, and which one of that moment.
+type Slot = (Instant, u64);
+
+/// All timers of an operator that wait for their time.
+#[derive(Default)]
+pub(crate) struct Wheel {
+    /// Written by whoever starts or stops a timer, emptied by [`Wheel::turn`]. Locked after a timer,
+    /// never before one.
+    waiting: Mutex<Waiting>,
+    /// Told when the first one is sooner than before.
+    sooner: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    by_time: BTreeMap<Slot, Arc<Timer>>,
+    count: u64,
+}
+
+/// One timer of one object.
+pub(crate) struct Timer {
+    wheel: Arc<Wheel>,
+    options: TimerOptions,
+    /// Written by the wheel, by runs and by cycles that stop it; locked before the wheel.
+    condition: Mutex<Condition>,
+    /// When the object last changed essentially; written by cycles, read before runs.
+    changed: Mutex<Instant>,
+    over: Notify,
+}
+
+enum Condition {
+    Waiting(Slot, Box<Rest>),
+    /// Runs again when the object has changed after this moment.
+    AwaitingChange(Instant, Box<Rest>),
+    Running(AbortHandle),
+    Over,
+}
+
+/// What a timer at rest keeps for its next run.
+struct Rest {
+    runner: Runner,
+    progress: State,
+    origin: Instant,
+    /// Told when all of this is dropped.
+    _farewell: Farewell,
+}
+
+/// Ends the timer when its run is cancelled, or comes to an end that has no next one.
+struct Ending(Arc<Timer>);
+
+impl Wheel {
+    /// Runs what is due until it is dropped.
+    pub(crate) async fn turn(self: Arc<Self>) {
+        loop {
+            let (due, next) = self.take_due(Instant::now());
+            for (slot, timer) in due {
+                timer.fire(slot);
+            }
+            match next {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.sooner.notified() => {}
+                },
+                None => self.sooner.notified().await,
+            }
+        }
+    }
+
+    fn take_due(&self, now: Instant) -> (BTreeMap<Slot, Arc<Timer>>, Option<Instant>) {
+        let mut waiting = self.waiting.lock();
+        let later = waiting.by_time.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut waiting.by_time, later);
+        let next = if due.is_empty() {
+            waiting.by_time.first_key_value().map(|((at, _), _)| *at)
+        } else {
+            // Runs may put themselves back at once: look again.
+            Some(now)
+        };
+        (due, next)
+    }
+
+    fn put(&self, at: Instant, timer: Arc<Timer>) -> Slot {
+        let mut waiting = self.waiting.lock();
+        waiting.count += 1;
+        let slot = (at, waiting.count);
+        let is_first = waiting.by_time.first_key_value().is_none_or(|(first, _)| slot < *first);
+        waiting.by_time.insert(slot, timer);
+        if is_first {
+            self.sooner.notify_one();
+        }
+        slot
+    }
+
+    fn remove(&self, slot: Slot) {
+        let removed = self.waiting.lock().by_time.remove(&slot);
+        // Outside the lock: it may be the last owner.
+        drop(removed);
+    }
+}
+
+impl Timer {
+    /// Puts a new timer to its initial rest.
+    pub(crate) fn start(
+        wheel: Arc<Wheel>,
+        options: TimerOptions,
+        (runner, farewell): (Runner, Farewell),
+        initial_delay: Duration,
+        changed: Instant,
+    ) -> Arc<Self> {
+        let now = Instant::now();
+        let progress = runner.fresh_state();
+        let timer = Arc::new(Self {
+            wheel,
+            options,
+            condition: Mutex::new(Condition::Over),
+            changed: Mutex::new(changed),
+            over: Notify::new(),
+        });
+        let rest = Box::new(Rest { runner, progress, origin: now, _farewell: farewell });
+        timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
+        timer
+    }
+
+    /// Whether it neither runs nor waits.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*self.condition.lock(), Condition::Over)
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&self) {
+        loop {
+            let notified = self.over.notified();
+            tokio::pin!(notified);
+            // Registered before the check, so that an end in between is not missed.
+            notified.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Takes note of an essential change of the object.
+    pub(crate) fn note_change(self: &Arc<Self>, at: Instant) {
+        *self.changed.lock() = at;
+        let mut condition = self.condition.lock();
+        if matches!(&*condition, Condition::AwaitingChange(since, _) if at > *since)
+            && let Condition::AwaitingChange(_, rest) =
+                std::mem::replace(&mut *condition, Condition::Over)
+        {
+            self.wait_until(at, rest, &mut condition);
+        }
+    }
+
+    /// Ends it if it is at rest; a run is left to notice its flag.
+    pub(crate) fn stop(&self) {
+        let mut condition = self.condition.lock();
+        if matches!(*condition, Condition::Running(_)) {
+            return;
+        }
+        let former = std::mem::replace(&mut *condition, Condition::Over);
+        drop(condition);
+        if let Condition::Waiting(slot, _) = &former {
+            self.wheel.remove(*slot);
+        }
+        drop(former);
+        self.over.notify_waiters();
+    }
+
+    /// Ends it, also in the middle of a run.
+    pub(crate) fn abort(&self) {
+        let running = match &*self.condition.lock() {
+            Condition::Running(task) => Some(task.clone()),
+            _ => None,
+        };
+        match running {
+            Some(task) => task.abort(),
+            None => self.stop(),
+        }
+    }
+
+    fn wait_until(self: &Arc<Self>, at: Instant, rest: Box<Rest>, condition: &mut Condition) {
+        *condition = Condition::Waiting(self.wheel.put(at, Arc::clone(self)), rest);
+    }
+
+    /// Its time has come: runs, or waits on if the object has changed meanwhile.
+    fn fire(self: Arc<Self>, slot: Slot) {
+        let mut condition = self.condition.lock();
+        if !matches!(&*condition, Condition::Waiting(known, _) if *known == slot) {
+            return;
+        }
+        let Condition::Waiting(_, rest) = std::mem::replace(&mut *condition, Condition::Over)
+        else {
+            return;
+        };
+        let since = self.changed.lock().elapsed();
+        if let Some(wait) = idle_wait(self.options.idle, Duration::ZERO, since) {
+            self.wait_until(after(wait), rest, &mut condition);
+            return;
+        }
+        let span = object_span(&rest.runner.subject());
+        let run = Arc::clone(&self).run(rest);
+        *condition = Condition::Running(tokio::spawn(run.instrument(span)).abort_handle());
+    }
+
+    async fn run(self: Arc<Self>, mut rest: Box<Rest>) {
+        let _ending = Ending(Arc::clone(&self));
+        let started = Instant::now();
+        let Some(outcome) = rest.runner.attempt(&mut rest.progress).await else { return };
+        let mut condition = self.condition.lock();
+        // Looked at under the lock: whoever sets the flag later will see a timer at rest.
+        if rest.runner.is_stopping() {
+            return;
+        }
+        if !outcome.is_final {
+            self.wait_until(after(outcome.delay.unwrap_or_default()), rest, &mut condition);
+            return;
+        }
+        rest.progress = rest.runner.fresh_state();
+        let origin = rest.origin;
+        match after_run(&self.options, started - origin, origin.elapsed()) {
+            AfterRun::End => {}
+            AfterRun::Sleep(pause) => self.wait_until(after(pause), rest, &mut condition),
+            AfterRun::AwaitChange if *self.changed.lock() > started => {
+                self.wait_until(Instant::now(), rest, &mut condition);
+            }
+            AfterRun::AwaitChange => *condition = Condition::AwaitingChange(started, rest),
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let timer = &self.0;
+        let mut condition = timer.condition.lock();
+        if matches!(*condition, Condition::Running(_)) {
+            *condition = Condition::Over;
+            drop(condition);
+            timer.over.notify_waiters();
+        }
+    }
+}
+
+/// A moment from now; so far away that it never comes, for delays without end.
+fn after(delay: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+    Instant::now() + delay.min(NEVER)
+}
