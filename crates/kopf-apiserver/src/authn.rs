@@ -12,7 +12,7 @@ use crate::{StatusError, User};
 
 /// The known credentials of one server.
 pub(crate) struct Authenticator {
-    // Written by `add`, read by every request with a bearer token.
+    // Written by `add` and `remove`, read by every request with a bearer token.
     tokens: RwLock<HashMap<String, User>>,
     /// Signs and reads the tokens of service accounts.
     pub(crate) issuer: TokenIssuer,
@@ -32,6 +32,11 @@ impl Authenticator {
     /// Makes a token known.
     pub(crate) fn add(&self, token: &str, user: User) {
         self.tokens.write().insert(token.to_owned(), user);
+    }
+
+    /// Makes a token unknown.
+    pub(crate) fn remove(&self, token: &str) {
+        self.tokens.write().remove(token);
     }
 
     /// The user behind a token.

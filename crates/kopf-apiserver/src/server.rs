@@ -209,6 +209,11 @@ impl Server {
         self.inner.authenticator.add(token, user);
     }
 
+    /// Forgets a bearer token: requests with it are answered with 401 from now on.
+    pub fn remove_token(&self, token: &str) {
+        self.inner.authenticator.remove(token);
+    }
+
     /// The version of the last change.
     pub fn resource_version(&self) -> u64 {
         self.inner.store.snapshot().resource_version()

@@ -39,7 +39,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Explains one object.
 pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (kind, name) = parse(&arguments.object)?;
-    let login = DefaultLogin { context: arguments.context.clone() };
+    let login = DefaultLogin { context: arguments.context.clone(), ..DefaultLogin::default() };
     let policy = Policy {
         request_timeout: REQUEST_TIMEOUT,
         error_backoffs: vec![Duration::from_secs(1)],

@@ -15,6 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
+use crate::renewing::Renewing;
 use crate::vault::{Session, Vault};
 
 /// The largest answer that is read; a list page of 500 big objects fits.
@@ -25,7 +26,7 @@ const ANSWER_MAX: usize = 1 << 30;
 pub struct Cluster(Arc<Inner>);
 
 struct Inner {
-    vault: Vault,
+    vault: Arc<Vault>,
     policy: RwLock<Arc<Policy>>,
     limiter: Arc<Limiter>,
     /// Answers by method and code; written after every answer, read by metrics.
@@ -81,7 +82,7 @@ impl Cluster {
     #[must_use]
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
         Self(Arc::new(Inner {
-            vault: Vault::new(login),
+            vault: Arc::new(Vault::new(login)),
             limiter: Limiter::new(policy.concurrent_writes_max),
             policy: RwLock::new(Arc::new(policy)),
             counts: Mutex::default(),
@@ -102,12 +103,16 @@ impl Cluster {
         Ok(self.0.vault.session().await?.default_namespace.clone())
     }
 
-    /// A client of the `kube` crate with the current credentials, for user code.
+    /// A client of the `kube` crate for user code, always with the credentials of the moment.
     ///
     /// # Errors
     /// Fails when there are no usable credentials.
     pub async fn client(&self) -> Result<kube::Client, crate::LoginError> {
-        Ok(self.0.vault.session().await?.writing.clone())
+        let session = self.0.vault.session().await?;
+        if self.0.vault.is_ready_made() {
+            return Ok(session.writing.clone());
+        }
+        Ok(Renewing::client(Arc::clone(&self.0.vault), session.default_namespace.clone()))
     }
 
     /// Replaces the limits, for instance when a startup handler has changed the settings.
@@ -135,13 +140,12 @@ impl Cluster {
         outgoing: &Outgoing,
     ) -> Result<Response<Body>, RequestError> {
         let session = self.0.vault.session().await.map_err(|error| no_login(outgoing, error))?;
-        let error = match self.attempt(&session, lane, outgoing).await {
-            Err(error) if error.failure == Failure::Unauthorized => error,
+        match self.attempt(&session, lane, outgoing).await {
+            Err(error) if error.failure == Failure::Unauthorized => {}
             other => return other,
-        };
+        }
         match self.0.vault.renew(&session).await {
-            Ok(Some(renewed)) => self.attempt(&renewed, lane, outgoing).await,
-            Ok(None) => Err(error),
+            Ok(renewed) => self.attempt(&renewed, lane, outgoing).await,
             Err(failed) => Err(no_login(outgoing, failed)),
         }
     }
@@ -197,7 +201,8 @@ impl Cluster {
                 Some(asked) => asked.max(pause),
                 None => pause,
             };
-            tracing::warn!(%error, ?pause, "request failed and will be tried again");
+            let error = error.report();
+            tracing::warn!(error, ?pause, "request failed and will be tried again");
             tokio::time::sleep(pause).await;
         }
     }

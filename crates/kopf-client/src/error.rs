@@ -182,6 +182,25 @@ impl RequestError {
         error
     }
 
+    /// The whole chain of causes in one line, for logs.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let mut text = self.to_string();
+        let mut said = text.clone();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let more = error.to_string();
+            // Many libraries repeat the cause in their own text.
+            if !said.contains(&more) {
+                text.push_str(": ");
+                text.push_str(&more);
+            }
+            said = more;
+            cause = error.source();
+        }
+        text
+    }
+
     /// Whether the version to continue from is too old, so that a new list is needed.
     #[must_use]
     pub fn is_expired(&self) -> bool {

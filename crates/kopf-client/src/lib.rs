@@ -8,6 +8,8 @@ mod discovery;
 mod error;
 mod limiter;
 mod login;
+mod renewing;
+mod service_account;
 mod vault;
 mod watch;
 mod write;
@@ -19,5 +21,6 @@ pub use limiter::Urgency;
 pub use login::{
     Connection, ConnectionInfo, Credentials, DefaultLogin, Login, LoginError, default_login,
 };
+pub use service_account::ServiceAccount;
 pub use watch::{ChangeKind, Collection, Observation, WatchLimits, Watcher};
 pub use write::{PatchContent, Target};

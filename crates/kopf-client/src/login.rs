@@ -3,6 +3,7 @@
 //! Kubeconfig parsing (contexts, exec plugins, certificates, tokens) is `kube`'s; this file only
 //! chooses among the sources and turns explicit credentials into the same configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -11,6 +12,8 @@ use jiff::Timestamp;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+
+use crate::service_account::ServiceAccount;
 
 /// A source of credentials; asked at the start and whenever the server refuses the former ones.
 pub trait Login: Send + Sync + 'static {
@@ -102,11 +105,18 @@ pub struct ConnectionInfo {
     pub proxy_url: Option<String>,
 }
 
-/// Login as the command line tools do: kubeconfig first, then the service account of the pod.
+/// Login with what is there.
+///
+/// A kubeconfig that was asked for (here, or by `$KUBECONFIG`) comes first; then the
+/// service account of the pod, as in Kopf; then the kubeconfig in the home folder.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultLogin {
+    /// The file of the kubeconfig, instead of the files in `$KUBECONFIG` or in the home folder.
+    pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one.
     pub context: Option<String>,
+    /// Where the service account of the pod is.
+    pub service_account: ServiceAccount,
 }
 
 /// Always the same credentials.
@@ -125,17 +135,25 @@ impl Login for FixedLogin {
 impl Login for DefaultLogin {
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
         Box::pin(async {
+            let is_explicit = self.kubeconfig.is_some()
+                || self.context.is_some()
+                || std::env::var_os("KUBECONFIG").is_some();
+            if !is_explicit && self.service_account.exists() {
+                return Ok(vec![self.service_account.config()?.into()]);
+            }
+            if !is_explicit && !has_kubeconfig() {
+                return Err(LoginError::Nothing);
+            }
             let options =
                 KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-            let kubeconfig = Config::from_kubeconfig(&options).await;
-            let explicit = self.context.is_some() || std::env::var_os("KUBECONFIG").is_some();
-            match (kubeconfig, Config::incluster()) {
-                (Ok(config), _) => Ok(vec![Credentials::from(config)]),
-                (Err(error), _) if explicit => Err(unusable("the kubeconfig", error)),
-                (Err(_), Ok(config)) => Ok(vec![Credentials::from(config)]),
-                (Err(error), Err(_)) if has_kubeconfig() => Err(unusable("the kubeconfig", error)),
-                (Err(_), Err(_)) => Err(LoginError::Nothing),
-            }
+            let config = match &self.kubeconfig {
+                None => Config::from_kubeconfig(&options).await,
+                Some(path) => match Kubeconfig::read_from(path) {
+                    Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
+                    Err(error) => Err(error),
+                },
+            };
+            Ok(vec![config.map_err(|error| unusable("the kubeconfig", error))?.into()])
         })
     }
 }

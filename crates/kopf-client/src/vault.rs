@@ -48,6 +48,11 @@ impl Vault {
         Self { login, current: RwLock::new(None), logging_in: Default::default() }
     }
 
+    /// Whether the only credentials are a client that was handed over.
+    pub(crate) fn is_ready_made(&self) -> bool {
+        self.login.is_ready_made()
+    }
+
     /// The current session; logs in when there is none or it has expired.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, LoginError> {
         if let Some(session) = self.valid() {
@@ -60,21 +65,18 @@ impl Vault {
         self.log_in(&mut last).await
     }
 
-    /// A session newer than the refused one, or none if the last login was just now.
-    pub(crate) async fn renew(
-        &self,
-        refused: &Session,
-    ) -> Result<Option<Arc<Session>>, LoginError> {
+    /// A session newer than the refused one; waits when the last login was just now.
+    pub(crate) async fn renew(&self, refused: &Session) -> Result<Arc<Session>, LoginError> {
         let mut last = self.logging_in.lock().await;
         if let Some(session) = self.valid()
             && session.generation > refused.generation
         {
-            return Ok(Some(session));
+            return Ok(session);
         }
-        if last.at.is_some_and(|at| at.elapsed() < LOGIN_INTERVAL) {
-            return Ok(None);
+        if let Some(at) = last.at {
+            tokio::time::sleep_until(at + LOGIN_INTERVAL).await;
         }
-        self.log_in(&mut last).await.map(Some)
+        self.log_in(&mut last).await
     }
 
     fn valid(&self) -> Option<Arc<Session>> {

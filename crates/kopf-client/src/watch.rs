@@ -225,7 +225,8 @@ impl<T: Clone> Watcher<T> {
     async fn pause(&mut self, error: RequestError) -> Result<(), Closed> {
         self.failures += 1;
         let retry_in = self.backoff(error.retry_after);
-        tracing::debug!(collection = %self.collection, %error, ?retry_in, "the watch is disturbed");
+        let (collection, text) = (&self.collection, error.report());
+        tracing::debug!(%collection, error = text, ?retry_in, "the watch is disturbed");
         self.batch.push(Observation::Disturbed { error: Arc::new(error), retry_in });
         self.flush().await?;
         tokio::select! {

@@ -1,5 +1,6 @@
 //! Credentials for login handlers: `#[kopf::on::login]` functions return what these make.
 
+use kopf_client::ServiceAccount;
 use kube::Config;
 
 use crate::Error;
@@ -35,7 +36,7 @@ pub async fn with_kubeconfig() -> Result<LoginResult, Error> {
 /// # Errors
 /// Fails outside a cluster.
 pub fn with_service_account() -> Result<LoginResult, Error> {
-    Ok(LoginResult::new(Config::incluster()?))
+    Ok(LoginResult::new(ServiceAccount::default().config()?))
 }
 
 /// Explicit credentials.

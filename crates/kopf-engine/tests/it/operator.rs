@@ -73,10 +73,10 @@ async fn refused_credentials_lead_to_one_login_for_all() {
     let proxy = Proxy { service: world.server.service(), journal: world.journal.clone() };
     let login = Arc::new(Rotating { world: proxy, logins: AtomicUsize::new(0) });
     let registry = Registry::from_iter([world.noting("create_fn", HandlerKind::Create)]);
-    let engine = Engine::builder(registry).login(Arc::clone(&login) as Arc<_>).build().start();
-    engine.settled().await;
-    assert_eq!(login.logins.load(Ordering::Relaxed), 1);
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    for name in ["a", "b", "c", "d", "e"] {
+        world.create(name, json!({"x": 1})).await;
+    }
+    // The first writes of all five, which are under way at the same time.
     world.journal.add_rule(Rule {
         method: Some(http::Method::PATCH),
         path: "/kopfexamples",
@@ -84,9 +84,7 @@ async fn refused_credentials_lead_to_one_login_for_all() {
         times: 5,
         fault: Fault::Answer(401, None),
     });
-    for name in ["a", "b", "c", "d", "e"] {
-        world.create(name, json!({"x": 1})).await;
-    }
+    let engine = Engine::builder(registry).login(Arc::clone(&login) as Arc<_>).build().start();
     for name in ["a", "b", "c", "d", "e"] {
         world.until_handled(name).await;
     }

@@ -1,0 +1,56 @@
+//! The client for user code: asks the vault for every request, so that a new login reaches it too.
+//!
+//! Adds nothing else: no retries, no limits, no counting. Those are for the engine's own requests.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use kube::client::Body;
+use tower::{BoxError, Service};
+
+use crate::vault::Vault;
+
+/// Sends requests with the credentials of the moment.
+#[derive(Clone)]
+pub(crate) struct Renewing {
+    vault: Arc<Vault>,
+}
+
+impl Renewing {
+    /// A client that outlives any credentials.
+    pub(crate) fn client(vault: Arc<Vault>, default_namespace: String) -> kube::Client {
+        kube::Client::new(Self { vault }, default_namespace)
+    }
+
+    async fn send(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let (parts, body) = request.into_parts();
+        // Kept, since it may have to be sent once more.
+        let bytes = body.collect_bytes().await?;
+        let again = |parts: &http::request::Parts| {
+            Request::from_parts(parts.clone(), Body::from(bytes.clone()))
+        };
+        let session = self.vault.session().await?;
+        let response = session.writing.send(again(&parts)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = self.vault.renew(&session).await?;
+        Ok(renewed.writing.send(again(&parts)).await?)
+    }
+}
+
+impl Service<Request<Body>> for Renewing {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().send(request))
+    }
+}

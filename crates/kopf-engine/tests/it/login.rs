@@ -1,0 +1,331 @@
+//! Logins that really run: files, plugins and handlers at the TLS door, with credentials that go.
+//!
+//! Sockets and a paused clock do not go together, so these tests run in real time.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::service::TowerToHyperService;
+use kopf_apiserver::{Listening, Server, User};
+use kopf_client::{ConnectionInfo, DefaultLogin, Login, LoginError, ServiceAccount};
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::registry::Registry;
+use kopf_engine::{Engine, EngineBuilder, EngineError};
+use kube::api::{Api, DynamicObject};
+use serde_json::{Value, json};
+
+use crate::world::{World, async_handler, examples, handler, temporary};
+
+/// A folder of its own for every test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("kopf-login-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left over is in a folder for such things anyway.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn anywhere() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+fn base64_of(text: &str) -> String {
+    base64::engine::general_purpose::STANDARD.encode(text)
+}
+
+/// A kubeconfig with one context per user.
+fn kubeconfig(door: &Listening, users: &[(&str, Value)]) -> String {
+    let contexts: Vec<Value> = users
+        .iter()
+        .map(|(name, _)| json!({"name": name, "context": {"cluster": "it", "user": name}}))
+        .collect();
+    let all: Vec<Value> =
+        users.iter().map(|(name, user)| json!({"name": name, "user": user})).collect();
+    let authority = base64_of(door.ca_pem().expect("a TLS door"));
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": users[0].0,
+        "clusters": [{"name": "it", "cluster": {
+            "server": door.url(), "certificate-authority-data": authority,
+        }}],
+        "users": all, "contexts": contexts,
+    })
+    .to_string()
+}
+
+/// A handler that looks at its own object with the client that operators get.
+fn asking(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    async_handler("create_fn", HandlerKind::Create, move |call| {
+        let calls = calls.clone();
+        async move {
+            let client = call.operator.state.get::<kube::Client>().expect("a client");
+            let name = call.subject.expect("an object").object.name().to_owned();
+            let api: Api<DynamicObject> =
+                Api::namespaced_with((*client).clone(), "default", &examples());
+            match api.get(&name).await {
+                Ok(_) => calls.note(format!("seen {name}")),
+                Err(error) => {
+                    calls.note(format!("refused {name}: {error}"));
+                    return Err(temporary("refused", 0.1));
+                }
+            }
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+fn engine(handlers: Vec<Handler>, login: impl Login) -> EngineBuilder {
+    Engine::builder(Registry::from_iter(handlers)).login(Arc::new(login))
+}
+
+/// Handles an object before and after the token is replaced; the operator's own client does, too.
+async fn survives_rotation(world: &World, builder: EngineBuilder, rotate: impl FnOnce()) {
+    let engine = world.start_built(builder).await;
+    world.create("before", json!({"x": 1})).await;
+    world.until_handled("before").await;
+    world.server.add_token("two", User::admin());
+    world.server.remove_token("one");
+    rotate();
+    world.create("after", json!({"x": 1})).await;
+    world.until_handled("after").await;
+    assert_eq!(world.calls.all(), ["seen before", "seen after"]);
+    engine.stop().await.expect("a clean end");
+}
+
+async fn guarded() -> (World, Listening) {
+    let world = World::new().await;
+    world.server.add_token("one", User::admin());
+    let door = world.server.listen(anywhere()).await.expect("a door");
+    (world, door)
+}
+
+#[tokio::test]
+async fn a_token_file_of_a_kubeconfig_is_read_again() {
+    let (world, door) = guarded().await;
+    let folder = Folder::new("token-file");
+    let token = folder.write("token", "one");
+    let user = json!({"tokenFile": token});
+    let config = folder.write("config", &kubeconfig(&door, &[("it", user)]));
+    let login = DefaultLogin { kubeconfig: Some(config), ..DefaultLogin::default() };
+    let builder = engine(vec![asking(&world)], login);
+    survives_rotation(&world, builder, || {
+        folder.write("token", "two");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_exec_plugin_is_run_again() {
+    let (world, door) = guarded().await;
+    let folder = Folder::new("exec");
+    let token = folder.write("token", "one");
+    let script = format!(
+        "#!/bin/sh\necho run >> {log}\nprintf '{{\"apiVersion\": \
+         \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \"status\": \
+         {{\"token\": \"%s\"}}}}' \"$(cat {token})$1\"\n",
+        log = folder.0.join("log").display(),
+        token = token.display(),
+    );
+    let plugin = folder.write("plugin", &script);
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "command": plugin, "args": [""],
+        "interactiveMode": "Never",
+    });
+    let config = folder.write("config", &kubeconfig(&door, &[("it", json!({"exec": exec}))]));
+    let login = DefaultLogin { kubeconfig: Some(config), ..DefaultLogin::default() };
+    let builder = engine(vec![asking(&world)], login);
+    survives_rotation(&world, builder, || {
+        folder.write("token", "two");
+    })
+    .await;
+    let runs = std::fs::read_to_string(folder.0.join("log")).expect("a log").lines().count();
+    assert!(runs >= 2, "the plugin ran {runs} times");
+}
+
+#[tokio::test]
+async fn the_context_that_is_asked_for_is_used() {
+    let (world, door) = guarded().await;
+    let folder = Folder::new("contexts");
+    let users = [("wrong", json!({"token": "nobody"})), ("right", json!({"token": "one"}))];
+    let config = folder.write("config", &kubeconfig(&door, &users));
+    let context = Some("right".to_owned());
+    let login = DefaultLogin { kubeconfig: Some(config), context, ..DefaultLogin::default() };
+    let engine = world.start_built(engine(vec![asking(&world)], login)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_service_account_is_read_again() {
+    let (world, door) = guarded().await;
+    let folder = Folder::new("service-account");
+    folder.write("token", "one\n");
+    folder.write("namespace", "default");
+    folder.write("ca.crt", door.ca_pem().expect("a TLS door"));
+    let account = ServiceAccount { folder: folder.0.clone(), server: Some(door.url()) };
+    let login = Account(account);
+    let builder = engine(vec![asking(&world)], login);
+    survives_rotation(&world, builder, || {
+        folder.write("token", "two\n");
+    })
+    .await;
+}
+
+/// The service account alone, whatever the environment of the test says.
+struct Account(ServiceAccount);
+
+impl Login for Account {
+    fn login(
+        &self,
+    ) -> futures::future::BoxFuture<'_, Result<Vec<kopf_client::Credentials>, LoginError>> {
+        Box::pin(async { Ok(vec![self.0.config()?.into()]) })
+    }
+}
+
+#[tokio::test]
+async fn a_login_handler_is_called_again() {
+    let (world, door) = guarded().await;
+    let (server, authority) = (door.url(), door.ca_pem().map(str::to_owned));
+    let folder = Folder::new("handler");
+    let token = folder.write("token", "one");
+    let logging_in = handler("log_in", HandlerKind::Login, move |_| {
+        let token = std::fs::read_to_string(&token).expect("a token");
+        let info = ConnectionInfo {
+            server: server.clone(),
+            ca_data: authority.clone(),
+            token: Some(token),
+            ..ConnectionInfo::default()
+        };
+        Ok(Output::Opaque(Arc::new(info)))
+    });
+    let builder = Engine::builder(Registry::from_iter([logging_in, asking(&world)]));
+    survives_rotation(&world, builder, || {
+        folder.write("token", "two");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_login_that_fails_for_good_ends_the_operator() {
+    let world = World::new().await;
+    let failing = handler("log_in", HandlerKind::Login, |_| {
+        Err(kopf_core::invoke::HandlerError::Permanent { message: "no such user".into() })
+    });
+    let engine = Engine::builder(Registry::from_iter([failing, asking(&world)])).build();
+    let error = engine.run(std::future::pending()).await.expect_err("it cannot work");
+    assert!(matches!(error, EngineError::Login(_)), "{error}");
+}
+
+/// A door that asks for certificates, in front of the server.
+async fn certified_door(server: &Server, folder: &Path) -> (SocketAddr, String) {
+    let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_key = rcgen::KeyPair::generate().expect("a key");
+    let authority_pem = authority.self_signed(&authority_key).expect("a certificate").pem();
+    let issuer = rcgen::Issuer::new(authority, authority_key);
+    let issue = |name: &str| {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("parameters");
+        (params.signed_by(&key, &issuer).expect("a certificate"), key)
+    };
+    let (mine, my_key) = issue("operator");
+    std::fs::write(folder.join("client.crt"), mine.pem()).expect("a file");
+    std::fs::write(folder.join("client.key"), my_key.serialize_pem()).expect("a file");
+    let (theirs, their_key) = issue("127.0.0.1");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority_der(&authority_pem)).expect("a root");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+        Arc::new(roots),
+        Arc::clone(&provider),
+    )
+    .build()
+    .expect("a verifier");
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(their_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![theirs.der().clone()], key.into())
+        .expect("a configuration");
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.service();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, service) = (acceptor.clone(), service.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let service = TowerToHyperService::new(service);
+                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                // Whoever asks may hang up at any moment.
+                let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    (address, authority_pem)
+}
+
+fn authority_der(pem: &str) -> rustls::pki_types::CertificateDer<'static> {
+    use rustls::pki_types::pem::PemObject as _;
+    rustls::pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate")
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown() {
+    let world = World::new().await;
+    let folder = Folder::new("certificate");
+    let (address, authority) = certified_door(&world.server, &folder.0).await;
+    let config = |user: Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": format!("https://{address}"),
+                "certificate-authority-data": base64_of(&authority),
+            }}],
+            "users": [{"name": "it", "user": user}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        })
+        .to_string()
+    };
+    // Relative paths are relative to the kubeconfig.
+    let user = json!({"client-certificate": "client.crt", "client-key": "client.key"});
+    let path = folder.write("config", &config(user));
+    let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
+    let running = world.start_built(engine(vec![asking(&world)], login)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    running.stop().await.expect("a clean end");
+
+    let path = folder.write("config", &config(json!({"token": "one"})));
+    let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
+    let running = engine(vec![asking(&world)], login).build().start();
+    world.create("b", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(world.calls.all(), ["seen a"], "nobody comes in without a certificate");
+    running.abort();
+}
