@@ -175,7 +175,12 @@ impl Cycle {
             return Ok(());
         }
         self.deliver_events(events).await;
+        let seen = Version::of(&self.object);
         while let Next::Again = self.turn().await? {}
+        if Version::of(&self.object) != seen {
+            // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
+            self.index().await;
+        }
         Ok(())
     }
 
@@ -351,6 +356,9 @@ impl Cycle {
         if plan.is_release || self.gone {
             return Ok(Next::Finish);
         }
+        if self.has_news(snapshot) && self.mode != Mode::Closing {
+            return Ok(Next::Again);
+        }
         let changed_by_us = self.scan() != fingerprint;
         if !changed_by_us {
             self.memory.own_changes = 0;
@@ -361,6 +369,16 @@ impl Cycle {
             return Ok(self.after_own_change(snapshot));
         }
         Ok(Next::Finish)
+    }
+
+    /// Whether the answer to our write has something that nobody has looked at yet.
+    ///
+    /// Others write as well. Their events may have come before our answer, and are covered by it.
+    fn has_news(&self, snapshot: &Snapshot) -> bool {
+        let seen = snapshot.object();
+        let is_deletion = self.object.is_deleting() && !seen.is_deleting();
+        let is_newer = self.object.resource_version() != seen.resource_version();
+        is_deletion || (self.served.looks_beyond_essence && is_newer)
     }
 
     /// Slows an object down that handlers write again and again, whatever provokes them.

@@ -168,3 +168,22 @@ async fn objects_deleted_while_nobody_listens_are_forgotten() {
     quiesce().await;
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_comes_with_the_answer_to_our_write_is_seen() {
+    let world = World::new().await;
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let update = world.noting("update_fn", HandlerKind::Update);
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), update, delete]);
+    let engine = engine.await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    // The answer is lost, and asked for again a second later: by then the object is being deleted.
+    world.journal.add_rule(rule(Some(Method::PATCH), None, 1, Fault::AnswerAfter(500)));
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    world.until_handled("a").await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "update_fn:0", "delete_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}

@@ -52,6 +52,35 @@ async fn handlers_start_with_full_indexes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn indexes_see_what_we_write_ourselves() {
+    let world = World::new().await;
+    let index = handler("by_phase", HandlerKind::Index, |call| {
+        let object = &call.subject.expect("an object").object;
+        let phase = object.value()["status"]["create_fn"].as_str().unwrap_or("none").to_owned();
+        Ok(Output::Json(json!({phase: object.name()})))
+    });
+    let create = handler("create_fn", HandlerKind::Create, |_| Ok(Output::Json(json!("created"))));
+    let calls = world.calls.clone();
+    let update = handler("update_fn", HandlerKind::Update, move |call| {
+        let index = call.indexes.get("by_phase").expect("the index");
+        calls.note(format!("{:?}", index.keys()));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![index, create, update]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    world.create("b", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.until_handled("b").await;
+    quiesce().await;
+    world.merge("b", json!({"spec": {"x": 2}})).await;
+    eventually("the second look", || world.calls.count() == 2).await;
+    assert_eq!(world.calls.all()[1], "[String(\"created\")]");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_index_that_cannot_be_filled_does_not_block_the_others() {
     let world = World::new().await;
     world.journal.add_rule(Rule {

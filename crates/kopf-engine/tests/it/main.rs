@@ -3,6 +3,7 @@
 mod admission;
 mod background;
 mod changes;
+mod chaos;
 mod crds;
 mod faults;
 mod indexes;

@@ -14,6 +14,8 @@ use kopf_apiserver::Service;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::Value;
+
+use crate::chaos::{self, Chaos, Misfortune};
 use tower::Service as _;
 
 /// What was asked.
@@ -52,6 +54,8 @@ pub(crate) enum Fault {
     Double,
     /// The connection breaks.
     Break,
+    /// The server takes it, and then the connection breaks.
+    BreakAfter,
 }
 
 #[derive(Clone, Default)]
@@ -64,6 +68,8 @@ struct Inner {
     /// How many requests are left until the engine is killed, and whether the last one is taken.
     kill: Option<(usize, bool)>,
     is_killed: bool,
+    /// Whether anything that can go wrong does, now and then; see [`crate::chaos`].
+    chaos: Option<Chaos>,
 }
 
 #[derive(Clone)]
@@ -72,7 +78,7 @@ pub(crate) struct Proxy {
     pub(crate) journal: Journal,
 }
 
-type AnyBody = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
+pub(crate) type AnyBody = http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error>;
 
 impl Journal {
     pub(crate) fn requests(&self) -> Vec<Recorded> {
@@ -90,6 +96,20 @@ impl Journal {
     /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
     pub(crate) fn kill_at(&self, number: usize, is_taken: bool) {
         self.0.lock().kill = Some((number, is_taken));
+    }
+
+    /// From now on anything goes wrong now and then.
+    pub(crate) fn set_chaos(&self, chaos: Option<Chaos>) {
+        self.0.lock().chaos = chaos;
+    }
+
+    fn misfortune(&self, is_watch: bool) -> Option<Misfortune> {
+        let mut inner = self.0.lock();
+        let misfortune = inner.chaos.as_mut()?.strike(is_watch);
+        if misfortune.is_deadly && inner.kill.is_none() {
+            inner.kill = Some((0, misfortune.is_taken));
+        }
+        Some(misfortune)
     }
 
     pub(crate) fn is_killed(&self) -> bool {
@@ -154,6 +174,8 @@ impl Proxy {
         let query = parts.uri.query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
         let fault = self.journal.fault(&parts.method, &path, is_watch);
+        let misfortune = self.journal.misfortune(is_watch).unwrap_or_default();
+        tokio::time::sleep(misfortune.delay_before).await;
         if let Some(is_taken) = self.journal.is_last() {
             if is_taken {
                 let request = Request::from_parts(parts, Full::new(body));
@@ -174,6 +196,7 @@ impl Proxy {
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
             code: 0,
         };
+        let fault = misfortune.fault.or(fault);
         if let Some(Fault::Break) = fault {
             self.journal.0.lock().requests.push(recorded);
             return Err(std::io::Error::other("the connection is broken by the test"));
@@ -186,6 +209,11 @@ impl Proxy {
         let request = Request::from_parts(parts, Full::new(body));
         let response = self.service.call(request).await.expect("infallible");
         recorded.code = response.status().as_u16();
+        tokio::time::sleep(misfortune.delay_after).await;
+        if let Some(Fault::BreakAfter) = fault {
+            self.journal.0.lock().requests.push(recorded);
+            return Err(std::io::Error::other("the connection is broken by the test"));
+        }
         if let Some(Fault::AnswerAfter(code)) = fault {
             recorded.code = code;
             self.journal.0.lock().requests.push(recorded);
@@ -197,7 +225,10 @@ impl Proxy {
         let body = match fault {
             Some(Fault::Silence | Fault::Drop) => Distorted { body, copies: 0 }.boxed_unsync(),
             Some(Fault::Double) => Distorted { body, copies: 2 }.boxed_unsync(),
-            _ => body,
+            _ => match misfortune.stream {
+                Some(random) => chaos::distort(body, random),
+                None => body,
+            },
         };
         Ok(Response::from_parts(parts, body))
     }

@@ -1,11 +1,14 @@
-//! The engine is killed at every request it makes, before and after the server has taken it.
+//! The engine is killed at every request it makes, before and after the server has taken it; and
+//! then everything goes wrong by the dice of many seeds.
 
 use std::time::Duration;
 
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
+use kopf_engine::Running;
 use serde_json::{Value, json};
 
+use crate::chaos::Chaos;
 use crate::world::{World, handler, last_handled, temporary};
 
 /// Creation with a retry and sub-handlers, an update, and a deletion handler.
@@ -34,7 +37,21 @@ fn handlers(world: &World) -> Vec<Handler> {
         parent,
         world.noting("update_fn", HandlerKind::Update),
         world.noting("delete_fn", HandlerKind::Delete { optional: false }),
+        failing_once(world, "delete_later", HandlerKind::Delete { optional: false }),
+        failing_once(world, "update_later", HandlerKind::Update),
     ]
+}
+
+/// A handler that fails at first, and notes only its success.
+fn failing_once(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
+    let calls = world.calls.clone();
+    handler(id, kind, move |call| {
+        if call.attempt.retry < 1 {
+            return Err(temporary("not yet", 2.0));
+        }
+        calls.note(id);
+        Ok(Output::Nothing)
+    })
 }
 
 /// What must be the same however often the engine was killed.
@@ -50,67 +67,144 @@ fn essence(object: &Value) -> Value {
     })
 }
 
-/// Runs the scenario with a kill at the n-th request; returns the end state, or none when the
-/// scenario has fewer requests.
-async fn scenario(kill_at: Option<(usize, bool)>) -> (Value, bool) {
-    let world = World::new().await;
-    let mut was_killed = false;
-    if let Some((number, is_taken)) = kill_at {
-        world.journal.kill_at(number, is_taken);
-    }
-    let mut engine = world.engine(handlers(&world)).build().start();
-    world.create("a", json!({"x": 1})).await;
-    let mut is_updated = false;
-    let object = loop {
+/// The notes of handlers that succeed, each of which must be there.
+const SUCCESSES: [&str; 6] =
+    ["sub a", "sub b", "update_fn:0", "update_later", "delete_fn:0", "delete_later"];
+
+/// What goes wrong in a run of the scenario.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    None,
+    /// A kill at this request, which the server takes or not.
+    KilledAt(usize, bool),
+    /// Everything, by this seed, with so many kills at most.
+    Chaos(u64, usize),
+}
+
+/// How a run has ended.
+struct End {
+    object: Value,
+    calls: Vec<String>,
+    kills: usize,
+}
+
+/// The engine under trouble: started again whenever it is killed.
+struct Victim {
+    world: World,
+    engine: Running,
+    kills: usize,
+}
+
+impl Victim {
+    async fn rest(&mut self) {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        if world.journal.is_killed() {
-            was_killed = true;
-            engine.abort();
-            world.journal.revive();
-            engine = world.engine(handlers(&world)).build().start();
+        if self.world.journal.is_killed() {
+            self.kills += 1;
+            let next = self.world.engine(handlers(&self.world)).build();
+            std::mem::replace(&mut self.engine, next.start()).abort();
+            self.world.journal.revive();
         }
-        let object = world.get("a").await;
-        let handled = last_handled(&object).map(|it| it["spec"]["x"].clone());
-        if !is_updated && handled == Some(json!(1)) {
-            is_updated = true;
-            world.merge("a", json!({"spec": {"x": 2}})).await;
-        } else if handled == Some(json!(2)) {
-            break object;
+    }
+
+    /// Waits until a spec is handled.
+    async fn until_handled(&mut self, spec: Value, trouble: Trouble) -> Value {
+        for _ in 0..20_000 {
+            self.rest().await;
+            let object = self.world.get("a").await;
+            if last_handled(&object).is_some_and(|it| it["spec"] == spec) {
+                return object;
+            }
         }
-    };
-    world.delete("a").await;
-    for _ in 0..3000 {
-        if world.get("a").await.is_null() {
+        panic!("{spec} is not handled after {trouble:?}: {:#}", self.world.get("a").await);
+    }
+}
+
+/// Runs the scenario: creation, update and deletion, with retries and sub-handlers.
+async fn scenario(trouble: Trouble) -> End {
+    let world = World::new().await;
+    match trouble {
+        Trouble::None => {}
+        Trouble::KilledAt(number, is_taken) => world.journal.kill_at(number, is_taken),
+        Trouble::Chaos(seed, kills) => {
+            // The engine's own jitter is from the dice, too.
+            fastrand::seed(seed);
+            world.journal.set_chaos(Some(Chaos::new(seed, kills)));
+        }
+    }
+    let engine = world.engine(handlers(&world)).build().start();
+    let mut victim = Victim { world, engine, kills: 0 };
+    victim.world.create("a", json!({"x": 1})).await;
+    victim.until_handled(json!({"x": 1}), trouble).await;
+    victim.world.merge("a", json!({"spec": {"x": 2}})).await;
+    let object = victim.until_handled(json!({"x": 2}), trouble).await;
+    victim.world.delete("a").await;
+    for _ in 0..20_000 {
+        if victim.world.get("a").await.is_null() {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        if world.journal.is_killed() {
-            was_killed = true;
-            engine.abort();
-            world.journal.revive();
-            engine = world.engine(handlers(&world)).build().start();
-        }
+        victim.rest().await;
     }
-    assert!(world.get("a").await.is_null(), "the deletion is blocked after {kill_at:?}");
+    let left = victim.world.get("a").await;
+    assert!(left.is_null(), "the deletion is blocked after {trouble:?}: {left:#}");
+    let Victim { world, engine, kills } = victim;
     let calls = world.calls.all();
-    for call in ["sub a", "sub b", "update_fn:0", "delete_fn:0"] {
-        assert!(calls.iter().any(|it| it == call), "{call} was lost after {kill_at:?}: {calls:?}");
+    for call in SUCCESSES {
+        let count = calls.iter().filter(|it| *it == call).count();
+        assert!(count > 0, "{call} was lost after {trouble:?}: {calls:?}");
+        // What a kill finds unwritten may run again; nothing else may.
+        assert!(count <= 1 + kills, "{call} was repeated after {trouble:?}: {calls:?}");
     }
+    world.journal.set_chaos(None);
     engine.stop().await.expect("a clean end");
-    (essence(&object), was_killed)
+    End { object: essence(&object), calls, kills }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_end_is_the_same_wherever_the_engine_is_killed() {
-    let (expected, _) = scenario(None).await;
+    let expected = scenario(Trouble::None).await.object;
     for is_taken in [false, true] {
         for number in 0.. {
-            let (found, was_killed) = scenario(Some((number, is_taken))).await;
-            assert_eq!(found, expected, "killed at request {number}, taken: {is_taken}");
-            if !was_killed {
-                assert!(number > 8, "the scenario is too short to prove anything: {number}");
+            let end = scenario(Trouble::KilledAt(number, is_taken)).await;
+            assert_eq!(end.object, expected, "killed at request {number}, taken: {is_taken}");
+            if end.kills == 0 {
+                assert!(number > 12, "the scenario is too short to prove anything: {number}");
                 break;
             }
         }
     }
+}
+
+/// More with `TORTURE_SEEDS=1000`; one with `TORTURE_SEED=7`.
+fn seeds() -> Vec<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("TORTURE_SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("TORTURE_SEEDS").unwrap_or(25)).collect(),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_is_the_same_whatever_the_network_does() {
+    let expected = scenario(Trouble::None).await;
+    let mut expected_calls = expected.calls.clone();
+    expected_calls.sort();
+    for seed in seeds() {
+        let end = scenario(Trouble::Chaos(seed, 0)).await;
+        assert_eq!(end.object, expected.object, "seed {seed}");
+        let mut calls = end.calls;
+        calls.sort();
+        assert_eq!(calls, expected_calls, "seed {seed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_is_the_same_whatever_the_network_does_to_dying_engines() {
+    let expected = scenario(Trouble::None).await.object;
+    let mut kills = 0;
+    for seed in seeds() {
+        let end = scenario(Trouble::Chaos(seed, 4)).await;
+        assert_eq!(end.object, expected, "seed {seed}");
+        kills += end.kills;
+    }
+    assert!(kills > 0 || seeds().len() < 5, "nobody died");
 }

@@ -1,0 +1,136 @@
+//! Everything that may go wrong between an engine and a server, by the dice of a seed.
+//!
+//! Answers are late or lost after the server has acted, so that what the engine reads is old;
+//! events come late, twice, in another order, or stop coming; and the engine is killed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, StreamExt as _};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+
+use crate::proxy::{AnyBody, Fault};
+
+/// The dice.
+pub(crate) struct Chaos {
+    random: fastrand::Rng,
+    /// How often the engine is killed at most.
+    kills_left: usize,
+}
+
+/// What happens to one request.
+#[derive(Default)]
+pub(crate) struct Misfortune {
+    pub(crate) fault: Option<Fault>,
+    pub(crate) delay_before: Duration,
+    pub(crate) delay_after: Duration,
+    pub(crate) is_deadly: bool,
+    pub(crate) is_taken: bool,
+    /// The dice for the events of a watch.
+    pub(crate) stream: Option<fastrand::Rng>,
+}
+
+impl Chaos {
+    pub(crate) fn new(seed: u64, kills_left: usize) -> Self {
+        Self { random: fastrand::Rng::with_seed(seed), kills_left }
+    }
+
+    pub(crate) fn strike(&mut self, is_watch: bool) -> Misfortune {
+        let random = &mut self.random;
+        let mut happens = |percent: u8| random.u8(0..100) < percent;
+        let (is_late, is_slow) = (happens(15), happens(15));
+        let fault = match () {
+            () if happens(5) => Some(Fault::Break),
+            () if happens(5) => Some(Fault::BreakAfter),
+            () if happens(3) => Some(Fault::Answer(503, None)),
+            () if happens(3) => Some(Fault::AnswerAfter(500)),
+            () if happens(2) => Some(Fault::Answer(429, Some(1))),
+            () if is_watch && happens(10) => Some(Fault::Answer(410, None)),
+            () => None,
+        };
+        let (is_deadly, is_taken) = (happens(5) && self.kills_left > 0, happens(50));
+        if is_deadly {
+            self.kills_left -= 1;
+        }
+        let mut moment = |is_needed: bool| {
+            let millis = if is_needed { self.random.u64(0..2000) } else { 0 };
+            Duration::from_millis(millis)
+        };
+        let (delay_before, delay_after) = (moment(is_late), moment(is_slow));
+        let stream = is_watch.then(|| fastrand::Rng::with_seed(self.random.u64(..)));
+        Misfortune { fault, delay_before, delay_after, is_deadly, is_taken, stream }
+    }
+}
+
+struct Lines {
+    body: AnyBody,
+    buffer: Vec<u8>,
+    /// What comes next, before anything from the server.
+    ready: Vec<Bytes>,
+    random: fastrand::Rng,
+    is_silent: bool,
+}
+
+/// A watch whose events are late, doubled, swapped, or end.
+pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
+    let lines = Lines { body, buffer: Vec::new(), ready: Vec::new(), random, is_silent: false };
+    let stream = stream::unfold(lines, |mut lines| async move {
+        let next = lines.next().await?;
+        Some((next.map(Frame::data), lines))
+    });
+    StreamBody::new(stream.boxed()).boxed_unsync()
+}
+
+impl Lines {
+    async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
+        if let Some(line) = self.ready.pop() {
+            return Some(Ok(line));
+        }
+        let line = match self.line().await? {
+            Ok(line) if !self.is_silent => line,
+            Ok(_) => std::future::pending().await,
+            Err(error) => return Some(Err(error)),
+        };
+        match self.random.u8(0..100) {
+            0..3 => {
+                return Some(Err(std::io::Error::other("the watch is broken by the test")));
+            }
+            3..5 => self.is_silent = true,
+            5..15 => self.ready.push(line.clone()),
+            15..20 => {
+                // The next one overtakes, if there is one soon.
+                let wait = Duration::from_millis(50);
+                if let Ok(Some(Ok(other))) = tokio::time::timeout(wait, self.line()).await {
+                    self.ready.push(line);
+                    return Some(Ok(other));
+                }
+            }
+            20..35 => {
+                tokio::time::sleep(Duration::from_millis(self.random.u64(0..3000))).await;
+            }
+            _ => {}
+        }
+        if self.is_silent {
+            return std::future::pending().await;
+        }
+        Some(Ok(line))
+    }
+
+    async fn line(&mut self) -> Option<Result<Bytes, std::io::Error>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Some(Ok(line.into()));
+            }
+            match self.body.frame().await? {
+                Ok(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
