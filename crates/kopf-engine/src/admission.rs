@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kopf_client::Cluster;
@@ -13,15 +14,48 @@ use kopf_core::registry::Registry;
 use kopf_model::Resource;
 use parking_lot::RwLock;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::activities::Stage;
 use crate::execute::Pool;
-use crate::insights::Insights;
+use crate::insights::{Insights, ResourceId, Surroundings};
 
 mod configuration;
 mod review;
 mod server;
+mod upkeep;
+
+use configuration::Webhooks;
+use upkeep::Upkeep;
+
+/// A certificate or a key in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Pem {
+    /// The text itself.
+    Text(String),
+    /// A file, which is read again now and then: certificates are renewed.
+    File(PathBuf),
+}
+
+/// Hides keys.
+impl std::fmt::Debug for Pem {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(_) => formatter.write_str("Text"),
+            Self::File(path) => write!(formatter, "File({})", path.display()),
+        }
+    }
+}
+
+impl Pem {
+    fn read(&self) -> std::io::Result<String> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(path) => std::fs::read_to_string(path),
+        }
+    }
+}
 
 /// Where admission reviews are answered, and how the cluster finds the way.
 #[derive(Clone, Debug)]
@@ -32,10 +66,10 @@ pub struct AdmissionEndpoint {
     pub host: Option<String>,
     /// The service (namespace and name) that leads to us, instead of a URL.
     pub service: Option<(String, String)>,
-    /// The certificate chain and the key in PEM; self-signed without them.
-    pub certificate: Option<(String, String)>,
-    /// The certificate authority in PEM, if it is not the certificate itself.
-    pub authority: Option<String>,
+    /// The certificate chain and the key; self-signed without them.
+    pub certificate: Option<(Pem, Pem)>,
+    /// The certificate authority, if it is not the certificate itself.
+    pub authority: Option<Pem>,
     /// The name of the webhook configurations to keep up to date; none to leave them alone.
     pub managed: Option<String>,
 }
@@ -75,14 +109,14 @@ pub(crate) struct Admission {
     pub(crate) stage: Arc<Stage>,
     pub(crate) pool: Arc<Pool>,
     /// What discovery told, by group, version and plural; refreshed when something is missing.
-    resources: RwLock<BTreeMap<(String, String, String), Arc<Resource>>>,
+    resources: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
 }
 
 /// Answers until it is dropped.
 pub(crate) struct Serving {
     admission: Arc<Admission>,
     managed: Option<String>,
-    _task: AbortOnDropHandle<()>,
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 impl Admission {
@@ -103,6 +137,7 @@ impl Admission {
     pub(crate) async fn start(
         self,
         endpoint: Option<AdmissionEndpoint>,
+        surroundings: watch::Receiver<Surroundings>,
     ) -> Result<Serving, AdmissionError> {
         let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint)?;
         let tls = server::Tls::new(&endpoint)?;
@@ -113,13 +148,27 @@ impl Admission {
         let client_config = server::client_config(&endpoint, local, &tls.authority);
         let admission = Arc::new(self);
         admission.learn(None).await;
-        let serving = server::serve(Arc::clone(&admission), listener, tls.acceptor);
-        let task = AbortOnDropHandle::new(tokio::spawn(serving));
+        let acceptor = Arc::new(RwLock::new(tls.acceptor));
+        let serving = server::serve(Arc::clone(&admission), listener, Arc::clone(&acceptor));
+        let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering admission reviews");
+        let mut written = Webhooks::default();
         if let Some(name) = &endpoint.managed {
-            admission.configure(name, &client_config).await?;
+            admission.create(name).await?;
+            admission.configure(name, &client_config, &mut written).await?;
         }
-        Ok(Serving { admission, managed: endpoint.managed, _task: task })
+        let managed = endpoint.managed.clone();
+        let upkeep = Upkeep {
+            admission: Arc::clone(&admission),
+            endpoint,
+            local,
+            authority: tls.authority,
+            identity: tls.identity,
+            acceptor,
+            written,
+        };
+        let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(surroundings)));
+        Ok(Serving { admission, managed, _tasks: [serving, upkeep] })
     }
 
     /// Discovers the resources of the handlers, or of one group.

@@ -20,7 +20,7 @@ use crate::activities::{ActivityError, HandlerLogin, Stage};
 use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
 use crate::clock::Clock;
 use crate::execute::Pool;
-use crate::insights::Scope;
+use crate::insights::{Scope, Surroundings};
 use crate::loops::Loops;
 use crate::namespaces::NamespacePattern;
 use crate::peering;
@@ -172,7 +172,8 @@ impl Engine {
             () = &mut shutdown => return Ok(()),
         };
         self.context.state.insert(Arc::new(self.cluster.client().await?));
-        let admission = self.serve_admission().await?;
+        let surroundings = watch::Sender::default();
+        let admission = self.serve_admission(surroundings.subscribe()).await?;
         let (close_poster, closing) = oneshot::channel();
         let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context), closing));
         let (sender, messages) = mpsc::unbounded_channel();
@@ -189,6 +190,7 @@ impl Engine {
             board: self.board,
             children: crate::children::ChildStore::default(),
             loops: Loops::new(),
+            surroundings,
             wheel: Arc::default(),
             stopping: TaskTracker::new(),
             background: AtomicUsize::new(0),
@@ -222,10 +224,14 @@ impl Engine {
         Ok(())
     }
 
-    async fn serve_admission(&self) -> Result<Option<Serving>, AdmissionError> {
+    async fn serve_admission(
+        &self,
+        surroundings: watch::Receiver<Surroundings>,
+    ) -> Result<Option<Serving>, AdmissionError> {
         let (stage, pool) = (Arc::clone(&self.stage), Arc::clone(&self.pool));
-        match Admission::new(&self.registry, self.cluster.clone(), stage, pool) {
-            Some(admission) => Ok(Some(admission.start(self.admission.clone()).await?)),
+        let (cluster, endpoint) = (self.cluster.clone(), self.admission.clone());
+        match Admission::new(&self.registry, cluster, stage, pool) {
+            Some(admission) => Ok(Some(admission.start(endpoint, surroundings).await?)),
             None => Ok(None),
         }
     }

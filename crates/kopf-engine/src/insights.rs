@@ -24,6 +24,13 @@ pub(crate) enum Scope {
 /// Group, version and plural: which resource.
 pub(crate) type ResourceId = (String, String, String);
 
+/// What the cluster has, for those who work beside the reactor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    pub(crate) resources: BTreeMap<ResourceId, Arc<Resource>>,
+    pub(crate) namespaces: BTreeSet<Arc<str>>,
+}
+
 /// What the cluster has, as far as it concerns us.
 #[derive(Default)]
 pub(crate) struct Insights {
@@ -79,6 +86,12 @@ impl Insights {
         let resources = &self.resources;
         self.promised
             .retain(|id, promise| resources.contains_key(id) != (*promise == Promise::Served));
+    }
+
+    /// What is known now.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        let (resources, namespaces) = (self.resources.clone(), self.namespaces.clone());
+        Surroundings { resources, namespaces }
     }
 
     /// The group that a CRD adds to.

@@ -33,9 +33,9 @@ mod store;
 mod timers;
 
 pub use activities::ActivityError;
-pub use admission::{AdmissionEndpoint, AdmissionError};
+pub use admission::{AdmissionEndpoint, AdmissionError, Pem};
 pub use clock::Clock;
 pub use engine::{Engine, EngineBuilder, EngineError, Running};
-pub use namespaces::NamespacePattern;
+pub use namespaces::{InvalidNamespacePattern, NamespacePattern};
 pub use probes::{ProbesEndpoint, ProbesError};
 pub use status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};

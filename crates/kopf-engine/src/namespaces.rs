@@ -1,11 +1,34 @@
-//! Which namespaces an operator serves: comma-separated globs with negation, as in Kopf.
+//! Which namespaces an operator serves: comma-separated globs with negation, as in Kopf, or regular
+//! expressions.
+
+use regex::Regex;
 
 /// A pattern of namespace names, such as `team-*, !team-test`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct NamespacePattern {
     text: String,
     globs: Vec<Glob>,
+    regex: Option<Regex>,
 }
+
+/// A regular expression of namespaces is malformed.
+#[derive(Debug, thiserror::Error)]
+#[error("`{text}` is no regular expression of namespaces")]
+pub struct InvalidNamespacePattern {
+    /// The expression.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl PartialEq for NamespacePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.regex.is_some() == other.regex.is_some()
+    }
+}
+
+impl Eq for NamespacePattern {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Glob {
@@ -29,12 +52,26 @@ impl NamespacePattern {
         if globs.first().is_some_and(|first| first.negated) {
             globs.insert(0, Glob { negated: false, pattern: vec!['*'] });
         }
-        Self { text: text.trim().to_owned(), globs }
+        Self { text: text.trim().to_owned(), globs, regex: None }
+    }
+
+    /// Reads a regular expression, which must match whole names.
+    ///
+    /// # Errors
+    /// Fails when it is malformed.
+    pub fn regex(text: &str) -> Result<Self, InvalidNamespacePattern> {
+        let regex = Regex::new(&format!("^(?:{text})$")).map_err(|source| {
+            InvalidNamespacePattern { text: text.to_owned(), source: source.into() }
+        })?;
+        Ok(Self { text: text.to_owned(), globs: Vec::new(), regex: Some(regex) })
     }
 
     /// Whether a namespace is meant.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
+        if let Some(regex) = &self.regex {
+            return regex.is_match(name);
+        }
         let name: Vec<char> = name.chars().collect();
         let mut globs = self.globs.iter();
         let Some(first) = globs.next() else { return false };
@@ -48,7 +85,9 @@ impl NamespacePattern {
     /// The name, if the pattern is just that.
     #[must_use]
     pub fn exact(&self) -> Option<&str> {
-        let is_plain = !self.text.contains(['!', '*', '?', ',', '[']) && !self.text.is_empty();
+        let is_plain = self.regex.is_none()
+            && !self.text.contains(['!', '*', '?', ',', '['])
+            && !self.text.is_empty();
         is_plain.then_some(self.text.as_str())
     }
 }

@@ -19,9 +19,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::insights::Scope;
+use crate::insights::{Scope, Surroundings};
 use crate::message::Message;
-use crate::namespaces::NamespacePattern;
 use crate::shared::Shared;
 
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
@@ -91,31 +90,53 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
         Scope::Namespaces(_) => "kopfpeerings",
     };
     let resources = find(&shared, plural, settings.mandatory).await;
-    let namespaces: Vec<Option<Arc<str>>> = match &scope {
-        Scope::Cluster => vec![None],
-        Scope::Namespaces(patterns) => {
-            patterns.iter().filter_map(NamespacePattern::exact).map(|it| Some(it.into())).collect()
-        }
-    };
-    let mut tasks = JoinSet::new();
-    for resource in resources {
-        for namespace in &namespaces {
-            let place = Arc::new(Place {
-                shared: Arc::clone(&shared),
-                resource: Arc::clone(&resource),
-                namespace: namespace.clone(),
-                identity: identity.clone(),
-                pauses: Arc::clone(&pauses),
-            });
-            if settings.mandatory {
-                pauses.set(&shared, &place.name(), true);
+    if resources.is_empty() {
+        return;
+    }
+    let mut surroundings = shared.surroundings.subscribe();
+    if scope != Scope::Cluster {
+        // The namespaces are not known before the first discovery.
+        let _gone = surroundings.wait_for(|known| *known != Surroundings::default()).await;
+    }
+    let mut places: BTreeMap<(String, Option<Arc<str>>), (Arc<Place>, JoinSet<()>)> =
+        BTreeMap::new();
+    loop {
+        let namespaces = served_namespaces(&scope, &surroundings.borrow_and_update());
+        places.retain(|(_, namespace), (place, _)| {
+            let is_served = namespaces.contains(namespace);
+            if !is_served {
+                pauses.remove(&shared, &place.name());
             }
-            tasks.spawn(Arc::clone(&place).keep_alive());
-            tasks.spawn(place.watch());
+            is_served
+        });
+        for (resource, namespace) in resources
+            .iter()
+            .flat_map(|resource| namespaces.iter().map(move |namespace| (resource, namespace)))
+        {
+            places.entry((resource.to_string(), namespace.clone())).or_insert_with(|| {
+                let place = Arc::new(Place {
+                    shared: Arc::clone(&shared),
+                    resource: Arc::clone(resource),
+                    namespace: namespace.clone(),
+                    identity: identity.clone(),
+                    pauses: Arc::clone(&pauses),
+                });
+                place.join(settings.mandatory)
+            });
+        }
+        pauses.remove(&shared, "the peering resource");
+        if surroundings.changed().await.is_err() {
+            return;
         }
     }
-    pauses.set(&shared, "the peering resource", false);
-    while tasks.join_next().await.is_some() {}
+}
+
+/// The namespaces with a peering object each; none stands for the whole cluster.
+fn served_namespaces(scope: &Scope, surroundings: &Surroundings) -> BTreeSet<Option<Arc<str>>> {
+    match scope {
+        Scope::Cluster => BTreeSet::from([None]),
+        Scope::Namespaces(_) => surroundings.namespaces.iter().cloned().map(Some).collect(),
+    }
 }
 
 /// Takes our record back, at the end.
@@ -124,13 +145,11 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     if settings.standalone {
         return;
     }
-    let (plural, namespaces): (_, Vec<Option<Arc<str>>>) = match scope {
-        Scope::Cluster => ("clusterkopfpeerings", vec![None]),
-        Scope::Namespaces(patterns) => (
-            "kopfpeerings",
-            patterns.iter().filter_map(NamespacePattern::exact).map(|it| Some(it.into())).collect(),
-        ),
+    let plural = match scope {
+        Scope::Cluster => "clusterkopfpeerings",
+        Scope::Namespaces(_) => "kopfpeerings",
     };
+    let namespaces = served_namespaces(scope, &shared.surroundings.borrow());
     for resource in discover(shared, plural).await {
         for namespace in &namespaces {
             let records = Map::from_iter([(identity.to_owned(), Value::Null)]);
@@ -197,12 +216,31 @@ impl Pauses {
         let _ = shared.messages.send(Message::Paused(is_any));
     }
 
+    fn remove(&self, shared: &Shared, who: &str) {
+        let mut pauses = self.0.lock();
+        pauses.remove(who);
+        let is_any = pauses.values().any(|is_paused| *is_paused);
+        // The reactor is gone only when nobody cares any more.
+        let _ = shared.messages.send(Message::Paused(is_any));
+    }
+
     fn get(&self, who: &str) -> bool {
         self.0.lock().get(who).copied().unwrap_or(false)
     }
 }
 
 impl Place {
+    /// Begins to keep our record and to watch those of others; paused at first if that is wanted.
+    fn join(self: Arc<Self>, is_mandatory: bool) -> (Arc<Self>, JoinSet<()>) {
+        if is_mandatory {
+            self.pauses.set(&self.shared, &self.name(), true);
+        }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self).keep_alive());
+        tasks.spawn(Arc::clone(&self).watch());
+        (self, tasks)
+    }
+
     fn name(&self) -> String {
         format!("{}@{}", self.resource, self.namespace.as_deref().unwrap_or("cluster"))
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::{Observation, Watcher};
-use kopf_core::handler::Handler;
+use kopf_core::handler::{Family, Handler};
 use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
@@ -55,6 +55,8 @@ pub(crate) struct Reactor {
     shared: Arc<Shared>,
     scope: Scope,
     handlers: Vec<Arc<Handler>>,
+    /// The same and those of admission: whose resources are to be discovered.
+    interests: Vec<Arc<Handler>>,
     insights: Insights,
     watches: BTreeMap<u32, Watch>,
     next_watch: u32,
@@ -117,6 +119,9 @@ impl Reactor {
     ) -> Self {
         let settings = shared.settings();
         let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
+        let is_admission = |it: &&Arc<Handler>| it.kind.family() == Family::Admission;
+        let admission = shared.registry.iter().filter(is_admission);
+        let interests = handlers.iter().chain(admission).cloned().collect();
         let (sink, observations) = mpsc::channel(BATCHES_MAX);
         let limits = Limits {
             running_max: settings.queueing.worker_limit.unwrap_or(WORKERS_MAX).max(1),
@@ -125,6 +130,7 @@ impl Reactor {
         Self {
             scope,
             handlers,
+            interests,
             insights: Insights::default(),
             watches: BTreeMap::new(),
             next_watch: 0,

@@ -14,12 +14,13 @@ use kopf_core::occasion::Subject;
 use kopf_core::registry::{Registry, ResourceHandlers};
 use kopf_core::settings::{Settings, Storages};
 use kopf_model::{EssenceScanner, Resource};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::children::ChildStore;
 use crate::clock::Clock;
 use crate::execute::Pool;
+use crate::insights::Surroundings;
 use crate::loops::Loops;
 use crate::message::Message;
 use crate::status::Board;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
     pub(crate) loops: Loops,
+    /// What the cluster has; told by the reactor to whoever works beside it.
+    pub(crate) surroundings: watch::Sender<Surroundings>,
     /// The timers that wait.
     pub(crate) wheel: Arc<Wheel>,
     /// Daemons and timers that are stopped without anybody waiting for them.
@@ -62,6 +65,8 @@ pub(crate) struct Served {
     pub(crate) finalizer: String,
     /// Whether an unchanged essence means that there is nothing to do.
     pub(crate) essence_decides: bool,
+    /// Whether a handler may be called for because of something that is not in the essence.
+    pub(crate) looks_beyond_essence: bool,
 }
 
 impl Served {
@@ -73,14 +78,24 @@ impl Served {
         let mut own_annotations = storages.progress.own_annotations();
         own_annotations.extend(storages.diffbase.own_annotations(&serde_json::Value::Null));
         let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
-        let decides = |handler: &Arc<Handler>| !looks_beyond_essence(handler);
+        let looks_beyond_essence =
+            handlers.changing.iter().chain(&handlers.spawning).any(looks_beyond);
         let essence_decides = handlers.watching.is_empty()
             && handlers.desiring.is_empty()
             && handlers.indexing.is_empty()
-            && handlers.changing.iter().chain(&handlers.spawning).all(decides);
+            && !looks_beyond_essence;
         let finalizer = settings.persistence.finalizer.clone();
         drop(settings);
-        Self { resource, handlers, storages, own_annotations, scanner, finalizer, essence_decides }
+        Self {
+            resource,
+            handlers,
+            storages,
+            own_annotations,
+            scanner,
+            finalizer,
+            essence_decides,
+            looks_beyond_essence,
+        }
     }
 
     /// Whether the newest body must be kept while the object is idle.
@@ -139,7 +154,7 @@ pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
 }
 
 /// Whether the conditions of a handler may depend on more than what the fingerprint covers.
-fn looks_beyond_essence(handler: &Handler) -> bool {
+fn looks_beyond(handler: &Arc<Handler>) -> bool {
     let filters = &handler.filters;
     let calls = |filter: &kopf_core::filter::MetaFilter| {
         matches!(filter, kopf_core::filter::MetaFilter::Matches(_))

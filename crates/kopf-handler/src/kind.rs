@@ -18,6 +18,12 @@ pub trait ChangeKind: ObjectKind {}
 /// Kinds that compare the object with an earlier state.
 pub trait DiffKind: ObjectKind {}
 
+/// Kinds that may know an earlier state of the object.
+pub trait OldKind: ObjectKind {}
+
+/// Kinds that know the state to be handled, apart from the object itself.
+pub trait NewKind: ObjectKind {}
+
 /// Kinds that run beside the object.
 pub trait BackgroundKind: ObjectKind {}
 
@@ -49,17 +55,17 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ObjectKind ChangeKind StoringKind BriefKind;
+    Create: ObjectKind ChangeKind NewKind StoringKind BriefKind;
     /// `on::update`
-    Update: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    Update: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
     /// `on::delete`
-    Delete: ObjectKind ChangeKind StoringKind BriefKind;
+    Delete: ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind;
     /// `on::resume`
-    Resume: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    Resume: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
     /// `on::field`
-    Field: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    Field: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
     /// `subhandler`
-    Sub: ObjectKind ChangeKind DiffKind StoringKind BriefKind;
+    Sub: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
     /// `on::event`
     Event: ObjectKind StoringKind BriefKind;
     /// `index`
@@ -71,9 +77,9 @@ kinds! {
     /// `desired`
     Desired: ObjectKind BriefKind;
     /// `on::validate`
-    Validate: ObjectKind AdmissionKind DiffKind BriefKind;
+    Validate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`
-    Mutate: ObjectKind AdmissionKind DiffKind BriefKind;
+    Mutate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::startup`
     Startup: ActivityKind;
     /// `on::cleanup`

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use kopf_core::{Registry, Settings};
 use kopf_engine::{
-    AdmissionEndpoint, Engine, EngineBuilder, EngineError, ProbesEndpoint, StatusHandle,
+    AdmissionEndpoint, Engine, EngineBuilder, EngineError, InvalidNamespacePattern,
+    NamespacePattern, ProbesEndpoint, StatusHandle,
 };
 use tokio::sync::watch;
 
@@ -18,7 +19,8 @@ use crate::operator::{InvalidOperator, Operator};
 /// ```
 #[derive(Clone, Default)]
 pub struct Config {
-    /// The namespaces, as names or patterns such as `team-*,!team-x`; empty means the whole cluster.
+    /// The namespaces: names, patterns such as `team-*,!team-x`, or regular expressions between
+    /// slashes such as `/team-[0-9]+/`; empty means the whole cluster.
     pub namespaces: Vec<String>,
     /// The whole cluster, whatever the namespaces say.
     pub all_namespaces: bool,
@@ -49,6 +51,9 @@ pub enum RunError {
         /// What went wrong.
         message: String,
     },
+    /// A pattern of namespaces is malformed.
+    #[error("the namespaces of the operator are not understood")]
+    Namespaces(#[from] InvalidNamespacePattern),
     /// The engine could not start or wind up.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -131,7 +136,7 @@ impl Operator {
     async fn engine(mut self, config: Config) -> Result<Engine, RunError> {
         self.check()?;
         self.make_state().await.map_err(|error| RunError::State { message: error.to_string() })?;
-        Ok(config.builder(self).build())
+        Ok(config.builder(self)?.build())
     }
 }
 
@@ -144,18 +149,20 @@ impl From<Operator> for EngineBuilder {
         if let Err(error) = operator.check() {
             panic!("{error}");
         }
-        Config::default().builder(operator)
+        Config::default().builder(operator).expect("the default has no patterns of namespaces")
     }
 }
 
 impl Config {
-    fn builder(self, operator: Operator) -> EngineBuilder {
+    fn builder(self, operator: Operator) -> Result<EngineBuilder, InvalidNamespacePattern> {
         let (handlers, mut settings, state) = operator.into_parts();
         self.apply_to(&mut settings);
         let registry: Registry = handlers.into_iter().collect();
         let mut builder = Engine::builder(registry).settings(settings).state(state);
         if !self.all_namespaces {
-            builder = builder.namespaces(self.namespaces.iter().map(String::as_str));
+            let patterns: Vec<NamespacePattern> =
+                self.namespaces.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;
+            builder = builder.namespaces(patterns);
         }
         if let Some(client) = self.client {
             builder = builder.client(client);
@@ -166,7 +173,7 @@ impl Config {
         if let Some(endpoint) = self.probes {
             builder = builder.probes(endpoint);
         }
-        builder
+        Ok(builder)
     }
 
     fn apply_to(&self, settings: &mut Settings) {
@@ -182,6 +189,14 @@ impl Config {
             peering.name.clone_from(name);
             peering.mandatory = true;
         }
+    }
+}
+
+/// Names have no slashes, so that these can mark regular expressions.
+fn pattern(text: &str) -> Result<NamespacePattern, InvalidNamespacePattern> {
+    match text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+        Some(regex) => NamespacePattern::regex(regex),
+        None => Ok(NamespacePattern::new(text)),
     }
 }
 

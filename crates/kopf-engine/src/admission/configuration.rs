@@ -1,6 +1,6 @@
 //! The webhook configurations of the cluster, kept in line with the handlers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_client::{Failure, PatchContent, RequestError, Target, Urgency};
@@ -15,26 +15,45 @@ use super::{Admission, AdmissionError};
 /// How long the cluster waits for an answer, in seconds.
 const TIMEOUT_SECONDS: u32 = 30;
 
+/// The webhooks as last written, by the plural of the configuration.
+#[derive(Debug, Default)]
+pub(super) struct Webhooks(BTreeMap<String, Vec<Value>>);
+
+fn not_configured(name: &str, error: RequestError) -> AdmissionError {
+    AdmissionError::Configure { name: name.to_owned(), source: Box::new(error) }
+}
+
 impl Admission {
-    /// Points the cluster to us, for validating and for mutating handlers.
+    /// Makes sure that both configurations exist, even if one of them will have no webhooks.
+    pub(super) async fn create(&self, name: &str) -> Result<(), AdmissionError> {
+        for resource in configurations() {
+            let body = json!({"metadata": {"name": name}}).to_string();
+            match self.cluster.create(&resource, None, body.into()).await {
+                Err(error) if error.failure != Failure::Conflict => {
+                    return Err(not_configured(name, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Points the cluster to us, for validating and for mutating handlers, where that is news.
     pub(super) async fn configure(
         &self,
         name: &str,
         client_config: &Value,
+        written: &mut Webhooks,
     ) -> Result<(), AdmissionError> {
-        let failed = |source| {
-            let (name, source) = (name.to_owned(), Box::new(source));
-            AdmissionError::Configure { name, source }
-        };
         for resource in configurations() {
-            let body = json!({"metadata": {"name": name}}).to_string();
-            match self.cluster.create(&resource, None, body.into()).await {
-                Err(error) if error.failure != Failure::Conflict => return Err(failed(error)),
-                _ => {}
+            let webhooks = self.webhooks(&resource, name, client_config, |_| true);
+            if written.0.get(&resource.plural) == Some(&webhooks) {
+                continue;
             }
             tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
-            let webhooks = self.webhooks(&resource, name, client_config, |_| true);
-            self.write(&resource, name, webhooks).await.map_err(failed)?;
+            let write = self.write(&resource, name, webhooks.clone());
+            write.await.map_err(|error| not_configured(name, error))?;
+            written.0.insert(resource.plural, webhooks);
         }
         Ok(())
     }

@@ -11,14 +11,16 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::RwLock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::review::ReviewError;
-use super::{Admission, AdmissionEndpoint, AdmissionError};
+use super::{Admission, AdmissionEndpoint, AdmissionError, Pem};
 
 /// The largest review: two objects of the largest size, and some air.
 const REVIEW_MAX: usize = 16 << 20;
@@ -30,17 +32,24 @@ pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
     /// What the cluster has to trust, in PEM.
     pub(super) authority: String,
+    /// The chain and the key, in PEM.
+    pub(super) identity: (String, String),
 }
 
 impl Tls {
     pub(super) fn new(endpoint: &AdmissionEndpoint) -> Result<Self, AdmissionError> {
         let unusable =
             |source: Box<dyn std::error::Error + Send + Sync>| AdmissionError::Certificate(source);
+        let read = |pem: &Pem| pem.read().map_err(|error| unusable(error.into()));
         let (chain, key) = match &endpoint.certificate {
-            Some(given) => given.clone(),
+            Some((chain, key)) => (read(chain)?, read(key)?),
             None => self_signed(endpoint).map_err(|error| unusable(error.into()))?,
         };
-        let authority = endpoint.authority.clone().unwrap_or_else(|| chain.clone());
+        let authority = match &endpoint.authority {
+            Some(authority) => read(authority)?,
+            None => chain.clone(),
+        };
+        let identity = (chain.clone(), key.clone());
         let certificates = CertificateDer::pem_slice_iter(chain.as_bytes())
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unusable(error.into()))?;
@@ -53,7 +62,7 @@ impl Tls {
             .with_no_client_auth()
             .with_single_cert(certificates, key)
             .map_err(|error| unusable(error.into()))?;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), authority })
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), authority, identity })
     }
 }
 
@@ -94,15 +103,22 @@ pub(super) fn client_config(
 }
 
 /// Answers until it is dropped.
-pub(super) async fn serve(admission: Arc<Admission>, listener: TcpListener, acceptor: TlsAcceptor) {
+pub(super) async fn serve(
+    admission: Arc<Admission>,
+    listener: TcpListener,
+    acceptor: Arc<RwLock<TlsAcceptor>>,
+) {
+    // Connections end with the server.
+    let mut connections = JoinSet::new();
     loop {
+        while connections.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else {
             // Out of file descriptors, most likely; others may let go of some.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (admission, acceptor) = (Arc::clone(&admission), acceptor.clone());
-        tokio::spawn(async move {
+        let (admission, acceptor) = (Arc::clone(&admission), acceptor.read().clone());
+        connections.spawn(async move {
             let handshake = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
             let Ok(Ok(stream)) = handshake else { return };
             let service = service_fn(move |request: Request<Incoming>| {

@@ -34,3 +34,13 @@ fn only_plain_names_are_exact() {
         assert_eq!(NamespacePattern::new(text).exact(), None, "{text}");
     }
 }
+
+#[test]
+fn regular_expressions_match_whole_names() {
+    let pattern = NamespacePattern::regex(r"team-\d+|x").expect("an expression");
+    assert!(pattern.matches("team-12") && pattern.matches("x"));
+    assert!(!pattern.matches("team-12b") && !pattern.matches("ax"));
+    assert_eq!(NamespacePattern::regex("x").expect("an expression").exact(), None);
+    let error = NamespacePattern::regex("team-(").expect_err("malformed");
+    assert_eq!(error.to_string(), "`team-(` is no regular expression of namespaces");
+}

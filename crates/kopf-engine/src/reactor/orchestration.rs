@@ -47,8 +47,8 @@ impl Reactor {
     /// Starts discovery and the watches that it depends on.
     pub(super) fn begin(&mut self) {
         let settings = self.shared.settings();
-        let wanted = Insights::wanted_groups(&self.handlers);
-        if self.handlers.is_empty() {
+        let wanted = Insights::wanted_groups(&self.interests);
+        if self.interests.is_empty() {
             self.is_discovered = true;
             self.check_readiness();
             return;
@@ -144,7 +144,7 @@ impl Reactor {
     }
 
     pub(super) fn observe_crds(&mut self, batch: Vec<Observation>) {
-        let wanted = Insights::wanted_groups(&self.handlers);
+        let wanted = Insights::wanted_groups(&self.interests);
         let mut stale = BTreeSet::new();
         for observation in batch {
             let (object, gone, is_listed) = match observation {
@@ -174,7 +174,7 @@ impl Reactor {
     fn rediscover_if_waiting(&mut self) {
         let revision = self.insights.revise(&self.handlers, &self.scope);
         if !revision.waiting_for.is_empty() && self.rediscovery.groups.is_none() {
-            self.rediscover(Insights::wanted_groups(&self.handlers), PATIENCE);
+            self.rediscover(Insights::wanted_groups(&self.interests), PATIENCE);
         }
     }
 
@@ -216,6 +216,12 @@ impl Reactor {
         let revision = self.insights.revise(&self.handlers, &self.scope);
         let waiting_for = revision.waiting_for.clone();
         self.shared.board.update(|status| status.waiting_for = waiting_for);
+        let now = self.insights.surroundings();
+        self.shared.surroundings.send_if_modified(|known| {
+            let is_changed = *known != now;
+            *known = now;
+            is_changed
+        });
         let redundant: Vec<u32> = self
             .watches
             .iter()

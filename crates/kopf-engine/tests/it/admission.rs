@@ -5,7 +5,7 @@
 use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
-use kopf_engine::{AdmissionEndpoint, EngineError};
+use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
 
@@ -80,4 +80,74 @@ async fn admission_handlers_without_an_endpoint_are_a_mistake() {
     let engine = world.engine(vec![validate]).build();
     let error = engine.run(std::future::pending()).await.expect_err("it cannot start");
     assert!(matches!(error, EngineError::Admission(_)), "{error}");
+}
+
+type Validating = k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+
+async fn webhooks(world: &World) -> serde_json::Value {
+    let api: Api<Validating> = Api::all(world.client.clone());
+    let found = api.get("my-operator.dev").await.expect("a configuration");
+    serde_json::to_value(found.webhooks.unwrap_or_default()).expect("JSON")
+}
+
+/// Waits in real time.
+async fn until(what: &str, world: &World, is_it: impl Fn(&serde_json::Value) -> bool) {
+    for _ in 0..1000 {
+        if is_it(&webhooks(world).await) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("{what} did not happen: {:#}", webhooks(world).await);
+}
+
+fn refusing() -> kopf_core::Handler {
+    handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| {
+        Err(HandlerError::Denied { message: "never".into(), code: 418 })
+    })
+}
+
+#[tokio::test]
+async fn webhooks_follow_resources_that_come_later() {
+    let world = World::bare();
+    let builder = world.engine(vec![refusing()]).admission(endpoint());
+    let engine = world.start_built(builder).await;
+    until("the empty rules", &world, |it| it[0]["rules"].as_array().is_none_or(Vec::is_empty))
+        .await;
+    world.create_crd(false).await;
+    until("the rules", &world, |it| it[0]["rules"][0]["resources"] == json!(["kopfexamples"]))
+        .await;
+    let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
+    assert!(refused.expect_err("it is refused").to_string().contains("never"));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_taken_into_use() {
+    let world = World::new().await;
+    let folder = std::env::temp_dir().join(format!("kopf-admission-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (chain, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+    let renew = || {
+        let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("signed");
+        std::fs::write(&key, signed.signing_key.serialize_pem()).expect("a file");
+        std::fs::write(&chain, signed.cert.pem()).expect("a file");
+    };
+    renew();
+    let certificate = Some((Pem::File(chain.clone()), Pem::File(key.clone())));
+    let endpoint = AdmissionEndpoint { certificate, ..endpoint() };
+    let engine = world.start_built(world.engine(vec![refusing()]).admission(endpoint)).await;
+    let before = webhooks(&world).await;
+    renew();
+    // A minute passes at once.
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    tokio::time::resume();
+    let bundle = |it: &serde_json::Value| it[0]["clientConfig"]["caBundle"].clone();
+    until("the renewal", &world, |it| bundle(it) != bundle(&before)).await;
+    let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
+    let refused = refused.expect_err("it is refused").to_string();
+    assert!(refused.contains("never"), "over the new certificate: {refused}");
+    engine.stop().await.expect("a clean end");
+    std::fs::remove_dir_all(folder).expect("it can go");
 }

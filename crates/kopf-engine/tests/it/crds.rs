@@ -1,9 +1,12 @@
 //! Resources and namespaces that come and go while the operator runs.
 
+use kopf_apiserver::Server;
 use kopf_core::handler::HandlerKind;
+use kopf_engine::NamespacePattern;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use serde_json::json;
 
+use crate::proxy::{Fault, Rule};
 use crate::world::{World, eventually, quiesce};
 
 #[tokio::test(start_paused = true)]
@@ -72,6 +75,54 @@ async fn namespaces_are_served_as_they_come() {
     let watches = engine.status().snapshot().watches;
     assert_eq!(watches.len(), 1, "{watches:#?}");
     assert_eq!(watches[0].namespace.as_deref(), Some("team-a"));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_found_without_the_right_to_watch_crds() {
+    let world = World::bare();
+    world.journal.add_rule(Rule {
+        method: None,
+        path: "/customresourcedefinitions",
+        watches: None,
+        times: usize::MAX,
+        fault: Fault::Answer(403, None),
+    });
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    assert_eq!(engine.status().snapshot().waiting_for, ["kopf.dev/v1/kopfexamples"]);
+    world.create_crd(false).await;
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    assert!(engine.status().snapshot().waiting_for.is_empty());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_left_when_they_go() {
+    let world = World { server: Server::new(), ..World::bare() };
+    let client = kube::Client::new(world.server.service(), "default");
+    let world = World { client, ..world };
+    world.create_crd(false).await;
+    let api: Api<k8s_openapi_namespace::Namespace> = Api::all(world.client.clone());
+    let create = |name: &str| {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}}));
+        let (api, namespace) = (api.clone(), namespace.expect("a namespace"));
+        async move { api.create(&PostParams::default(), &namespace).await.expect("created") }
+    };
+    create("team-1").await;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let pattern = NamespacePattern::regex(r"team-\d+").expect("an expression");
+    let engine = world.start_built(world.engine(handlers).namespaces([pattern])).await;
+    let watched = || -> Vec<String> {
+        let watches = engine.status().snapshot().watches;
+        watches.into_iter().filter_map(|watch| watch.namespace).collect()
+    };
+    eventually("the first", || watched() == ["team-1"]).await;
+    create("team-2").await;
+    create("team-x").await;
+    eventually("the second", || watched() == ["team-1", "team-2"]).await;
+    api.delete("team-1", &DeleteParams::default()).await.expect("deleted");
+    eventually("the end of the first", || watched() == ["team-2"]).await;
     engine.stop().await.expect("a clean end");
 }
 

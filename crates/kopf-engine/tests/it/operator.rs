@@ -137,6 +137,36 @@ async fn outcomes_of_handlers_become_events_if_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn repeated_events_are_counted_and_floods_are_slowed_down() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.rate_per_second = 2.0;
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        let subject = call.subject.as_ref().expect("an object");
+        for number in 0..20 {
+            let text = format!("number {number}");
+            call.operator.recorder.record(subject, "Normal", "Different", &text);
+            call.operator.recorder.record(subject, "Normal", "Same", "again");
+        }
+        Ok(Output::Nothing)
+    });
+    let engine = world.start_built(world.engine(vec![create]).settings(settings)).await;
+    let before = tokio::time::Instant::now();
+    world.create("a", json!({"x": 1})).await;
+    let posts = || world.writes().iter().filter(|it| it.path.ends_with("/events")).count();
+    eventually("all different events", || posts() == 21).await;
+    assert!(before.elapsed() >= Duration::from_secs(14), "{:?}", before.elapsed());
+    quiesce().await;
+    let events: Api<k8s_openapi::api::core::v1::Event> =
+        Api::namespaced(world.client.clone(), "default");
+    let found = events.list(&ListParams::default()).await.expect("events").items;
+    let same: Vec<_> = found.iter().filter(|it| it.reason.as_deref() == Some("Same")).collect();
+    assert_eq!(same.len(), 1, "one event for all repetitions");
+    assert_eq!(same[0].count, Some(20));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn shared_label_filters_are_checked_by_the_server() {
     let world = World::new().await;
     let mut create = world.noting("create_fn", HandlerKind::Create);

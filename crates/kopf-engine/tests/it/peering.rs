@@ -117,3 +117,83 @@ async fn mandatory_peering_waits_for_its_resource() {
     world.until_handled("a").await;
     engine.stop().await.expect("a clean end");
 }
+
+fn namespaced_peerings(world: &World, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: "kopf.dev".into(),
+        version: "v1".into(),
+        api_version: "kopf.dev/v1".into(),
+        kind: "KopfPeering".into(),
+        plural: "kopfpeerings".into(),
+    };
+    Api::namespaced_with(world.client.clone(), namespace, &resource)
+}
+
+async fn create_namespace(world: &World, name: &str, status: Value) {
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(world.client.clone());
+    let object = json!({"metadata": {"name": name}});
+    let object = serde_json::from_value(object).expect("a namespace");
+    namespaces.create(&PostParams::default(), &object).await.expect("it is created");
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfPeering", "metadata": {"name": "default"},
+        "status": status,
+    });
+    let object = serde_json::from_value(object).expect("an object");
+    let api = namespaced_peerings(world, name);
+    api.create(&PostParams::default(), &object).await.expect("it is created");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_of_a_pattern_have_peers_of_their_own() {
+    let world = World::new().await;
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "kopfpeerings.kopf.dev"},
+        "spec": {
+            "group": "kopf.dev",
+            "scope": "Namespaced",
+            "names": {"kind": "KopfPeering", "plural": "kopfpeerings"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object",
+                    "properties": {"status": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    }},
+                }},
+            }],
+        },
+    });
+    let crd = serde_json::from_value(crd).expect("a CRD");
+    world.crds().create(&PostParams::default(), &crd).await.expect("the CRD is created");
+    create_namespace(&world, "team-a", json!({})).await;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let builder = world.engine(handlers).namespaces(["team-*"]).identity("us");
+    let engine = world.start_built(builder).await;
+    let is_recorded = |namespace: &'static str| {
+        let api = namespaced_peerings(&world, namespace);
+        async move {
+            for _ in 0..1500 {
+                let object = api.get("default").await.expect("the peering object");
+                if object.data["status"]["us"].is_object() {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            false
+        }
+    };
+    assert!(is_recorded("team-a").await, "our record is where we work");
+    // Another namespace comes, and with it somebody more important.
+    let boss = json!({"boss": {"priority": 9, "lifetime": 60, "lastseen": "2026-01-01T00:00:30Z"}});
+    create_namespace(&world, "team-b", boss).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    assert!(is_recorded("team-b").await, "our record is there, too");
+    eventually("the end of the pause", || !engine.status().snapshot().paused).await;
+    engine.stop().await.expect("a clean end");
+    for namespace in ["team-a", "team-b"] {
+        let left = namespaced_peerings(&world, namespace).get("default").await.expect("it exists");
+        assert!(left.data["status"]["us"].is_null(), "our record is taken back");
+    }
+}

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Input, InputRef, subject};
 use crate::error::Error;
-use crate::kind::{ChangeKind, DiffKind, Event};
+use crate::kind::{ChangeKind, DiffKind, Event, NewKind, OldKind};
 use crate::view::{Object, View};
 
 /// What differs between the object as last handled and now; reduced to the field in field handlers.
@@ -39,8 +39,8 @@ pub struct Cause {
 
 /// The state before: the essence of the object, or the field in field handlers.
 ///
-/// None for objects that were never handled, and for absent fields. In webhooks it is the whole
-/// object before the request.
+/// None for objects that were never handled, and for absent fields; so creations have none at all.
+/// In webhooks it is the whole object before the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Old<T = Value>(pub Option<T>);
 
@@ -154,14 +154,14 @@ impl<K: ChangeKind> Input<K> for Cause {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<T> {
+impl<K: OldKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Old<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::Old).map(Self)
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<T> {
+impl<K: NewKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for New<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         state(call, Side::New).map(Self)
     }

@@ -1,10 +1,11 @@
 //! What can be typed after the operator's name: Kopf's options, and where they go.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
-use kopf_engine::{AdmissionEndpoint, ProbesEndpoint};
+use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint};
 use tracing::level_filters::LevelFilter;
 
 use super::Failure;
@@ -96,6 +97,33 @@ pub(super) struct RunArguments {
         requires = "webhook"
     )]
     webhook_host: Option<String>,
+    /// The file of the certificate for webhooks, read again when it is renewed; else self-signed
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "KOPF_RUN_WEBHOOK_CERTIFICATE",
+        hide_env = true,
+        requires = "webhook_key"
+    )]
+    webhook_certificate: Option<PathBuf>,
+    /// The file of the key for webhooks
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "KOPF_RUN_WEBHOOK_KEY",
+        hide_env = true,
+        requires = "webhook_certificate"
+    )]
+    webhook_key: Option<PathBuf>,
+    /// The file of the authority that issued the certificate, for the cluster to trust
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "KOPF_RUN_WEBHOOK_AUTHORITY",
+        hide_env = true,
+        requires = "webhook_certificate"
+    )]
+    webhook_authority: Option<PathBuf>,
     /// The peering object by which operators of the same kind know each other
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING", hide_env = true)]
     peering: Option<String>,
@@ -205,6 +233,12 @@ impl RunArguments {
         let service = service.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
         Ok(AdmissionEndpoint {
             host: self.webhook_host.clone(),
+            certificate: self
+                .webhook_certificate
+                .clone()
+                .zip(self.webhook_key.clone())
+                .map(|(chain, key)| (Pem::File(chain), Pem::File(key))),
+            authority: self.webhook_authority.clone().map(Pem::File),
             service,
             ..webhooks(operator, address)
         })

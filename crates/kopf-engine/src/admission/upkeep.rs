@@ -1,0 +1,93 @@
+//! Keeps the webhooks right while the operator runs: new resources, renewed certificates.
+//!
+//! Hears of resources from the reactor; looks at the files of certificates now and then.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use super::configuration::Webhooks;
+use super::server::{Tls, client_config};
+use super::{Admission, AdmissionEndpoint, Pem};
+use crate::insights::Surroundings;
+
+/// How often the files are looked at, as in Kopf.
+const CHECKING: Duration = Duration::from_secs(60);
+/// The pause before a configuration that could not be written is tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) struct Upkeep {
+    pub(super) admission: Arc<Admission>,
+    pub(super) endpoint: AdmissionEndpoint,
+    pub(super) local: SocketAddr,
+    /// What the cluster is told to trust now.
+    pub(super) authority: String,
+    /// The chain and the key in use.
+    pub(super) identity: (String, String),
+    /// Written here, read for every new connection.
+    pub(super) acceptor: Arc<RwLock<TlsAcceptor>>,
+    pub(super) written: Webhooks,
+}
+
+impl Upkeep {
+    /// Runs until it is dropped.
+    pub(super) async fn run(mut self, mut surroundings: watch::Receiver<Surroundings>) {
+        let mut is_settled = true;
+        loop {
+            tokio::select! {
+                changed = surroundings.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let resources = surroundings.borrow_and_update().resources.clone();
+                    self.admission.resources.write().extend(resources);
+                }
+                () = tokio::time::sleep(CHECKING), if self.has_files() => self.reload(),
+                () = tokio::time::sleep(PATIENCE), if !is_settled => {}
+            }
+            is_settled = self.configure().await;
+        }
+    }
+
+    fn has_files(&self) -> bool {
+        let is_file = |pem: &Pem| matches!(pem, Pem::File(_));
+        let Some((chain, key)) = &self.endpoint.certificate else { return false };
+        is_file(chain) || is_file(key) || self.endpoint.authority.as_ref().is_some_and(is_file)
+    }
+
+    /// Takes renewed files into use; broken ones are told of, and the former stay.
+    fn reload(&mut self) {
+        match Tls::new(&self.endpoint) {
+            Ok(tls) if tls.identity != self.identity || tls.authority != self.authority => {
+                tracing::info!("the certificate for admission reviews was renewed");
+                *self.acceptor.write() = tls.acceptor;
+                self.identity = tls.identity;
+                self.authority = tls.authority;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let error = crate::cycle::chain(&error);
+                tracing::warn!(
+                    error,
+                    "the renewed certificate cannot be used; keeping the old one"
+                );
+            }
+        }
+    }
+
+    /// Writes what has changed; tells whether all is written.
+    async fn configure(&mut self) -> bool {
+        let Some(name) = self.endpoint.managed.clone() else { return true };
+        let client_config = client_config(&self.endpoint, self.local, &self.authority);
+        let configured = self.admission.configure(&name, &client_config, &mut self.written).await;
+        if let Err(error) = &configured {
+            let error = crate::cycle::chain(error);
+            tracing::warn!(error, "the webhooks could not be brought up to date; trying again");
+        }
+        configured.is_ok()
+    }
+}
