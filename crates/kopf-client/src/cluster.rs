@@ -16,7 +16,7 @@ use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
 use crate::renewing::Renewing;
-use crate::vault::{Session, Vault};
+use crate::vault::{ConnectTimeouts, Session, Vault};
 
 /// The largest answer that is read; a list page of 500 big objects fits.
 const ANSWER_MAX: usize = 1 << 30;
@@ -38,8 +38,10 @@ struct Inner {
 pub struct Policy {
     /// How long one attempt may take.
     pub request_timeout: Duration,
-    /// How long connecting may take.
+    /// How long connecting may take; as the credentials say if not given.
     pub connect_timeout: Option<Duration>,
+    /// The same for lists and watches; as for other requests if not given.
+    pub watch_connect_timeout: Option<Duration>,
     /// The pauses between attempts.
     pub error_backoffs: Vec<Duration>,
     /// Obey `Retry-After` even if it is shorter than the pause.
@@ -70,6 +72,7 @@ impl Default for Policy {
         Self {
             request_timeout: Duration::from_secs(300),
             connect_timeout: None,
+            watch_connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
             enforce_retry_after: false,
             concurrent_writes_max: 64,
@@ -81,8 +84,10 @@ impl Cluster {
     /// A cluster reached with whatever credentials the login yields; logs in at the first request.
     #[must_use]
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
+        let vault = Vault::new(login);
+        vault.set_connect_timeouts(ConnectTimeouts::of(&policy));
         Self(Arc::new(Inner {
-            vault: Arc::new(Vault::new(login)),
+            vault: Arc::new(vault),
             limiter: Limiter::new(policy.concurrent_writes_max),
             policy: RwLock::new(Arc::new(policy)),
             counts: Mutex::default(),
@@ -118,6 +123,7 @@ impl Cluster {
     /// Replaces the limits, for instance when a startup handler has changed the settings.
     pub fn set_policy(&self, policy: Policy) {
         self.0.limiter.set_max(policy.concurrent_writes_max);
+        self.0.vault.set_connect_timeouts(ConnectTimeouts::of(&policy));
         *self.0.policy.write() = Arc::new(policy);
     }
 

@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 use tower::{BoxError, ServiceBuilder};
 
+use crate::cluster::Policy;
 use crate::login::{Connection, Credentials, Login, LoginError, unusable};
 
 /// The least time between two logins; refused credentials must not become a storm of logins.
@@ -30,8 +31,24 @@ pub(crate) struct Session {
     expiration: Option<Timestamp>,
 }
 
+/// How long connecting may take; as the credentials say where nothing is given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ConnectTimeouts {
+    watching: Option<Duration>,
+    writing: Option<Duration>,
+}
+
+impl ConnectTimeouts {
+    pub(crate) fn of(policy: &Policy) -> Self {
+        let writing = policy.connect_timeout;
+        Self { watching: policy.watch_connect_timeout.or(writing), writing }
+    }
+}
+
 pub(crate) struct Vault {
     login: Arc<dyn Login>,
+    /// For the next login; written when the settings are known.
+    connect_timeouts: RwLock<ConnectTimeouts>,
     /// Written under `logging_in`, read by every request.
     current: RwLock<Option<Arc<Session>>>,
     logging_in: tokio::sync::Mutex<LastLogin>,
@@ -45,7 +62,17 @@ struct LastLogin {
 
 impl Vault {
     pub(crate) fn new(login: Arc<dyn Login>) -> Self {
-        Self { login, current: RwLock::new(None), logging_in: Default::default() }
+        Self {
+            login,
+            connect_timeouts: RwLock::default(),
+            current: RwLock::new(None),
+            logging_in: Default::default(),
+        }
+    }
+
+    /// Sets how long connecting may take from the next login on.
+    pub(crate) fn set_connect_timeouts(&self, timeouts: ConnectTimeouts) {
+        *self.connect_timeouts.write() = timeouts;
     }
 
     /// Whether the only credentials are a client that was handed over.
@@ -100,7 +127,8 @@ impl Vault {
             return Err(LoginError::Nothing);
         };
         last.generation += 1;
-        let session = Arc::new(Session::open(best, last.generation).await?);
+        let timeouts = *self.connect_timeouts.read();
+        let session = Arc::new(Session::open(best, last.generation, timeouts).await?);
         *self.current.write() = Some(Arc::clone(&session));
         if is_told {
             tracing::info!("{title} has finished.");
@@ -110,7 +138,11 @@ impl Vault {
 }
 
 impl Session {
-    async fn open(credentials: Credentials, generation: u64) -> Result<Self, LoginError> {
+    async fn open(
+        credentials: Credentials,
+        generation: u64,
+        timeouts: ConnectTimeouts,
+    ) -> Result<Self, LoginError> {
         let expiration = credentials.expiration;
         let config = match credentials.connection {
             Connection::Client(client) => {
@@ -126,8 +158,8 @@ impl Session {
         let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
         Ok(Self {
             generation,
-            watching: thin_client(&config).map_err(broken)?,
-            writing: thin_client(&config).map_err(broken)?,
+            watching: thin_client(&config, timeouts.watching).map_err(broken)?,
+            writing: thin_client(&config, timeouts.writing).map_err(broken)?,
             default_namespace: config.default_namespace.clone(),
             expiration,
         })
@@ -135,17 +167,19 @@ impl Session {
 }
 
 /// `kube`'s stack without tracing and retries: those are ours, and cost more there.
-fn thin_client(config: &Config) -> Result<Client, kube::Error> {
+fn thin_client(config: &Config, timeout: Option<Duration>) -> Result<Client, kube::Error> {
+    let connect_timeout = timeout.or(config.connect_timeout);
     if config.proxy_url.is_some() {
         let mut config = config.clone();
         config.default_retry = false;
+        config.connect_timeout = connect_timeout;
         return Ok(ClientBuilder::try_from(config)?.build());
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_keepalive(Some(Duration::from_secs(30)));
-    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_connect_timeout(connect_timeout);
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .build::<_, Body>(connector);

@@ -11,6 +11,8 @@ use kopf_model::storage::{
     SmartProgress, StatusDiffBase, StatusProgress,
 };
 
+use crate::logtext::Level;
+
 /// All settings.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -39,7 +41,7 @@ pub struct Settings {
 /// The process as a whole.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// How long a graceful stop may take before the process is ended by force; none disables it.
+    /// How long a graceful stop may take before the operator ends by force; none disables it.
     pub ultimate_exiting_timeout: Option<Duration>,
 }
 
@@ -50,6 +52,8 @@ pub struct Posting {
     pub enabled: bool,
     /// Whether the framework's log lines about objects become events too.
     pub loggers: bool,
+    /// The least level of what becomes an event.
+    pub level: Level,
     /// Whether the success and failure of handlers become events.
     pub handlers: bool,
     /// The component named in events.
@@ -107,7 +111,7 @@ pub struct Watching {
 pub struct Queueing {
     /// How many objects are handled at the same time; none means the engine's own bound.
     pub worker_limit: Option<usize>,
-    /// How long an idle worker is kept.
+    /// Kopf's name, without effect: objects at rest have no workers here.
     pub idle_timeout: Duration,
     /// How long running handlers may take to finish at shutdown.
     pub exit_timeout: Duration,
@@ -283,6 +287,8 @@ pub struct Background {
     pub cancellation_polling: Duration,
     /// How long to wait for daemons that exit at once.
     pub instant_exit_timeout: Option<Duration>,
+    /// Without that time, how many turns of the scheduler such daemons get.
+    pub instant_exit_zero_time_cycles: usize,
 }
 
 const fn seconds(count: u64) -> Duration {
@@ -300,6 +306,7 @@ impl Default for Posting {
         Self {
             enabled: true,
             loggers: false,
+            level: Level::Info,
             handlers: false,
             reporting_component: "kopf".into(),
             reporting_instance: "dev".into(),
@@ -390,6 +397,10 @@ impl Default for Persistence {
 
 impl Default for Background {
     fn default() -> Self {
-        Self { cancellation_polling: seconds(60), instant_exit_timeout: None }
+        Self {
+            cancellation_polling: seconds(60),
+            instant_exit_timeout: None,
+            instant_exit_zero_time_cycles: 10,
+        }
     }
 }

@@ -17,6 +17,7 @@ use kopf_core::occasion::{Live, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::settings::Background;
 use kopf_model::{Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -200,9 +201,10 @@ impl Daemon {
     }
 
     /// Stops it without anybody waiting: at the exit, in a pause, or when the object is gone.
-    pub(crate) async fn stop(mut self, reason: StopReason, polling: Duration) {
+    pub(crate) async fn stop(mut self, reason: StopReason, settings: Background) {
         self.signal(reason);
-        yield_for_exit(|| self.is_over()).await;
+        yield_for_exit(&settings, || self.is_over()).await;
+        let polling = settings.cancellation_polling;
         while let Some(wait) = self.advance(polling, true) {
             let _ = tokio::time::timeout(wait, self.task.ended()).await;
             if self.task.is_finished() && self.alive.strong_count() > 0 {
@@ -224,9 +226,14 @@ impl Drop for Daemon {
 }
 
 /// Gives tasks that react at once the chance to do so.
-pub(crate) async fn yield_for_exit(is_over: impl Fn() -> bool) {
-    const TURNS_MAX: usize = 10;
-    for _ in 0..TURNS_MAX {
+pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> bool) {
+    if let Some(timeout) = settings.instant_exit_timeout {
+        if !is_over() {
+            tokio::time::sleep(timeout).await;
+        }
+        return;
+    }
+    for _ in 0..settings.instant_exit_zero_time_cycles {
         if is_over() {
             return;
         }

@@ -99,6 +99,12 @@ pub enum EngineError {
     /// Admission reviews cannot be answered.
     #[error("the operator could not serve admission")]
     Admission(#[from] AdmissionError),
+    /// The end took too long, and what was left of it was given up.
+    #[error("the operator did not end within {patience:?}")]
+    Overdue {
+        /// By `settings.process.ultimate_exiting_timeout`.
+        patience: std::time::Duration,
+    },
     /// There are no credentials for the cluster.
     #[error("the operator could not log in to the cluster")]
     Login(#[from] LoginError),
@@ -166,6 +172,8 @@ impl Engine {
             return Err(EngineError::EmptyPrefix);
         }
         let probes = self.serve_probes().await?;
+        // What startup handlers have set.
+        self.pool.resize(self.context.settings.read().execution.max_workers);
         self.cluster.set_policy(policy(&self.context.settings.read()));
         tokio::select! {
             connected = self.cluster.connect() => connected?,
@@ -203,25 +211,33 @@ impl Engine {
         let peering = tokio::spawn(peering);
         let was_mandatory = self.context.settings.read().peering.mandatory;
         let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages);
-        reactor.starting_paused(was_mandatory).run(&mut shutdown).await;
-        // Without the resource the task ends by itself, and there is no record to take back.
-        let has_peers = !peering.is_finished();
-        peering.abort();
-        if has_peers {
-            let leaving = peering::leave(&shared, &self.scope, &identity);
-            let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
+        let reactor = reactor.starting_paused(was_mandatory).run(&mut shutdown).await;
+        let patience = self.context.settings.read().process.ultimate_exiting_timeout;
+        let ending = async {
+            reactor.close().await;
+            // Without the resource the task ends by itself, and there is no record to take back.
+            let has_peers = !peering.is_finished();
+            peering.abort();
+            if has_peers {
+                let leaving = peering::leave(&shared, &self.scope, &identity);
+                let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
+            }
+            drop((probes, wheel));
+            if let Some(admission) = admission {
+                let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
+            }
+            finish_posting(poster, close_poster).await;
+            let handlers = self.registry.activities(Activity::Cleanup);
+            let cleaned_up = self.stage.run(Activity::Cleanup, &handlers, &self.pool).await;
+            cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source })
+        };
+        match patience {
+            None => ending.await.map(drop),
+            Some(patience) => match tokio::time::timeout(patience, ending).await {
+                Ok(ended) => ended.map(drop),
+                Err(_) => Err(EngineError::Overdue { patience }),
+            },
         }
-        drop((probes, wheel));
-        if let Some(admission) = admission {
-            let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
-        }
-        finish_posting(poster, close_poster).await;
-        let handlers = self.registry.activities(Activity::Cleanup);
-        self.stage
-            .run(Activity::Cleanup, &handlers, &self.pool)
-            .await
-            .map_err(|source| EngineError::Activity { phase: "clean up", source })?;
-        Ok(())
     }
 
     async fn serve_admission(
@@ -480,6 +496,7 @@ fn policy(settings: &Settings) -> Policy {
     Policy {
         request_timeout: networking.request_timeout,
         connect_timeout: networking.connect_timeout,
+        watch_connect_timeout: settings.watching.connect_timeout,
         error_backoffs: networking.error_backoffs.clone(),
         enforce_retry_after: networking.enforce_retry_after,
         concurrent_writes_max: networking.concurrent_writes_max,

@@ -5,6 +5,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -20,19 +21,51 @@ const POOL_PATIENCE: Duration = Duration::from_secs(1);
 /// The pool for blocking handlers.
 pub(crate) struct Pool {
     seats: Arc<Semaphore>,
-    size: usize,
+    /// Written when the settings are known, read by whoever shows the load.
+    size: AtomicUsize,
+    /// How many handlers wait for a seat.
+    waiting: AtomicUsize,
+}
+
+/// Counts a handler that waits, for as long as it does.
+struct Standing<'a>(&'a AtomicUsize);
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Pool {
     /// A pool that runs this many blocking handlers at once.
     pub(crate) fn new(size: usize) -> Self {
         let size = size.max(1);
-        Self { seats: Arc::new(Semaphore::new(size)), size }
+        Self {
+            seats: Arc::new(Semaphore::new(size)),
+            size: AtomicUsize::new(size),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Changes how many blocking handlers run at once; those that run already go on.
+    pub(crate) fn resize(&self, size: usize) {
+        let size = size.max(1);
+        let former = self.size.swap(size, Ordering::Relaxed);
+        if size >= former {
+            self.seats.add_permits(size - former);
+        } else {
+            self.seats.forget_permits(former - size);
+        }
+    }
+
+    /// How many handlers wait for a free thread now.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// How many handlers run on the pool now.
     pub(crate) fn busy(&self) -> usize {
-        self.size.saturating_sub(self.seats.available_permits())
+        self.size.load(Ordering::Relaxed).saturating_sub(self.seats.available_permits())
     }
 
     /// Runs one invocation to its end.
@@ -66,6 +99,8 @@ impl Pool {
         alive: Arc<()>,
     ) -> Returned {
         let seats = Arc::clone(&self.seats);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let standing = Standing(&self.waiting);
         let waiting = seats.acquire_owned();
         tokio::pin!(waiting);
         let seat = match tokio::time::timeout(POOL_PATIENCE, &mut waiting).await {
@@ -73,12 +108,14 @@ impl Pool {
             Err(_) => {
                 tracing::warn!(
                     handler = id,
-                    size = self.size,
+                    size = self.size.load(Ordering::Relaxed),
+                    waiting = self.waiting(),
                     "all threads for blocking handlers are busy; raise execution.max_workers"
                 );
                 waiting.await
             }
         };
+        drop(standing);
         let seat = seat.expect("the pool is never closed");
         let running = tokio::task::spawn_blocking(move || {
             let returned = function();

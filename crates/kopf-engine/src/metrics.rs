@@ -27,13 +27,15 @@ pub(crate) fn render(status: &Status) -> String {
 }
 
 fn engine(text: &mut Text, status: &Status) {
-    let gauges: [(&str, &str, f64); 9] = [
+    let gauges: [(&str, &str, f64); 11] = [
         ("kopf_ready", "Whether all watches have listed.", f64::from(u8::from(status.ready))),
         ("kopf_paused", "Whether a peer has precedence.", f64::from(u8::from(status.paused))),
         ("kopf_queue_due", "Objects waiting for being handled now.", count(status.queued)),
         ("kopf_queue_delayed", "Objects waiting for a later moment.", count(status.delayed)),
         ("kopf_running", "Objects being handled.", count(status.running)),
         ("kopf_background", "Daemons and timers.", count(status.background)),
+        ("kopf_threads_busy", "Blocking handlers that run.", count(status.blocking)),
+        ("kopf_threads_awaited", "Blocking handlers that wait.", count(status.blocking_waiting)),
         ("kopf_store_bytes", "The approximate size of the stores.", count(status.store_bytes)),
         ("kopf_writes_in_flight", "Writes under way.", count(status.write_load.0)),
         ("kopf_writes_in_flight_max", "Writes allowed at once.", count(status.write_load.1)),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kopf_client::{Cluster, Failure, PatchContent, Target, Urgency};
 use kopf_core::invoke::{OperatorContext, Record};
+use kopf_core::logtext::Level;
 use kopf_core::occasion::Subject;
 use kopf_model::{Object, Resource, record::format_time};
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 
+/// The reason of events that were log lines; their level is looked at before.
+pub(crate) const LOGGING: &str = "Logging";
 /// The same event within this time is counted instead of posted anew.
 const REPETITION: Duration = Duration::from_secs(600);
 /// How many posted events are remembered for counting.
@@ -117,7 +120,12 @@ impl Poster {
                 else => return,
             };
             let posting = context.settings.read().posting.clone();
-            if !posting.enabled {
+            let is_too_low = match entry.kind.as_str() {
+                "Normal" => posting.level > Level::Info && entry.reason != LOGGING,
+                "Warning" => posting.level > Level::Warning && entry.reason != LOGGING,
+                _ => false,
+            };
+            if !posting.enabled || is_too_low {
                 continue;
             }
             self.wait_for_token(posting.rate_per_second).await;

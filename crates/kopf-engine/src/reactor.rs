@@ -161,8 +161,8 @@ impl Reactor {
         self
     }
 
-    /// Runs until the shutdown is asked for, then winds up in order.
-    pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) {
+    /// Runs until the shutdown is asked for; to be closed afterwards.
+    pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Self {
         tokio::pin!(shutdown);
         self.begin();
         loop {
@@ -185,7 +185,7 @@ impl Reactor {
             }
             while self.cycles.try_join_next().is_some() {}
         }
-        self.close().await;
+        self
     }
 
     fn next_wake(&mut self) -> Instant {
@@ -503,13 +503,15 @@ impl Reactor {
             (self.watches.values().map(|watch| watch.store.len()).sum(), self.queue.running());
         let waiting = self.queue.len().saturating_sub(running);
         let background = self.shared.background.load(Ordering::Relaxed);
-        let (blocking, is_paused) = (self.shared.pool.busy(), self.is_paused);
+        let (pool, is_paused) = (&self.shared.pool, self.is_paused);
+        let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());
         self.shared.board.update(|status| {
             status.objects = objects;
             status.running = running;
             status.queued = waiting;
             status.background = background;
             status.blocking = blocking;
+            status.blocking_waiting = blocking_waiting;
             status.paused = is_paused;
         });
     }

@@ -109,16 +109,16 @@ impl Shared {
     /// Logs a line about an object within its span, and makes it an event if that is wanted.
     pub(crate) fn log(&self, subject: &Subject, line: &Line) {
         emit(line);
-        let (loggers, enabled) = {
-            let settings = self.context.settings.read();
-            (settings.posting.loggers, settings.posting.enabled)
+        let (is_wanted, level) = {
+            let posting = &self.context.settings.read().posting;
+            (posting.loggers && posting.enabled, posting.level)
         };
-        if loggers && enabled && line.level >= Level::Info {
+        if is_wanted && line.level >= level {
             let kind = match line.level {
                 Level::Debug | Level::Info => "Normal",
                 Level::Warning | Level::Error => "Warning",
             };
-            self.context.recorder.record(subject, kind, "Logging", &line.text);
+            self.context.recorder.record(subject, kind, crate::poster::LOGGING, &line.text);
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Status {
     pub background: usize,
     /// Blocking handlers that occupy a thread now.
     pub blocking: usize,
+    /// Blocking handlers that wait for a free thread.
+    pub blocking_waiting: usize,
     /// Objects known to the stores.
     pub objects: usize,
     /// The approximate size of the stores.
@@ -123,7 +125,9 @@ impl Status {
     /// Whether every watch hears its server: the base of a liveness answer.
     #[must_use]
     pub fn is_alive(&self, silence_max: Duration) -> bool {
-        self.reactor_age <= silence_max && self.watches.iter().all(|it| it.age <= silence_max)
+        // In a pause nothing is watched, and there is nothing wrong with it.
+        let is_heard = self.paused || self.watches.iter().all(|it| it.age <= silence_max);
+        self.reactor_age <= silence_max && is_heard
     }
 }
 

@@ -20,6 +20,8 @@ use kopf_engine::EngineError;
 
 use crate::{Operator, RunError, Running};
 
+/// How long threads of handlers may go on after everything else has ended, as in Kopf.
+const HUNG_THREADS_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 /// The exit code when something failed while running.
 const FAILED: u8 = 1;
 /// The exit code when the arguments or the files they name are wrong, or the operator itself is.
@@ -120,7 +122,7 @@ impl Operator {
         self.check().map_err(Failure::usage)?;
         let config = arguments.config(self.name())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(async {
+        let outcome = runtime.block_on(async {
             #[cfg(feature = "embedded")]
             if arguments.embedded.embedded {
                 return embedded::run(self, arguments, config).await;
@@ -128,7 +130,10 @@ impl Operator {
             arguments.logging().install();
             let running = self.start(config).await?;
             until_stopped(running).await
-        })
+        });
+        // Handlers on threads cannot be cancelled; one that ignores its flag must not hold us.
+        runtime.shutdown_timeout(HUNG_THREADS_GRACE);
+        outcome
     }
 }
 

@@ -108,11 +108,8 @@ impl Cycle {
         reason: StopReason,
         is_unwanted: impl Fn(&str) -> bool,
     ) -> Option<Duration> {
-        let (polling, instant) = {
-            let settings = self.shared.context.settings.read();
-            let background = &settings.background;
-            (background.cancellation_polling, background.instant_exit_timeout)
-        };
+        let settings = self.shared.context.settings.read().background.clone();
+        let polling = settings.cancellation_polling;
         let mut is_any_signalled = false;
         for (id, daemon) in &mut self.memory.daemons {
             if is_unwanted(id) {
@@ -123,10 +120,7 @@ impl Cycle {
             let daemons = &self.memory.daemons;
             let all_over =
                 || daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over());
-            match instant {
-                Some(timeout) if !all_over() => tokio::time::sleep(timeout).await,
-                _ => yield_for_exit(all_over).await,
-            }
+            yield_for_exit(&settings, all_over).await;
         }
         let mut waits = Vec::new();
         for (id, daemon) in &mut self.memory.daemons {
@@ -154,9 +148,9 @@ impl Cycle {
     /// Stops everything without waiting for it.
     fn stop_in_background(&mut self, reason: StopReason) {
         let daemons: BTreeMap<_, _> = std::mem::take(&mut self.memory.daemons);
-        let polling = self.shared.context.settings.read().background.cancellation_polling;
+        let settings = self.shared.context.settings.read().background.clone();
         for daemon in daemons.into_values() {
-            self.shared.stopping.spawn(daemon.stop(reason, polling));
+            self.shared.stopping.spawn(daemon.stop(reason, settings.clone()));
         }
     }
 }

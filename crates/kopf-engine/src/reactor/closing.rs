@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::Urgency;
+use kopf_core::settings::Background;
 use tokio::time::Instant;
 
 use super::{Reactor, group_of};
@@ -13,7 +14,7 @@ use crate::message::{Key, Message};
 
 impl Reactor {
     /// Winds up within the limits of the settings.
-    pub(super) async fn close(mut self) {
+    pub(crate) async fn close(mut self) {
         let settings = self.shared.settings();
         for observer in &self.observers {
             observer.abort();
@@ -37,7 +38,7 @@ impl Reactor {
             }
         }
         self.persist(settings.queueing.exit_timeout).await;
-        self.stop_daemons(settings.background.cancellation_polling).await;
+        self.stop_daemons(&settings.background).await;
     }
 
     /// Waits for the running cycles.
@@ -100,13 +101,13 @@ impl Reactor {
         }
     }
 
-    async fn stop_daemons(&mut self, polling: Duration) {
+    async fn stop_daemons(&mut self, settings: &Background) {
         let mut stopping = Vec::new();
         for watch in self.watches.values_mut() {
             for (_, record) in watch.store.iter_mut() {
                 let Some(memory) = &mut record.memory else { continue };
                 for daemon in std::mem::take(&mut memory.daemons).into_values() {
-                    stopping.push(daemon.stop(StopReason::OPERATOR_EXITING, polling));
+                    stopping.push(daemon.stop(StopReason::OPERATOR_EXITING, settings.clone()));
                 }
             }
         }

@@ -405,9 +405,12 @@ impl Reactor {
 
 /// Stops all daemons and timers of an object without waiting for them.
 pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopReason) {
-    let polling = shared.context.settings.read().background.cancellation_polling;
+    if memory.daemons.is_empty() {
+        return;
+    }
+    let settings = shared.context.settings.read().background.clone();
     for daemon in std::mem::take(&mut memory.daemons).into_values() {
-        shared.stopping.spawn(daemon.stop(reason, polling));
+        shared.stopping.spawn(daemon.stop(reason, settings.clone()));
     }
 }
 

@@ -7,15 +7,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use kopf_client::{Credentials, Login, LoginError};
 use kopf_core::handler::HandlerKind;
-use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
-use kopf_engine::Engine;
+use kopf_engine::{Engine, EngineError};
 use kube::api::{Api, ListParams};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::proxy::{Fault, Proxy, Rule};
-use crate::world::{World, eventually, handler, quiesce, temporary};
+use crate::world::{World, async_handler, eventually, handler, quiesce, temporary};
 
 #[tokio::test(start_paused = true)]
 async fn startup_comes_first_and_cleanup_last() {
@@ -163,6 +164,86 @@ async fn repeated_events_are_counted_and_floods_are_slowed_down() {
     let same: Vec<_> = found.iter().filter(|it| it.reason.as_deref() == Some("Same")).collect();
     assert_eq!(same.len(), 1, "one event for all repetitions");
     assert_eq!(same[0].count, Some(20));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_below_the_level_are_not_posted() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.level = kopf_core::logtext::Level::Warning;
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        let subject = call.subject.as_ref().expect("an object");
+        call.operator.recorder.record(subject, "Normal", "Low", "not worth it");
+        call.operator.recorder.record(subject, "Warning", "High", "worth it");
+        Ok(Output::Nothing)
+    });
+    let engine = world.start_built(world.engine(vec![create]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+    let posts: Vec<_> =
+        world.writes().into_iter().filter(|it| it.path.ends_with("/events")).collect();
+    assert_eq!(posts.len(), 1);
+    assert_eq!(posts[0].body["reason"], "High");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_without_end_is_cut_off() {
+    let world = World::new().await;
+    let startup = handler("startup_fn", HandlerKind::Startup, |call| {
+        let patience = Some(Duration::from_secs(3));
+        call.operator.settings.write().process.ultimate_exiting_timeout = patience;
+        Ok(Output::Nothing)
+    });
+    let cleanup =
+        async_handler("cleanup_fn", HandlerKind::Cleanup, |_| std::future::pending::<Returned>());
+    let engine = world.start(vec![startup, cleanup]).await;
+    let before = tokio::time::Instant::now();
+    let error = engine.stop().await.expect_err("it does not end by itself");
+    assert!(matches!(error, EngineError::Overdue { .. }), "{error}");
+    assert!(before.elapsed() <= Duration::from_secs(4), "{:?}", before.elapsed());
+}
+
+/// A handler on a thread, which waits for a word of the test.
+struct Blocking(Arc<Mutex<std::sync::mpsc::Receiver<()>>>);
+
+impl Invoke for Blocking {
+    fn invoke(&self, _: Call) -> Invocation {
+        let words = Arc::clone(&self.0);
+        Invocation::Blocking(Box::new(move || {
+            words.lock().recv().expect("a word");
+            Ok(Output::Nothing)
+        }))
+    }
+}
+
+#[tokio::test]
+async fn blocking_handlers_wait_for_threads_and_that_is_seen() {
+    let world = World::new().await;
+    let startup = handler("startup_fn", HandlerKind::Startup, |call| {
+        call.operator.settings.write().execution.max_workers = 1;
+        Ok(Output::Nothing)
+    });
+    let (say, words) = std::sync::mpsc::channel();
+    let mut create = world.noting("create_fn", HandlerKind::Create);
+    create.invoke = Arc::new(Blocking(Arc::new(Mutex::new(words))));
+    let engine = world.start(vec![startup, create]).await;
+    for name in ["a", "b", "c"] {
+        world.create(name, json!({"x": 1})).await;
+    }
+    let load = || {
+        let status = engine.status().snapshot();
+        (status.blocking, status.blocking_waiting)
+    };
+    eventually("the jam", || load() == (1, 2)).await;
+    for _ in 0..3 {
+        say.send(()).expect("somebody listens");
+    }
+    for name in ["a", "b", "c"] {
+        world.until_handled(name).await;
+    }
+    eventually("the end of the jam", || load() == (0, 0)).await;
     engine.stop().await.expect("a clean end");
 }
 

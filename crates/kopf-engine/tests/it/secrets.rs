@@ -139,7 +139,7 @@ async fn a_secret_of_a_mebibyte_is_handled_at_the_first_try() {
     let text = log.text();
     let line = text.lines().find(|line| line.contains("the last handled state is stored"));
     let line = line.expect("the choice is told");
-    assert!(line.contains("digest") && line.contains("name=\"big\""), "{line}");
+    assert!(line.contains("digest"), "{line}");
     engine.stop().await.expect("a clean end");
 }
 
