@@ -72,6 +72,8 @@ pub enum HandlerKind {
     Timer(TimerOptions),
     /// Tells which children the object should have.
     Desired(DesiredOptions),
+    /// Looks at the children of the object whenever one of them changes.
+    Observe(ObserveOptions),
     /// Checks an admission request.
     Validate(WebhookOptions),
     /// Checks and changes an admission request.
@@ -115,6 +117,13 @@ pub struct TimerOptions {
 /// Options of desired children.
 #[derive(Clone, Debug, Default)]
 pub struct DesiredOptions {
+    /// The resources of the children; they are watched.
+    pub children: Vec<Selector>,
+}
+
+/// Options of observers of children.
+#[derive(Clone, Debug, Default)]
+pub struct ObserveOptions {
     /// The resources of the children; they are watched.
     pub children: Vec<Selector>,
 }
@@ -192,7 +201,7 @@ pub enum Family {
     Spawning,
     /// Indexes.
     Indexing,
-    /// Desired children.
+    /// Desired children, and observers of children.
     Desiring,
     /// Admission requests.
     Admission,
@@ -201,6 +210,16 @@ pub enum Family {
 }
 
 impl HandlerKind {
+    /// The resources of the children that are watched for the handler's sake.
+    #[must_use]
+    pub fn children(&self) -> &[Selector] {
+        match self {
+            Self::Desired(options) => &options.children,
+            Self::Observe(options) => &options.children,
+            _ => &[],
+        }
+    }
+
     /// The group of the kind.
     #[must_use]
     pub fn family(&self) -> Family {
@@ -214,7 +233,7 @@ impl HandlerKind {
             | Self::Sub => Family::Changing,
             Self::Daemon(_) | Self::Timer(_) => Family::Spawning,
             Self::Index => Family::Indexing,
-            Self::Desired(_) => Family::Desiring,
+            Self::Desired(_) | Self::Observe(_) => Family::Desiring,
             Self::Validate(_) | Self::Mutate(_) => Family::Admission,
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
         }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_model::{Patch, Timestamp};
+use kopf_model::{Object, Patch, Resource, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
@@ -124,6 +124,8 @@ pub struct Call {
     pub stopped: Option<Arc<dyn Stop>>,
     /// Sub-handlers of changing handlers.
     pub children: Option<Arc<dyn Children>>,
+    /// The children of the object, where they are watched.
+    pub family: Option<Arc<dyn Family>>,
     /// Warnings for the user who asks for admission.
     pub warnings: Arc<Mutex<Vec<String>>>,
     /// What belongs to the whole operator.
@@ -182,6 +184,16 @@ pub trait Children: Send + Sync {
     fn execute(&self) -> BoxFuture<Result<(), HandlerError>>;
     /// The ids registered so far.
     fn ids(&self) -> Vec<HandlerId>;
+}
+
+/// The children of one object, as far as they are watched: at least as new as our own writes.
+pub trait Family: Send + Sync {
+    /// The resource of this group, version and kind, if its children are watched.
+    fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>>;
+    /// The children of a resource, ordered by namespace and name.
+    fn children(&self, resource: &Resource) -> Vec<Object>;
+    /// Takes in the answer to a write, so that nobody has to wait for its echo.
+    fn note(&self, resource: &Arc<Resource>, child: Object);
 }
 
 /// Values by type: the operator's state, an object's memo.

@@ -318,6 +318,7 @@ pub fn may_need_finalizer(handler: &Handler) -> bool {
             | HandlerKind::Daemon(_)
             | HandlerKind::Timer(_)
             | HandlerKind::Desired(_)
+            | HandlerKind::Observe(_)
     )
 }
 

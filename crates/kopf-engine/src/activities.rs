@@ -112,6 +112,7 @@ impl Stage {
             indexes: Arc::clone(&self.indexes),
             stopped: None,
             children: None,
+            family: None,
             warnings: Arc::default(),
             operator: Arc::clone(&self.context),
         }

@@ -346,6 +346,7 @@ impl Runner {
             indexes: Arc::clone(&self.shared.indexes),
             stopped: Some(Arc::new(self.stopper.clone())),
             children: None,
+            family: self.shared.family(subject),
             warnings: Arc::default(),
             operator: Arc::clone(&self.shared.context),
         };

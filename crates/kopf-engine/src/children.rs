@@ -4,6 +4,7 @@
 //! cycles read it and put in the answers to what they apply, so that they never wait for an echo.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use kopf_core::desired::{Applied, Child, ChildKey, Condition};
@@ -13,6 +14,7 @@ use kopf_model::{Object, Resource, Selector, Timestamp};
 use parking_lot::Mutex;
 
 use crate::insights::Desired;
+use crate::shared::Shared;
 use crate::store::Version;
 
 /// How many deletions are remembered, to tell late answers from children that exist.
@@ -65,6 +67,8 @@ pub(crate) struct Wished {
     /// Failed attempts of the function, and the state of the object that they were about.
     pub(crate) failing: Option<(State, u64, String)>,
     pub(crate) applied: BTreeMap<ChildKey, Applied>,
+    /// What an observer was last successful with.
+    pub(crate) seen: Option<u64>,
     pub(crate) refused: BTreeMap<ChildKey, Refused>,
 }
 
@@ -94,6 +98,11 @@ impl ChildStore {
         let followed =
             Followed { desired, is_listed: false, generation: 0, listed_at: Version::default() };
         self.0.lock().watches.insert(watch, followed);
+    }
+
+    /// Whether anything is watched.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.0.lock().watches.is_empty()
     }
 
     /// A watch has ended: what only it could tell is not known any more.
@@ -199,6 +208,26 @@ impl ChildStore {
         found.map(|entry| entry.child.clone()).collect()
     }
 
+    /// A number for the states of all children of an owner.
+    pub(crate) fn glance(&self, owner: &str) -> u64 {
+        let inner = self.0.lock();
+        let keys = inner.owners.get(owner).into_iter().flatten();
+        let mut hasher = DefaultHasher::new();
+        for entry in keys.filter_map(|key| inner.entries.get(key)) {
+            (entry.child.object.uid(), entry.child.object.resource_version()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// The resource of this group, version and kind, if its children are watched.
+    pub(crate) fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
+        let inner = self.0.lock();
+        let mut resources = inner.watches.values().map(|watch| &watch.desired.resource);
+        let is_it =
+            |it: &&Arc<Resource>| it.group == group && it.version == version && it.kind == kind;
+        resources.find(is_it).cloned()
+    }
+
     /// Whether all children of these kinds are known.
     pub(crate) fn knows<'a>(&self, selectors: impl Iterator<Item = &'a Selector>) -> Knowledge {
         let inner = self.0.lock();
@@ -255,6 +284,30 @@ impl Inner {
             self.deleted.pop_front();
         }
         self.deleted.push_back((uid.to_owned(), version));
+    }
+}
+
+/// The children of one object, for its handlers.
+pub(crate) struct Family {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) owner: String,
+}
+
+impl kopf_core::invoke::Family for Family {
+    fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
+        self.shared.children.resource(group, version, kind)
+    }
+
+    fn children(&self, resource: &Resource) -> Vec<Object> {
+        let all = self.shared.children.of(&self.owner, [].iter()).into_iter();
+        let is_owned = |child: &Child| child.owner() == Some(&self.owner);
+        all.filter(|child| *child.resource == *resource && is_owned(child))
+            .map(|child| child.object)
+            .collect()
+    }
+
+    fn note(&self, resource: &Arc<Resource>, child: Object) {
+        self.shared.children.put(resource, child);
     }
 }
 

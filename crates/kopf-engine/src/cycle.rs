@@ -275,7 +275,11 @@ impl Cycle {
         // Children that only we can delete must not be there before the finalizer.
         let must_wait = step == Step::Add && wishes.is_needed;
         let view = wishes.view;
-        let children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
+        let mut children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
+        if let Some(view) = view {
+            let wake_at = self.observe(&snapshot, view).await;
+            children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
+        }
         // Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use kopf_client::Discovered;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_model::selector::Selected;
-use kopf_model::{Object, Resource, Selector};
+use kopf_model::{Object, Resource};
 use serde_json::Value;
 
 use crate::namespaces::NamespacePattern;
@@ -68,7 +68,7 @@ impl Insights {
     ) -> Option<BTreeSet<String>> {
         handlers
             .into_iter()
-            .flat_map(|handler| handler.selector.iter().chain(children_of(handler)))
+            .flat_map(|handler| handler.selector.iter().chain(handler.kind.children()))
             .map(|selector| selector.group.clone())
             .collect()
     }
@@ -174,7 +174,7 @@ impl Insights {
     /// The collections of children of all handlers that name any.
     pub(crate) fn children(&self, handlers: &[Arc<Handler>], scope: &Scope) -> Vec<Desired> {
         let mut wanted = BTreeMap::new();
-        for selector in handlers.iter().flat_map(children_of) {
+        for selector in handlers.iter().flat_map(|handler| handler.kind.children()) {
             if let Selected::Resources(found) = selector.select(self.resources.values()) {
                 wanted.extend(found.into_iter().map(|resource| (id_of(&resource), resource)));
             }
@@ -260,16 +260,9 @@ fn watched(kind: &HandlerKind) -> Option<bool> {
         | HandlerKind::Field
         | HandlerKind::Daemon(_)
         | HandlerKind::Timer(_)
-        | HandlerKind::Desired(_) => Some(true),
+        | HandlerKind::Desired(_)
+        | HandlerKind::Observe(_) => Some(true),
         _ => None,
-    }
-}
-
-/// The resources of the children that a handler names.
-fn children_of(handler: &Arc<Handler>) -> &[Selector] {
-    match &handler.kind {
-        HandlerKind::Desired(options) => &options.children,
-        _ => &[],
     }
 }
 

@@ -97,6 +97,7 @@ impl Pass {
             indexes: Arc::clone(&self.shared.indexes),
             stopped: None,
             children: Some(Arc::new(children.clone())),
+            family: self.shared.family(&self.subject),
             warnings: Arc::default(),
             operator: Arc::clone(&self.shared.context),
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use kopf_client::Cluster;
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
-use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
+use kopf_core::invoke::{self, Extensions, Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
@@ -17,7 +17,7 @@ use kopf_model::{EssenceScanner, Resource};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
-use crate::children::ChildStore;
+use crate::children::{ChildStore, Family};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::Surroundings;
@@ -120,6 +120,13 @@ impl Shared {
             };
             self.context.recorder.record(subject, kind, crate::poster::LOGGING, &line.text);
         }
+    }
+
+    /// The children of an object, for its handlers; none if nobody watches children.
+    pub(crate) fn family(self: &Arc<Self>, subject: &Subject) -> Option<Arc<dyn invoke::Family>> {
+        let owner = subject.object.uid().to_owned();
+        let family = || Arc::new(Family { shared: Arc::clone(self), owner }) as _;
+        self.children.is_used().then(family)
     }
 
     /// A copy of the settings as they are now.

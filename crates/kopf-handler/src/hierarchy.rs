@@ -1,7 +1,15 @@
 //! Children of the object: adopted with owner references, names, namespaces and labels.
 
+use std::sync::Arc;
+
+use kopf_core::desired::OWNER_LABEL;
+use kopf_core::invoke::Family;
 use kopf_core::{Call, Subject};
+use kopf_model::Resource;
 use kopf_model::hierarchy::{self, Adoption};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,7 +39,11 @@ use crate::kind::ObjectKind;
 pub struct Owner {
     subject: Subject,
     adoption: Adoption,
+    family: Option<Arc<dyn Family>>,
 }
+
+/// Who writes the fields of children, for the server.
+const FIELD_MANAGER: &str = "kopf";
 
 impl Owner {
     /// Makes a child of the object: owner reference, name, namespace and labels.
@@ -40,6 +52,68 @@ impl Owner {
     /// Fails when the child is not an object or a list of objects.
     pub fn adopt<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         self.change(child, |child, owner| Ok(hierarchy::adopt(child, owner, &self.adoption)?))
+    }
+
+    /// Adopts a child and applies it server-side; returns it as the server has it.
+    ///
+    /// Doing it twice makes one child. It gets the label `kopf.dev/owner`, by which `&Owned<T>` and
+    /// `#[kopf::observe]` find it; what is applied here is in `&Owned<T>` at once.
+    ///
+    /// ```
+    /// # use kopf_handler::{Owner, Result};
+    /// # use serde_json::json;
+    /// async fn create(owner: Owner, client: kube::Client) -> Result {
+    ///     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"key": "value"}});
+    ///     let map = owner.strict().apply(&client, map).await?;
+    ///     println!("the config map has the uid {}", map["metadata"]["uid"]);
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails when the child has no kind or no name, when it is in another namespace than its owner
+    /// (desired children can be), and when the server refuses it.
+    pub async fn apply<T: Serialize + DeserializeOwned>(
+        &self,
+        client: &Client,
+        child: T,
+    ) -> Result<T, Error> {
+        let mut child = self.adopt(serde_json::to_value(child)?)?;
+        child["metadata"]["labels"][OWNER_LABEL] = self.subject.object.uid().into();
+        let text = |key: &str| child.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let of = |key: &str| child["metadata"].get(key).and_then(Value::as_str);
+        let Some(name) = of("name").filter(|_| !kind.is_empty() && !api_version.is_empty()) else {
+            let advice = "name it, or say `owner.strict()` to give it the owner's name";
+            return Err(Error::from(format!("a child without a name: {advice}")).permanent());
+        };
+        let namespace = of("namespace");
+        let home = self.subject.object.namespace();
+        if home.is_some() && namespace != home {
+            let problem = format!("{kind} {name} is not in the namespace of its owner");
+            let advice = "owner references cannot lead there, desired children can";
+            return Err(Error::from(format!("{problem}: {advice}")).permanent());
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let known = self.family.as_ref().and_then(|it| it.resource(group, version, kind));
+        let resource = match &known {
+            Some(resource) => api_resource(resource),
+            None => {
+                let kind = GroupVersionKind::gvk(group, version, kind);
+                kube::discovery::pinned_kind(client, &kind).await?.0
+            }
+        };
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+            None => Api::all_with(client.clone(), &resource),
+        };
+        let applying = PatchParams::apply(FIELD_MANAGER).force();
+        let applied = api.patch(name, &applying, &Patch::Apply(&child)).await?;
+        let applied = serde_json::to_value(applied)?;
+        if let (Some(family), Some(resource)) = (&self.family, &known) {
+            family.note(resource, kopf_model::Object::from_value(applied.clone()));
+        }
+        Ok(serde_json::from_value(applied)?)
     }
 
     /// The same, with children that have exactly the owner's name.
@@ -106,6 +180,12 @@ impl Owner {
 #[diagnostic::do_not_recommend]
 impl<K: ObjectKind> Input<K> for Owner {
     fn take(call: &Call) -> Result<Self, Error> {
-        Ok(Self { subject: subject(call)?.clone(), adoption: Adoption::default() })
+        let (subject, family) = (subject(call)?.clone(), call.family.clone());
+        Ok(Self { subject, adoption: Adoption::default(), family })
     }
+}
+
+fn api_resource(Resource { group, version, kind, plural, .. }: &Resource) -> ApiResource {
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    ApiResource::from_gvk_with_plural(&kind, plural)
 }

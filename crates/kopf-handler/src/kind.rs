@@ -36,6 +36,14 @@ pub trait ActivityKind: Kind {}
 /// Kinds whose returned values are stored in the object's status.
 pub trait StoringKind: ObjectKind {}
 
+/// Kinds that know the children of the object.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` handler does not know the children of the object",
+    label = "there are no children in `{Self}` handlers",
+    note = "`&Owned<T>` is for functions with `#[kopf::observe]` or `#[kopf::desired]`"
+)]
+pub trait FamilyKind: ObjectKind {}
+
 /// Kinds whose handlers are over soon, so that they may hold an object's memo.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler cannot hold a memo: take `SharedMemo<T>` by value",
@@ -75,7 +83,9 @@ kinds! {
     /// `timer`
     Timer: ObjectKind BackgroundKind StoringKind BriefKind;
     /// `desired`
-    Desired: ObjectKind BriefKind;
+    Desired: ObjectKind BriefKind FamilyKind;
+    /// `observe`
+    Observe: ObjectKind BriefKind FamilyKind;
     /// `on::validate`
     Validate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`

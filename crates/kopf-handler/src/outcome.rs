@@ -16,7 +16,7 @@ use crate::kind::{Cleanup, Index, Kind, Login, Probe, Startup, StoringKind};
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler cannot return `{Self}`",
     label = "not a result of `{HandlerKind}` handlers",
-    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value; desired children are a `Vec<Child>`"
+    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, observers, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value; desired children are a `Vec<Child>`"
 )]
 pub trait Outcome<HandlerKind: Kind> {
     /// The value as the engine keeps it.
@@ -75,8 +75,8 @@ macro_rules! returns_nothing {
     )*};
 }
 
-use crate::kind::{Mutate, Validate};
-returns_nothing!(Startup Cleanup Validate Mutate);
+use crate::kind::{Mutate, Observe, Validate};
+returns_nothing!(Startup Cleanup Validate Mutate Observe);
 
 /// Credentials of a login handler, opaque to everything but the client of the cluster.
 #[derive(Clone)]

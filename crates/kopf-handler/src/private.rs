@@ -11,7 +11,8 @@ use crate::selector::TypedResource;
 
 pub use kopf_core::filter::When;
 pub use kopf_core::handler::{
-    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, TimerOptions, WebhookOptions,
+    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions, TimerOptions,
+    WebhookOptions,
 };
 pub use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,

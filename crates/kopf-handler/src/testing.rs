@@ -53,6 +53,7 @@ pub fn call(
         indexes: Arc::new(Indexes::default()),
         stopped: None,
         children: None,
+        family: None,
         warnings: Arc::default(),
         operator: Arc::new(OperatorContext {
             settings: Settings::default().into(),

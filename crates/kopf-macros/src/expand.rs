@@ -353,7 +353,8 @@ fn handler_kind(kind: Kind, options: &Options) -> Result<TokenStream> {
                 idle: #idle,
             }))
         }
-        "desired" => {
+        "desired" | "observe" => {
+            let options_type = format_ident!("{marker}Options");
             let children = options.resources("children").iter().map(|child| match child {
                 Positional::Type(path) => Ok(quote_spanned! {path.span()=>
                     ::kopf::__private::selector_of::<#path>()
@@ -361,7 +362,7 @@ fn handler_kind(kind: Kind, options: &Options) -> Result<TokenStream> {
                 other => selector::parsed(other),
             });
             let children = children.collect::<Result<Vec<_>>>()?;
-            quote!(#path(::kopf::__private::DesiredOptions {
+            quote!(#path(::kopf::__private::#options_type {
                 children: ::std::vec![#(#children),*],
             }))
         }

@@ -83,6 +83,7 @@ const KINDS: &[Kind] = &[
         family: Family::Desired,
         ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, &["children"]])
     },
+    object("observe", "Observe", "an observer of children", &[RETRYING, FILTERS, &["children"]]),
     Kind {
         family: Family::Admission,
         ..object("validate", "Validate", "a validating webhook", &[FILTERS, WEBHOOK])

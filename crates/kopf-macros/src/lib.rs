@@ -59,6 +59,8 @@ attributes! {
     index;
     /// Tells which children an object should have; they are applied, repaired and pruned.
     desired;
+    /// Called when an object or one of its children changes, to conclude something from all of them.
+    observe;
     /// A part of another handler, with its own retries.
     subhandler;
 }

@@ -181,7 +181,8 @@ impl Options {
                 format!("`{name}` cannot be combined with `value`, which means both sides");
             return Err(Error::new(name.span(), message));
         }
-        if kind.attribute == "desired" && self.resources("children").is_empty() {
+        if ["desired", "observe"].contains(&kind.attribute) && self.resources("children").is_empty()
+        {
             let message = "say which kinds of children there are: `children(Service, Secret)`";
             return Err(Error::new(self.span, message));
         }

@@ -24,13 +24,13 @@ pub use kopf_handler::input::{
     RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
 };
 pub use kopf_handler::{
-    Annotations, Child, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owner,
-    Patch, Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
+    Annotations, Child, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owned,
+    Owner, Patch, Result, Seconds, Spec, Uid, View, deny, permanent, temporary,
 };
 pub use kopf_handler::{closure, index, kind};
 #[cfg(feature = "testing")]
 pub use kopf_macros::test;
-pub use kopf_macros::{daemon, desired, handlers, index, subhandler, timer};
+pub use kopf_macros::{daemon, desired, handlers, index, observe, subhandler, timer};
 #[cfg(feature = "testing")]
 pub use kopf_testing as testing;
 pub use kube::Client;
@@ -55,9 +55,9 @@ pub mod prelude {
     pub use crate::{
         Annotations, Attempt, Cause, Change, Child, Children, Client, Diff, DryRun, Error,
         EventKind, Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New,
-        Now, Object, Old, Operation, Owner, Param, Patch, RawEvent, Reason, Recorder, Result,
-        Review, Seconds, Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid, User,
-        Warnings,
+        Now, Object, Old, Operation, Owned, Owner, Param, Patch, RawEvent, Reason, Recorder,
+        Result, Review, Seconds, Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid,
+        User, Warnings,
     };
     pub use serde_json::{Value, json};
 }

@@ -59,15 +59,16 @@ pub fn rules(handlers: &[Handler], options: &Options) -> Result<Vec<Rule>, Unkno
                 verbs.add(scope, group, &format!("{plural}/status"), &["patch"]);
             }
         }
-        if let HandlerKind::Desired(desired) = &handler.kind {
-            for child in &desired.children {
-                let (group, plural) = resource(child)
-                    .ok_or_else(|| UnknownResource { handler: handler.id.to_string() })?;
-                // Children may be anywhere; applying creates what does not exist.
-                let scope = if is_cluster_wide(group, plural) { Scope::Cluster } else { scope };
-                let needed = ["list", "watch", "create", "patch", "delete"];
-                verbs.add(scope, group, plural, &needed);
-            }
+        for child in handler.kind.children() {
+            let (group, plural) = resource(child)
+                .ok_or_else(|| UnknownResource { handler: handler.id.to_string() })?;
+            // Children may be anywhere; applying creates what does not exist.
+            let scope = if is_cluster_wide(group, plural) { Scope::Cluster } else { scope };
+            let needed: &[&str] = match handler.kind {
+                HandlerKind::Observe(_) => &["list", "watch"],
+                _ => &["list", "watch", "create", "patch", "delete"],
+            };
+            verbs.add(scope, group, plural, needed);
         }
         if group.contains('.') && !group.ends_with(".k8s.io") {
             let crds = "customresourcedefinitions";

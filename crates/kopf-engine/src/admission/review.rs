@@ -124,6 +124,7 @@ impl Admission {
             indexes: Arc::clone(&self.stage.indexes),
             stopped: None,
             children: None,
+            family: None,
             warnings: Arc::clone(&answer.warnings),
             operator: Arc::clone(&self.stage.context),
         }

@@ -20,7 +20,7 @@ use kopf_core::occasion::Occasion;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::select;
-use kopf_model::{FieldPath, Object, Resource, Selector, Timestamp};
+use kopf_model::{FieldPath, Object, Resource, Timestamp};
 use serde_json::Value;
 
 use super::{Cycle, Mode, Next};
@@ -72,7 +72,7 @@ impl Cycle {
             return false;
         }
         let is_partial = matches!(
-            self.shared.children.knows(handlers.iter().flat_map(|it| children_of(it))),
+            self.shared.children.knows(handlers.iter().flat_map(|it| it.kind.children())),
             Knowledge::Partial
         );
         let left = desired::farewell(&owner, &self.shared.children.of(owner.uid(), [].iter()));
@@ -102,21 +102,24 @@ impl Cycle {
             return Wishes { is_needed: is_held, ..Wishes::default() };
         }
         let handlers = &served.handlers.desiring;
-        let knowledge = self.shared.children.knows(handlers.iter().flat_map(|it| children_of(it)));
+        let children = handlers.iter().flat_map(|it| it.kind.children());
+        let knowledge = self.shared.children.knows(children);
         let resources = match knowledge {
             Knowledge::Complete(resources) => resources,
             // The end of the list brings us back here.
             Knowledge::Partial => return Wishes { is_needed: is_held, ..Wishes::default() },
             Knowledge::Unserved(selector) => {
                 let text = format!("the cluster has no resource {selector}");
-                let wishes = vec![(Arc::clone(&handlers[0]), Wish::Failed(text))];
+                let wishes = handlers.iter().find(|it| !is_observer(it));
+                let wishes = wishes.map(|it| (Arc::clone(it), Wish::Failed(text)));
+                let wishes = wishes.into_iter().collect();
                 return Wishes { is_needed: is_held, wishes, ..Wishes::default() };
             }
         };
         let view = self.view();
         let matching = select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired);
         let mut all = Wishes { view: Some(view), ..Wishes::default() };
-        for handler in handlers {
+        for handler in handlers.iter().filter(|handler| !is_observer(handler)) {
             let wish = if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
                 self.ask(handler, snapshot, view, &resources, &mut all.wake_at).await
             } else {
@@ -153,12 +156,7 @@ impl Cycle {
     ) -> Wish {
         let now = self.shared.clock.now();
         let only = std::slice::from_ref(handler);
-        let known = self.wished(handler).failing.take().filter(|(_, about, _)| *about == view);
-        let (state, text) = match known {
-            Some((state, _, text)) => (state, text),
-            None => (State::new(None), String::new()),
-        };
-        let mut state = state.with_handlers(only, now);
+        let (mut state, text) = self.failing(handler, view, now);
         if state.due(only, now).is_empty() {
             *wake_at = earliest(*wake_at, state.wake_at(now));
             self.wished(handler).failing = Some((state, view, text.clone()));
@@ -184,6 +182,69 @@ impl Cycle {
         *wake_at = earliest(*wake_at, state.wake_at(now));
         self.wished(handler).failing = Some((state, view, failure.clone()));
         Wish::Failed(failure)
+    }
+
+    /// The attempts that have failed on the same state, and what was said then.
+    fn failing(&mut self, handler: &Arc<Handler>, view: u64, now: Timestamp) -> (State, String) {
+        let known = self.wished(handler).failing.take().filter(|(_, about, _)| *about == view);
+        let (state, text) = match known {
+            Some((state, _, text)) => (state, text),
+            None => (State::new(None), String::new()),
+        };
+        (state.with_handlers(std::slice::from_ref(handler), now), text)
+    }
+
+    /// Calls the observers of children, if there is anything new to look at; returns when to look
+    /// again.
+    ///
+    /// After the other handlers, so that what they have written and made counts already.
+    pub(super) async fn observe(&mut self, snapshot: &Snapshot, view: u64) -> Option<Timestamp> {
+        let served = Arc::clone(&self.served);
+        let handlers = &served.handlers.desiring;
+        let mut wake_at = None;
+        for handler in select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired) {
+            if is_observer(&handler) {
+                wake_at = earliest(wake_at, self.look(&handler, snapshot, view).await);
+            }
+        }
+        wake_at
+    }
+
+    async fn look(
+        &mut self,
+        handler: &Arc<Handler>,
+        snapshot: &Snapshot,
+        view: u64,
+    ) -> Option<Timestamp> {
+        let glance = self.shared.children.glance(self.object.uid());
+        let seen = glance ^ view.rotate_left(1);
+        if self.wished(handler).seen == Some(seen) {
+            return None;
+        }
+        // What it writes into the status while it fails is no reason to begin anew.
+        let about = glance ^ self.object.generation().unwrap_or_default().cast_unsigned();
+        let now = self.shared.clock.now();
+        let only = std::slice::from_ref(handler);
+        let (mut state, text) = self.failing(handler, about, now);
+        if state.due(only, now).is_empty() {
+            let wake_at = state.wake_at(now);
+            self.wished(handler).failing = Some((state, about, text));
+            return wake_at;
+        }
+        let attempt = state.attempt(&handler.id, now);
+        let (subject, patch) = (&snapshot.subject, Arc::clone(&self.patch));
+        let outcome = self.attempt(handler, subject, Occasion::Desired, attempt, patch).await?;
+        let Some(failure) = &outcome.error else {
+            self.wished(handler).seen = Some(seen);
+            return None;
+        };
+        let text = failure.message.clone();
+        report::outcome(&self.shared, subject, handler, &outcome);
+        let now = self.shared.clock.now();
+        state.take_in(&handler.id, &outcome, now);
+        let wake_at = state.wake_at(now);
+        self.wished(handler).failing = Some((state, about, text));
+        wake_at
     }
 
     /// Applies and deletes as wished, and says what came of it; returns when to look again.
@@ -419,12 +480,8 @@ impl Cycle {
     }
 }
 
-/// The resources of the children that a handler names.
-fn children_of(handler: &Handler) -> &[Selector] {
-    match &handler.kind {
-        HandlerKind::Desired(options) => &options.children,
-        _ => &[],
-    }
+fn is_observer(handler: &Handler) -> bool {
+    matches!(handler.kind, HandlerKind::Observe(_))
 }
 
 fn target<'a>(resource: &'a Resource, key: &'a ChildKey) -> Target<'a> {

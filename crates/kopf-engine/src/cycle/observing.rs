@@ -122,6 +122,7 @@ impl Cycle {
             indexes: Arc::clone(&shared.indexes),
             stopped: None,
             children: None,
+            family: shared.family(subject),
             warnings: Arc::default(),
             operator: Arc::clone(&shared.context),
         };

@@ -68,6 +68,7 @@ fn kind(kind: &HandlerKind) -> &'static str {
         HandlerKind::Validate(_) => "validate",
         HandlerKind::Mutate(_) => "mutate",
         HandlerKind::Desired(_) => "desired",
+        HandlerKind::Observe(_) => "observe",
         HandlerKind::Startup => "startup",
         HandlerKind::Cleanup => "cleanup",
         HandlerKind::Login => "login",

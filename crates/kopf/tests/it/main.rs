@@ -5,3 +5,4 @@ mod desired;
 mod inputs;
 mod kinds;
 mod lives;
+mod observe;

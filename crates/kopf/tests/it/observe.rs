@@ -1,0 +1,177 @@
+//! Observers of children on the embedded server: called when children change, and seeing them all.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kopf::prelude::*;
+use kopf_testing::{RequestMatcher, Verb, World};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "example.com", version = "v1", kind = "Album", namespaced, status = "AlbumStatus")]
+struct AlbumSpec {
+    songs: Vec<String>,
+    /// Where to put the songs, if not beside the album.
+    #[serde(default)]
+    elsewhere: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct AlbumStatus {
+    #[serde(default)]
+    songs: Vec<String>,
+    /// How often the observer has failed.
+    #[serde(default)]
+    failures: u32,
+}
+
+/// A config map per song.
+#[kopf::on::create(Album, backoff = "10s", needs = ["create,patch configmaps"])]
+#[kopf::on::update(Album, field = "spec")]
+async fn record(album: &Album, owner: Owner, client: Client) -> Result {
+    for song in &album.spec.songs {
+        let map = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"title": song},
+            "metadata": {"name": song, "namespace": album.spec.elsewhere},
+        });
+        let map: ConfigMap = serde_json::from_value(map)?;
+        owner.apply(&client, map).await?;
+    }
+    Ok(())
+}
+
+/// The titles of all songs; one of them is refused at first.
+#[kopf::observe(Album, children(ConfigMap), backoff = "10s")]
+async fn listen(songs: &Owned<ConfigMap>, status: &mut Status<AlbumStatus>) -> Result {
+    let title = |song: &ConfigMap| song.data.as_ref()?.get("title").cloned();
+    let titles: Vec<String> = songs.iter().filter_map(title).collect();
+    if titles.iter().any(|title| title == "noise") && status.failures < 2 {
+        status.failures += 1;
+        return Err(kopf::temporary("what a noise").retry_in(5.secs()));
+    }
+    status.songs = titles;
+    Ok(())
+}
+
+fn operator() -> kopf::Operator {
+    kopf::operator!("albums", [record, listen])
+}
+
+fn album(songs: &[&str]) -> Album {
+    let songs = songs.iter().map(|song| (*song).to_owned()).collect();
+    Album::new("blue", AlbumSpec { songs, elsewhere: None })
+}
+
+async fn songs(world: &World) -> Vec<String> {
+    let album: Album = world.get("blue").await.expect("the album exists");
+    album.status.unwrap_or_default().songs
+}
+
+fn writes_of(world: &World, resource: &str, subresource: &str) -> usize {
+    let writes = RequestMatcher::any().verb(Verb::Patch).resource(resource);
+    world.server().requests(&writes.subresource(subresource)).len()
+}
+
+#[test]
+fn children_that_change_come_and_go_are_seen() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(operator()).await;
+        world.create(&album(&["carey", "river"])).await.expect("it is created");
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["carey", "river"]);
+        let patch = json!({"data": {"title": "California"}});
+        world.patch::<ConfigMap>("carey", &patch).await.expect("it is patched");
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["California", "river"]);
+        world.delete::<ConfigMap>("river").await.expect("it is deleted");
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["California"]);
+        let unlabel = json!({"metadata": {"labels": {"kopf.dev/owner": null}}});
+        world.patch::<ConfigMap>("carey", &unlabel).await.expect("it is patched");
+        world.settled().await;
+        assert_eq!(songs(&world).await, Vec::<String>::new());
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn what_handlers_apply_is_seen_in_the_same_write() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(operator()).await;
+        world.create(&album(&["carey", "river", "blue"])).await.expect("it is created");
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["blue", "carey", "river"]);
+        assert_eq!(writes_of(&world, "configmaps", ""), 3, "one application each");
+        assert_eq!(writes_of(&world, "albums.example.com", "status"), 1, "one write of the status");
+        world.advance(600.secs()).await;
+        assert_eq!(writes_of(&world, "configmaps", ""), 3);
+        assert_eq!(writes_of(&world, "albums.example.com", "status"), 1, "and no more of them");
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn what_happens_while_nobody_looks_is_seen_afterwards() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(operator()).await;
+        world.create(&album(&["carey", "river"])).await.expect("it is created");
+        world.settled().await;
+        running.abort();
+        world.delete::<ConfigMap>("river").await.expect("it is deleted");
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["carey", "river"], "nobody is there to see it");
+        let running = world.start(operator()).await;
+        world.settled().await;
+        assert_eq!(songs(&world).await, ["carey"]);
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn observers_that_fail_are_tried_again_and_claim_no_condition() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(operator()).await;
+        world.create(&album(&["noise"])).await.expect("it is created");
+        world.settled().await;
+        assert_eq!(songs(&world).await, Vec::<String>::new());
+        world.advance(11.secs()).await;
+        let status = world.get::<Album>("blue").await.expect("it exists").status;
+        let status = status.expect("a status");
+        assert_eq!((status.songs.as_slice(), status.failures), (&["noise".to_owned()][..], 2));
+        let api: kube::Api<kube::api::DynamicObject> = kube::Api::namespaced_with(
+            world.client(),
+            "default",
+            &kube::api::ApiResource::erase::<Album>(&()),
+        );
+        let album = api.get("blue").await.expect("it exists");
+        assert_eq!(album.data["status"].get("conditions"), None);
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn children_are_applied_beside_their_owner_only() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(operator()).await;
+        let mut album = album(&["carey"]);
+        album.spec.elsewhere = Some("kube-public".into());
+        world.create(&album).await.expect("it is created");
+        world.settled().await;
+        assert_eq!(writes_of(&world, "configmaps", ""), 0, "nothing that nobody would delete");
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn applying_without_a_watch_works_too() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(kopf::operator!("albums", [record])).await;
+        let parent = world.create(&album(&["carey"])).await.expect("it is created");
+        world.settled().await;
+        let map: ConfigMap = world.get("carey").await.expect("it was applied");
+        let labels = map.metadata.labels.expect("labels");
+        assert_eq!(Some(&labels["kopf.dev/owner"]), parent.metadata.uid.as_ref());
+        assert_eq!(map.metadata.owner_references.expect("an owner")[0].name, "blue");
+        running.stop().await.expect("it stops");
+    });
+}
