@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{clients, habits, readme, tidy};
+use crate::{clients, demos, habits, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -21,7 +21,17 @@ pub(crate) fn run() -> Result<()> {
     readme::run()?;
     documentation()?;
     habits::dependencies()?;
+    demonstrations()?;
     real_clients()
+}
+
+/// Examples are driven by kubectl; a machine without it is told so, and passes.
+fn demonstrations() -> Result<()> {
+    if Command::new("kubectl").arg("--help").output().is_err() {
+        println!("── demos: SKIPPED, there is no `kubectl` on this machine");
+        return Ok(());
+    }
+    demos::run(&demos::Arguments::default())
 }
 
 /// Real clients need Python and kubectl; a machine without them is told so, and passes.

@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod clients;
 mod cluster;
+mod demos;
 mod differential;
 mod habits;
 mod http;
@@ -43,6 +44,8 @@ enum Command {
     Readme,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Clients(clients::Arguments),
+    /// Run the examples as their READMEs say, with a real kubectl.
+    Demos(demos::Arguments),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Command),
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ci => ci::run(),
         Command::Readme => readme::run(),
         Command::Clients(arguments) => clients::run(&arguments),
+        Command::Demos(arguments) => demos::run(&arguments),
         Command::Bench(command) => bench::run(&command),
         Command::Kube(arguments) => kube::run(&arguments),
         Command::Differential(arguments) => differential::run(&arguments),

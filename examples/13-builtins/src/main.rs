@@ -9,7 +9,7 @@ async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let note: ConfigMap = serde_json::from_value(json!({
         "metadata": {"generateName": format!("{name}-failed-")},
-        "data": {"reason": pod.status.as_ref().and_then(|status| status.reason.clone())},
+        "data": {"message": pod.status.as_ref().and_then(|it| it.message.clone()).unwrap_or_default()},
     }))?;
     let notes: Api<ConfigMap> = Api::namespaced(client, &namespace);
     notes.create(&Default::default(), &note).await.retry_in(5.secs())?;

@@ -54,12 +54,28 @@ pub(crate) fn of_stage(environment: &AppEnvironment, stage: &str, password: &str
             "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
             "metadata": {"name": "developers", "namespace": namespace},
             "roleRef": {"apiGroup": group, "kind": "Role", "name": "developer"},
-            "subjects": [{"apiGroup": group, "kind": "Group", "name": environment.spec.team}],
+            "subjects": [
+                {"apiGroup": group, "kind": "Group", "name": environment.spec.team},
+                {"kind": "ServiceAccount", "name": "deployer", "namespace": namespace},
+            ],
         }),
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": "image-pull", "namespace": namespace},
             "data": {".dockerconfigjson": encode(access.to_string())},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "deployer", "namespace": namespace},
+            "imagePullSecrets": [{"name": "image-pull"}],
+        }),
+        // The cluster puts the key into it.
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {
+                "name": "deployer-key", "namespace": namespace,
+                "annotations": {"kubernetes.io/service-account.name": "deployer"},
+            },
         }),
     ];
     all.into_iter().map(Child::from).collect()

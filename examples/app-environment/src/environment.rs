@@ -12,55 +12,64 @@ use serde_json::Value;
 #[kube(printcolumn = r#"{"name": "Team", "type": "string", "jsonPath": ".spec.team"}"#)]
 #[kube(printcolumn = r#"{"name": "Ready", "type": "string",
     "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#)]
-pub(crate) struct AppEnvironmentSpec {
+pub struct AppEnvironmentSpec {
     /// The group of people who may work in the namespaces.
-    pub(crate) team: String,
+    pub team: String,
     /// One namespace each, such as `dev` and `prod`.
     #[schemars(length(min = 1))]
-    pub(crate) stages: Vec<String>,
+    pub stages: Vec<String>,
     /// The limits of each namespace.
-    pub(crate) quota: Quota,
+    pub quota: Quota,
 }
 
 /// The limits of a namespace.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
-pub(crate) struct Quota {
+pub struct Quota {
     /// Processors, such as `4` or `500m`.
-    pub(crate) cpu: String,
+    pub cpu: String,
     /// Memory, such as `8Gi`.
-    pub(crate) memory: String,
+    pub memory: String,
 }
 
+/// What has become of an environment.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-pub(crate) struct EnvironmentStatus {
+pub struct EnvironmentStatus {
     /// What the environment was last provisioned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) inputs: Option<Inputs>,
+    pub inputs: Option<Inputs>,
     /// What exists in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) registry: Option<Provisioned>,
+    pub registry: Option<Provisioned>,
     /// Written by the framework: how the children are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
-    pub(crate) conditions: Vec<Value>,
+    pub conditions: Vec<Value>,
 }
 
 /// What an environment was provisioned from.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-pub(crate) struct Inputs {
-    pub(crate) generation: i64,
-    pub(crate) team: String,
-    pub(crate) stages: Vec<String>,
-    pub(crate) quota: Quota,
+pub struct Inputs {
+    /// The generation of the specification.
+    pub generation: i64,
+    /// Its team.
+    pub team: String,
+    /// Its stages.
+    pub stages: Vec<String>,
+    /// Its limits.
+    pub quota: Quota,
 }
 
 /// What exists in the registry.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
-pub(crate) struct Provisioned {
-    pub(crate) org: String,
-    pub(crate) repos: Vec<String>,
-    pub(crate) team: String,
-    pub(crate) user: String,
+pub struct Provisioned {
+    /// The organisation.
+    pub org: String,
+    /// Its repositories.
+    pub repos: Vec<String>,
+    /// Its team.
+    pub team: String,
+    /// The user that pulls.
+    pub user: String,
 }
 
 impl Inputs {

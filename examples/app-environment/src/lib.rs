@@ -1,25 +1,26 @@
 //! What you learn: tenants; children across namespaces, and objects outside of the cluster.
 mod children;
 mod environment;
+pub mod fake;
 mod registry;
-#[cfg(test)]
-mod tests;
 
-use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kopf::prelude::*;
 use kube::ResourceExt as _;
 
-use environment::{AppEnvironment, EnvironmentStatus, Inputs, Provisioned};
-use registry::{Passwords, RegistryClient};
+pub use environment::{
+    AppEnvironment, AppEnvironmentSpec, EnvironmentStatus, Inputs, Provisioned, Quota,
+};
+pub use registry::{Connect, Passwords, RegistryClient, RegistryError, Stream};
 
 /// Per stage: a namespace with its limits, its walls, the team's rights and the way to its images.
 #[kopf::desired(
     AppEnvironment,
-    children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, Secret)
+    children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, ServiceAccount, Secret)
 )]
-fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Result<Vec<Child>> {
+pub fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Result<Vec<Child>> {
     let password = passwords.of(&environment.uid().unwrap_or_default());
     let mut all = Vec::new();
     for stage in &environment.spec.stages {
@@ -32,7 +33,7 @@ fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Result<V
 #[kopf::on::create(AppEnvironment, backoff = "5s")]
 #[kopf::on::update(AppEnvironment, backoff = "5s")]
 #[kopf::on::resume(AppEnvironment, backoff = "5s")]
-async fn outside(
+pub async fn outside(
     environment: &AppEnvironment,
     registry: State<RegistryClient>,
     passwords: State<Passwords>,
@@ -59,7 +60,7 @@ async fn outside(
 
 /// Takes everything out of the registry again, in the opposite order.
 #[kopf::on::delete(AppEnvironment, backoff = "5s")]
-async fn farewell(environment: &AppEnvironment, registry: State<RegistryClient>) -> Result {
+pub async fn farewell(environment: &AppEnvironment, registry: State<RegistryClient>) -> Result {
     let wanted = Provisioned::of(environment);
     let former = environment.status.as_ref().and_then(|status| status.registry.clone());
     registry.remove(&wanted.team_path()).await?;
@@ -71,13 +72,7 @@ async fn farewell(environment: &AppEnvironment, registry: State<RegistryClient>)
     Ok(())
 }
 
-fn operator(registry: RegistryClient, passwords: Passwords) -> kopf::Operator {
+/// The operator, with a registry and the key of its passwords.
+pub fn operator(registry: RegistryClient, passwords: Passwords) -> kopf::Operator {
     kopf::operator!("app-environment", [inside, outside, farewell]).state(registry).state(passwords)
-}
-
-fn main() -> kopf::Exit {
-    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
-    let registry = RegistryClient::over_tcp(&variable("REGISTRY", "127.0.0.1:8081"));
-    let passwords = Passwords::new(&variable("REGISTRY_KEY", "only for the demo"));
-    operator(registry, passwords).main()
 }

@@ -18,30 +18,41 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// A connection to the registry.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// How the registry is reached.
-pub(crate) trait Connect: Send + Sync {
+pub trait Connect: Send + Sync {
+    /// Opens a new connection.
     fn connect(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>>;
 }
 
 /// A client of the registry.
-pub(crate) struct RegistryClient(Arc<dyn Connect>);
+pub struct RegistryClient(Arc<dyn Connect>);
 
 /// The passwords of users, derived from a key: the same for the same environment, stored nowhere.
-pub(crate) struct Passwords(String);
+pub struct Passwords(String);
 
 /// Why the registry did not do what it was asked for; all of it may pass.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RegistryError {
+pub enum RegistryError {
+    /// There is no connection.
     #[error("the registry cannot be reached")]
     Unreachable(#[from] io::Error),
+    /// The connection ended too early.
     #[error("the registry broke off the connection")]
     Broken(#[from] hyper::Error),
+    /// The registry said no.
     #[error("the registry answered {status} to {method} {path}")]
-    Refused { method: Method, path: String, status: StatusCode },
+    Refused {
+        /// What was asked.
+        method: Method,
+        /// Of what.
+        path: String,
+        /// The answer.
+        status: StatusCode,
+    },
 }
 
 struct Tcp(String);
@@ -56,11 +67,14 @@ impl Connect for Tcp {
 }
 
 impl RegistryClient {
-    pub(crate) fn new(connect: impl Connect + 'static) -> Self {
+    /// A client that connects like this.
+    pub fn new(connect: impl Connect + 'static) -> Self {
         Self(Arc::new(connect))
     }
 
-    pub(crate) fn over_tcp(address: &str) -> Self {
+    /// A client of the registry at `host:port`.
+    #[must_use]
+    pub fn over_tcp(address: &str) -> Self {
         Self::new(Tcp(address.to_owned()))
     }
 
@@ -109,7 +123,9 @@ impl RegistryClient {
 }
 
 impl Passwords {
-    pub(crate) fn new(key: &str) -> Self {
+    /// Passwords that follow from this key.
+    #[must_use]
+    pub fn new(key: &str) -> Self {
         Self(key.to_owned())
     }
 

@@ -1,15 +1,9 @@
 //! Environments on the embedded server, with a registry that is as unreliable as wanted.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::sync::{Arc, Mutex};
-
-use futures::future::BoxFuture;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Empty;
-use hyper::body::{Bytes, Incoming};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use app_environment::fake::FakeRegistry;
+use app_environment::{
+    AppEnvironment, AppEnvironmentSpec, Passwords, Quota, RegistryClient, operator,
+};
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kopf::prelude::*;
@@ -17,82 +11,8 @@ use kopf::testing::World;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 
-use crate::environment::{AppEnvironment, AppEnvironmentSpec, Quota};
-use crate::operator;
-use crate::registry::{Connect, Passwords, RegistryClient, Stream};
-
 /// How many environments are made at once.
 const MANY: usize = 200;
-
-/// A registry that speaks HTTP over pipes, so that it lives in virtual time.
-#[derive(Clone, Default)]
-struct FakeRegistry(Arc<Mutex<Registered>>);
-
-#[derive(Default)]
-struct Registered {
-    paths: BTreeSet<String>,
-    requests: usize,
-    /// How many of the next requests fail.
-    failures: usize,
-}
-
-impl Connect for FakeRegistry {
-    fn connect(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
-        let (ours, theirs) = tokio::io::duplex(4096);
-        let registry = self.clone();
-        tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let registry = registry.clone();
-                async move { Ok::<_, hyper::Error>(registry.answer(&request)) }
-            });
-            let http = hyper::server::conn::http1::Builder::new();
-            // The client hangs up when it has its answer.
-            let _ = http.serve_connection(TokioIo::new(theirs), answer).await;
-        });
-        Box::pin(async { Ok(Box::new(ours) as Box<dyn Stream>) })
-    }
-}
-
-impl FakeRegistry {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Empty<Bytes>> {
-        let mut registered = self.0.lock().expect("nobody panics with it");
-        registered.requests += 1;
-        let path = request.uri().path().to_owned();
-        let parent = path.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-        let status = if registered.failures > 0 {
-            registered.failures -= 1;
-            StatusCode::SERVICE_UNAVAILABLE
-        } else if *request.method() == Method::DELETE {
-            let is_used = registered.paths.iter().any(|it| it.starts_with(&format!("{path}/")));
-            match (is_used, registered.paths.remove(&path)) {
-                (true, _) => StatusCode::CONFLICT,
-                (false, true) => StatusCode::NO_CONTENT,
-                (false, false) => StatusCode::NOT_FOUND,
-            }
-        } else if path != parent && !registered.paths.contains(&parent) {
-            StatusCode::NOT_FOUND
-        } else if registered.paths.insert(path) {
-            StatusCode::CREATED
-        } else {
-            StatusCode::OK
-        };
-        let mut response = Response::new(Empty::new());
-        *response.status_mut() = status;
-        response
-    }
-
-    fn paths(&self) -> Vec<String> {
-        self.0.lock().expect("nobody panics with it").paths.iter().cloned().collect()
-    }
-
-    fn fail(&self, times: usize) {
-        self.0.lock().expect("nobody panics with it").failures = times;
-    }
-
-    fn requests(&self) -> usize {
-        self.0.lock().expect("nobody panics with it").requests
-    }
-}
 
 fn environment(name: &str, stages: &[&str]) -> AppEnvironment {
     let spec = AppEnvironmentSpec {

@@ -1,22 +1,23 @@
-//! What you learn: an object whose state follows from its children: an index, a timer, re-runs.
+//! What you learn: an object whose state follows from its children, which end and are made anew.
 //!
-//! A LoadTest starts Pods that send requests to a service. `launch` makes the Pods of a run,
-//! `pods_by_test` remembers how all Pods are doing, and `observe` concludes the state from that,
-//! without asking the cluster. Runs are numbered by the generation of the LoadTest, and all names
-//! follow from it: whatever was interrupted is simply done again.
+//! A LoadTest starts Pods that send requests to a service. `launch` makes the Pods of a run, and
+//! `observe` concludes the state from them whenever one changes, without asking the cluster. Runs
+//! are numbered by the generation of the LoadTest, and all names follow from it: whatever was
+//! interrupted is simply done again.
 
 mod pod;
 mod progress;
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
-use kube::api::{DeleteParams, ListParams, Patch as Change, PatchParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, CustomResource, ResourceExt as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use pod::{RUN_LABEL, TEST_LABEL};
-pub use progress::PodLife;
+use progress::PodLife;
+
+pub use pod::RUN_LABEL;
 
 /// A test that is run by several Pods at once.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -123,18 +124,13 @@ pub async fn launch(
     log: Log,
 ) -> Result {
     let run = this.metadata.generation.unwrap_or_default();
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
-    let former = format!("{TEST_LABEL}={uid},{RUN_LABEL}!={run}");
-    delete(&pods, &former).await?;
-
-    let applying = PatchParams::apply("load-test").force();
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let former = ListParams::default().labels(&format!("kopf.dev/owner={uid},{RUN_LABEL}!={run}"));
+    pods.delete_collection(&DeleteParams::default(), &former).await?;
     let mut children = Vec::new();
     for number in 0..this.spec.replicas {
-        let pod =
-            owner.adopt(pod::template(&this.name_any(), &uid, run, number, &this.spec.test))?;
-        let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        pods.patch(&name, &applying, &Change::Apply(&pod)).await?;
-        children.push(name);
+        let pod = pod::template(&this.name_any(), run, number, &this.spec.test);
+        children.push(owner.apply(&client, pod).await?.name_any());
     }
     log.info(format!("run {run} has {} Pods", children.len()));
     **status = LoadTestStatus {
@@ -146,50 +142,23 @@ pub async fn launch(
     Ok(())
 }
 
-/// How all Pods of all tests are doing, by the uid of the test.
-#[kopf::index(Pod, labels = {"example.org/loadtest": present})]
-pub fn pods_by_test(pod: &Pod) -> Option<(String, PodLife)> {
-    Some((pod.labels().get(TEST_LABEL)?.clone(), PodLife::of(pod)))
-}
-
-/// Concludes the state of a run from its Pods, until all of them have ended.
-#[kopf::timer(
-    LoadTest,
-    interval = "1s",
-    when = |test: &LoadTest| !is_over(test),
-    needs = ["get pods"],
-)]
-pub async fn observe(
-    this: &LoadTest,
-    uid: Uid,
-    pods: &Index<pods_by_test>,
-    status: &mut Status<LoadTestStatus>,
-    namespace: Namespace,
-    client: Client,
-) -> Result {
+/// Concludes the state of a run from its Pods, whenever one of them changes.
+#[kopf::observe(LoadTest, children(Pod), when = |test: &LoadTest| !is_over(test))]
+pub async fn observe(this: &LoadTest, pods: &Owned<Pod>, status: &mut Status<LoadTestStatus>) {
     let run = this.metadata.generation.unwrap_or_default();
     if status.launched_generation != run {
-        return Ok(()); // `launch` is still to come, or busy
+        return; // `launch` is still to come, or busy
     }
-    let known = pods.get(&uid.0);
-    let mut lives = Vec::new();
-    for child in &status.children {
-        match known.iter().find(|life| life.name == *child) {
-            Some(life) => lives.push(PodLife::clone(life)),
-            // Not seen yet, or gone: the cluster knows which.
-            None => {
-                let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-                let found = pods.get_opt(child).await?;
-                lives.push(found.map_or_else(|| PodLife::lost(child), |pod| PodLife::of(&pod)));
-            }
-        }
-    }
+    let life = |name: &String| {
+        let pod = pods.iter().find(|pod| pod.name_any() == *name);
+        pod.map_or_else(|| PodLife::lost(name), PodLife::of)
+    };
+    let lives: Vec<PodLife> = status.children.iter().map(life).collect();
     status.state = progress::state(&lives);
     status.failures = lives.iter().filter_map(PodLife::failure).collect();
     if matches!(status.state, State::Finished | State::Failed) {
         status.completed_generation = run;
     }
-    Ok(())
 }
 
 fn is_over(test: &LoadTest) -> bool {
@@ -197,18 +166,7 @@ fn is_over(test: &LoadTest) -> bool {
     completed.is_some_and(|run| Some(run) == test.metadata.generation)
 }
 
-/// Deletes the Pods of all runs; the LoadTest stays until that is done.
-#[kopf::on::delete(LoadTest, needs = ["deletecollection pods"])]
-pub async fn stop(uid: Uid, namespace: Namespace, client: Client) -> Result {
-    delete(&Api::namespaced(client, &namespace), &format!("{TEST_LABEL}={uid}")).await
-}
-
-async fn delete(pods: &Api<Pod>, labels: &str) -> Result {
-    pods.delete_collection(&DeleteParams::default(), &ListParams::default().labels(labels)).await?;
-    Ok(())
-}
-
-/// The operator.
+/// The operator. Deletion needs no handler: the cluster removes the Pods together with their owner.
 pub fn operator() -> kopf::Operator {
-    kopf::operator!("load-test", [launch, pods_by_test, observe, stop])
+    kopf::operator!("load-test", [launch, observe])
 }

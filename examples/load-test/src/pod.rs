@@ -1,11 +1,10 @@
 //! The Pods of a run: how they are named, found, and what they do. Pure.
 
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
 
 use crate::TestSpec;
 
-/// The label with the uid of the LoadTest.
-pub const TEST_LABEL: &str = "example.org/loadtest";
 /// The label with the number of the run.
 pub const RUN_LABEL: &str = "example.org/run";
 
@@ -25,7 +24,7 @@ echo "$sent requests, $failed failed"
 "#;
 
 /// One Pod, without what its owner adds.
-pub(crate) fn template(test: &str, uid: &str, run: i64, number: u32, spec: &TestSpec) -> Value {
+pub(crate) fn template(test: &str, run: i64, number: u32, spec: &TestSpec) -> Pod {
     let environment = [
         ("METHOD", spec.method.clone()),
         ("SERVICE", spec.service_name.clone()),
@@ -33,12 +32,10 @@ pub(crate) fn template(test: &str, uid: &str, run: i64, number: u32, spec: &Test
         ("REPEAT", spec.repeat.to_string()),
     ];
     let environment = environment.map(|(name, value)| json!({"name": name, "value": value}));
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
+    let pod = json!({
         "metadata": {
             "name": format!("{test}-{run}-{number}"),
-            "labels": {TEST_LABEL: uid, RUN_LABEL: run.to_string()},
+            "labels": {RUN_LABEL: run.to_string()},
         },
         "spec": {
             "restartPolicy": "Never",
@@ -51,5 +48,6 @@ pub(crate) fn template(test: &str, uid: &str, run: i64, number: u32, spec: &Test
                 "terminationMessagePolicy": "FallbackToLogsOnError",
             }],
         },
-    })
+    });
+    serde_json::from_value(pod).expect("the template is a Pod")
 }

@@ -7,9 +7,8 @@ use crate::{Failure, State};
 
 /// What matters of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodLife {
-    /// The Pod.
-    pub name: String,
+pub(crate) struct PodLife {
+    name: String,
     phase: Phase,
     reason: String,
     exit_code: Option<i32>,

@@ -1,20 +1,17 @@
 //! What you learn: desired children; five objects per mirror from a resource of two fields.
 mod children;
 mod mirror;
-#[cfg(test)]
-mod tests;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use kopf::prelude::*;
 
-use mirror::RegistryMirror;
+pub use mirror::{InvalidUpstream, RegistryMirror, RegistryMirrorSpec, RegistryMirrorStatus};
 
 /// The registry itself, its disk, the way to it, and the port on every node that pods pull from.
 #[kopf::desired(RegistryMirror, children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim))]
-fn mirrored(mirror: &RegistryMirror) -> Result<Vec<Child>> {
-    let upstream =
-        mirror.spec.upstream().map_err(|problem| kopf::permanent(problem.to_string()))?;
+pub fn mirrored(mirror: &RegistryMirror) -> Result<Vec<Child>> {
+    let upstream = mirror.spec.upstream().permanent()?;
     Ok(vec![
         children::disk(mirror).into(),
         children::registry_service(mirror).into(),
@@ -24,10 +21,7 @@ fn mirrored(mirror: &RegistryMirror) -> Result<Vec<Child>> {
     ])
 }
 
-fn operator() -> kopf::Operator {
+/// The operator.
+pub fn operator() -> kopf::Operator {
     kopf::operator!("registry-mirror", [mirrored])
-}
-
-fn main() -> kopf::Exit {
-    operator().main()
 }

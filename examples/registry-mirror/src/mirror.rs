@@ -12,25 +12,26 @@ use serde_json::Value;
 #[kube(printcolumn = r#"{"name": "Upstream", "type": "string", "jsonPath": ".spec.upstream"}"#)]
 #[kube(printcolumn = r#"{"name": "Ready", "type": "string",
     "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#)]
-pub(crate) struct RegistryMirrorSpec {
+pub struct RegistryMirrorSpec {
     /// Where the images come from, such as `https://quay.io`.
-    pub(crate) upstream: String,
+    pub upstream: String,
     /// How much disk the mirror may use, such as `50Gi`.
     #[schemars(regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
-    pub(crate) storage: String,
+    pub storage: String,
 }
 
+/// How the mirror is.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-pub(crate) struct RegistryMirrorStatus {
+pub struct RegistryMirrorStatus {
     /// Written by the framework: how the children are.
     #[serde(default)]
     #[schemars(schema_with = "conditions")]
-    pub(crate) conditions: Vec<Value>,
+    pub conditions: Vec<Value>,
 }
 
 /// Why an upstream cannot be mirrored.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct InvalidUpstream(String);
+pub struct InvalidUpstream(String);
 
 impl std::fmt::Display for InvalidUpstream {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,9 +39,14 @@ impl std::fmt::Display for InvalidUpstream {
     }
 }
 
+impl std::error::Error for InvalidUpstream {}
+
 impl RegistryMirrorSpec {
     /// The address of the upstream, checked beyond what a schema can say.
-    pub(crate) fn upstream(&self) -> Result<&str, InvalidUpstream> {
+    ///
+    /// # Errors
+    /// Fails when it is not an `https://` address of a host.
+    pub fn upstream(&self) -> Result<&str, InvalidUpstream> {
         let host = self.upstream.strip_prefix("https://").unwrap_or_default();
         let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
         if host.is_empty() || !host.chars().all(is_host) {

@@ -7,8 +7,7 @@ use kopf::testing::{World, WorldError};
 use kube::Api;
 use kube::api::ListParams;
 
-use super::operator;
-use crate::mirror::{RegistryMirror, RegistryMirrorSpec};
+use registry_mirror::{RegistryMirror, RegistryMirrorSpec, operator};
 
 fn mirror(name: &str, upstream: &str) -> RegistryMirror {
     let spec = RegistryMirrorSpec { upstream: upstream.into(), storage: "5Gi".into() };

@@ -9,11 +9,9 @@ pub mod overlay;
 
 use std::path::Path;
 
-use k8s_openapi::api::apps::v1::Deployment;
 use kopf::login::{self, LoginResult};
 use kopf::prelude::*;
-use kube::api::{Patch as Change, PatchParams};
-use kube::{Api, CustomResource, ResourceExt as _};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,18 +56,14 @@ pub async fn sample_login(log: Log) -> Result<LoginResult> {
 pub async fn sample_apply(
     this: &Sample,
     owner: Owner,
-    namespace: Namespace,
     client: Client,
     status: &mut Status<SampleStatus>,
 ) -> Result {
     // A bad manifest is in the program itself; trying again would not mend it.
     let deployment = Overlay::of(this).apply(&overlay::base()).permanent()?;
-    let deployment = owner.adopt(deployment)?;
+    let deployment = owner.apply(&client, deployment).await?;
     let name = deployment["metadata"]["name"].as_str().unwrap_or_default();
-    let deployments: Api<Deployment> = Api::namespaced(client, &namespace);
-    let applying = PatchParams::apply("sample-kustomize").force();
-    let applied = deployments.patch(name, &applying, &Change::Apply(&deployment)).await?;
-    status.message = format!("applied {} with {} replicas", applied.name_any(), this.spec.count);
+    status.message = format!("applied {name} with {} replicas", this.spec.count);
     Ok(())
 }
 

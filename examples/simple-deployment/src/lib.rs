@@ -5,8 +5,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
-use kube::api::{Patch as Change, PatchParams};
-use kube::{Api, CustomResource, ResourceExt as _};
+use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 #[kube(status = "SimpleDeploymentStatus", shortname = "simdep", shortname = "sd")]
 #[kube(printcolumn = r#"{"name": "Children", "type": "string", "jsonPath": ".status.children",
     "description": "The child Pod created by the operator."}"#)]
+#[kube(printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#)]
 pub struct SimpleDeploymentSpec {
     /// How long the Pod sleeps, in seconds.
     #[serde(default = "no_time")]
@@ -29,6 +29,9 @@ pub struct SimpleDeploymentStatus {
     /// The uids of the Pods.
     #[serde(default)]
     pub children: Vec<String>,
+    /// The phase of the Pod, empty without one.
+    #[serde(default)]
+    pub phase: String,
 }
 
 fn no_time() -> String {
@@ -37,15 +40,9 @@ fn no_time() -> String {
 
 /// Starts exactly one Pod.
 #[kopf::on::create(SimpleDeployment, needs = ["create,patch pods"])]
-pub async fn start_pod(
-    this: &SimpleDeployment,
-    owner: Owner,
-    status: &mut Status<SimpleDeploymentStatus>,
-    namespace: Namespace,
-    client: Client,
-) -> Result {
+pub async fn start_pod(this: &SimpleDeployment, owner: Owner, client: Client) -> Result {
     // The time is an argument of the script, never a part of its text.
-    let pod = owner.strict().adopt(json!({
+    let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "spec": {
@@ -57,15 +54,20 @@ pub async fn start_pod(
                 "args": [this.spec.sleepytime],
             }],
         },
-    }))?;
-    let pods: Api<Pod> = Api::namespaced(client, &namespace);
-    let applying = PatchParams::apply("simple-deployment").force();
-    let pod = pods.patch(&this.name_any(), &applying, &Change::Apply(&pod)).await?;
-    status.children = pod.uid().into_iter().collect();
+    });
+    owner.strict().apply(&client, pod).await?;
     Ok(())
+}
+
+/// Writes down which Pods there are, whenever one comes, changes or goes.
+#[kopf::observe(SimpleDeployment, children(Pod))]
+pub async fn list_pods(pods: &Owned<Pod>, status: &mut Status<SimpleDeploymentStatus>) {
+    let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
+    status.children = pods.iter().filter_map(ResourceExt::uid).collect();
+    status.phase = pods.first().and_then(phase).unwrap_or_default();
 }
 
 /// The operator. Deletion needs no handler: the cluster removes the Pod together with its owner.
 pub fn operator() -> kopf::Operator {
-    kopf::operator!("simple-deployment", [start_pod])
+    kopf::operator!("simple-deployment", [start_pod, list_pods])
 }

@@ -37,6 +37,20 @@ async fn the_pod_is_adopted_and_written_down(world: World) -> Result<(), WorldEr
 }
 
 #[kopf::test]
+async fn the_status_follows_the_pod(world: World) -> Result<(), WorldError> {
+    let _running = world.start(operator()).await;
+    world.create(&example("120")).await?;
+    let phase = |phase: &'static str| {
+        move |it: &SimpleDeployment| it.status.as_ref().is_some_and(|it| it.phase == phase)
+    };
+    world.until("example-01", "the running Pod", phase("Running")).await?;
+    world.delete::<Pod>("example-01").await?;
+    let seen = world.until("example-01", "the missing Pod", phase("")).await?;
+    assert!(seen.status.expect("it was handled").children.is_empty());
+    Ok(())
+}
+
+#[kopf::test]
 async fn deletion_takes_the_pod_along(world: World) -> Result<(), WorldError> {
     let _running = world.start(operator()).await;
     world.create(&example("0")).await?;

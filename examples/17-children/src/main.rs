@@ -1,0 +1,32 @@
+//! What you learn: children made by handlers, and what can be concluded from them.
+use k8s_openapi::api::core::v1::Pod;
+use kopf::prelude::*;
+
+/// A Pod per member; doing it twice makes no more of them, and they go with their crew.
+#[kopf::on::create("kopf.dev", "v1", "crews", needs = ["create,patch pods"])]
+async fn hire(spec: &Spec, name: Name, owner: Owner, client: Client) -> Result {
+    let members = spec["members"].as_array().cloned().unwrap_or_default();
+    for member in members.iter().filter_map(Value::as_str) {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("{name}-{member}")},
+            "spec": {"containers": [{"name": "sailor", "image": "busybox"}]},
+        });
+        owner.apply(&client, pod).await?;
+    }
+    Ok(())
+}
+
+/// Called whenever the crew or one of its Pods changes; sees all of them without a request.
+#[kopf::observe("kopf.dev", "v1", "crews", children(Pod))]
+async fn muster(pods: &Owned<Pod>, patch: &mut Patch) {
+    let is_running = |pod: &&Pod| {
+        pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
+    };
+    let running = pods.iter().filter(is_running).count();
+    patch.set("status.aboard", format!("{running} of {}", pods.len()));
+}
+
+fn main() -> kopf::Exit {
+    kopf::operator!("children", [hire, muster]).main()
+}

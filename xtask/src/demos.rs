@@ -1,0 +1,224 @@
+//! `cargo xtask demos`: every example as its README says, with a real kubectl.
+//!
+//! Starts each example with a cluster in its process, runs `examples/NAME/demo.sh` beside it, and
+//! stops it. A demonstration fails by its script; the operator's own output is shown then.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::cluster::{Cluster, target};
+use crate::steps::{command_step, root};
+
+/// How long an example may take to serve its cluster.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an example may take to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+/// The line of a script with more arguments for the program.
+const ARGUMENTS: &str = "# arguments:";
+/// The line of a script whose program needs a cluster beside it.
+const CLUSTER: &str = "# beside: kopf cluster";
+
+/// What can be typed after `cargo xtask demos`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The examples, such as `load-test`; all that have a `demo.sh` if none is given.
+    names: Vec<String>,
+    /// How many run at the same time.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { names: Vec::new(), jobs: 4 }
+    }
+}
+
+/// Runs the demonstrations; tells about all that failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let names = match arguments.names.as_slice() {
+        [] => all()?,
+        names => names.to_vec(),
+    };
+    build(&names)?;
+    let cluster = needs_cluster(&names)?.then(|| Cluster::start("dev")).transpose()?;
+    let started = Instant::now();
+    let (queue, failed) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs.clamp(1, names.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("nobody panics with it").next();
+                    let Some(name) = next else { return };
+                    let begun = Instant::now();
+                    let outcome = demonstrate(name, cluster.as_ref());
+                    println!("── demo of {name}: {}", summary(&outcome, begun.elapsed()));
+                    if outcome.is_err() {
+                        failed.lock().expect("nobody panics with it").push(name.clone());
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("all threads have ended well");
+    ensure!(failed.is_empty(), "these demonstrations failed: {}", failed.join(", "));
+    println!("── demos: {} done in {:.0?}", names.len(), started.elapsed());
+    Ok(())
+}
+
+fn summary(outcome: &Result<()>, time: Duration) -> String {
+    match outcome {
+        Ok(()) => format!("works ({time:.1?})"),
+        Err(error) => format!("FAILED ({time:.1?})\n{error:#}"),
+    }
+}
+
+/// Those that take the longest come first.
+fn all() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(root().join("examples"))? {
+        let entry = entry?;
+        if entry.path().join("demo.sh").exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort_by_key(|name| (!script(name).contains("sleep 60"), name.clone()));
+    Ok(names)
+}
+
+fn script_path(name: &str) -> PathBuf {
+    root().join("examples").join(name).join("demo.sh")
+}
+
+fn script(name: &str) -> String {
+    std::fs::read_to_string(script_path(name)).unwrap_or_default()
+}
+
+fn needs_cluster(names: &[String]) -> Result<bool> {
+    for name in names {
+        ensure!(script_path(name).exists(), "there is no `examples/{name}/demo.sh`");
+    }
+    Ok(names.iter().any(|name| script(name).contains(CLUSTER)))
+}
+
+fn build(names: &[String]) -> Result<()> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet"]).current_dir(root());
+    for name in names {
+        build.args(["-p", &format!("example-{name}")]);
+    }
+    command_step("examples", build)
+}
+
+/// One example, running.
+struct Example {
+    process: Child,
+    folder: PathBuf,
+    kubeconfig: PathBuf,
+    program: PathBuf,
+}
+
+fn demonstrate(name: &str, cluster: Option<&Cluster>) -> Result<()> {
+    let script = script(name);
+    let beside = cluster.filter(|_| script.contains(CLUSTER));
+    let folder = target().join("demos").join(format!("{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let outcome = play(name, &script, &folder, beside);
+    let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    std::fs::remove_dir_all(&folder)?;
+    outcome.with_context(|| {
+        let last: Vec<&str> = log.lines().rev().take(40).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        format!("the operator said last:\n{}\n", last.join("\n"))
+    })
+}
+
+fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Result<()> {
+    let mut example = Example::start(name, script, folder, beside)?;
+    example.wait()?;
+    let output = Command::new("bash")
+        .args(["-eu", "-o", "pipefail", "-c", "source examples/demo.bash; set -x; source \"$1\""])
+        .arg("demo")
+        .arg(script_path(name))
+        .current_dir(root())
+        .env("KUBECONFIG", &example.kubeconfig)
+        // What kubectl remembers of a cluster goes by its port, and ports are taken again.
+        .env("KUBECACHEDIR", folder.join("cache"))
+        .env("LOG", folder.join("log"))
+        .env("FOLDER", &example.folder)
+        .env("PROGRAM", &example.program)
+        .env("OPERATOR", example.process.id().to_string())
+        .stdin(Stdio::null())
+        .output()
+        .context("could not start `bash`")?;
+    let stopped = example.stop();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stdout);
+        let done = String::from_utf8_lossy(&output.stderr);
+        bail!("{said}\n{done}\n`examples/{name}/demo.sh` failed ({})", output.status);
+    }
+    stopped
+}
+
+impl Example {
+    fn start(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Result<Self> {
+        let program = target().join("debug").join(format!("example-{name}"));
+        let kubeconfig = match beside {
+            Some(cluster) => cluster.kubeconfig.clone(),
+            None => folder.join("kubeconfig"),
+        };
+        let log = File::create(folder.join("log"))?;
+        let mut command = Command::new(&program);
+        command.current_dir(root()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        match beside {
+            Some(_) => command.env("KUBECONFIG", &kubeconfig),
+            None => command.args(["run", "--embedded", "--kubeconfig"]).arg(&kubeconfig),
+        };
+        let more = script.lines().find_map(|line| line.strip_prefix(ARGUMENTS));
+        command.args(more.unwrap_or_default().split_whitespace());
+        let process =
+            command.spawn().with_context(|| format!("could not start `{}`", program.display()))?;
+        Ok(Self { process, folder: folder.to_owned(), kubeconfig, program })
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let started = Instant::now();
+        while !self.kubeconfig.exists() {
+            if let Some(status) = self.process.try_wait()? {
+                bail!("the example ended early ({status})");
+            }
+            ensure!(started.elapsed() < START_TIMEOUT, "the example did not start in time");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Asks it to end; one that does not is a failure, too.
+    fn stop(&mut self) -> Result<()> {
+        let id = self.process.id().to_string();
+        // Gone already if the demonstration has stopped it.
+        let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+        let started = Instant::now();
+        while started.elapsed() < STOP_TIMEOUT {
+            if let Some(status) = self.process.try_wait()? {
+                ensure!(status.success(), "the example ended with {status}");
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("the example did not stop in time")
+    }
+}
+
+impl Drop for Example {
+    fn drop(&mut self) {
+        // Nothing can be done about a process that is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
