@@ -12,11 +12,41 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
+    /// Be the server that is measured.
+    #[command(hide = true)]
+    Serve(server::ServeArguments),
+    /// Measure one cold start and some forks in this process.
+    #[command(hide = true)]
+    World,
 }
 
 /// Runs one benchmark.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Server(arguments) => server::run(arguments),
+        Command::Serve(arguments) => server::serve(arguments),
+        Command::World => server::world(),
     }
+}
+
+/// Runs the same command with an optimised build of this program.
+fn again_in_release() -> Result<()> {
+    let mut command = std::process::Command::new("cargo");
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1))
+        .current_dir(crate::steps::root());
+    crate::steps::command_step("optimised benchmark", command)
+}
+
+/// Date, processor and number of cores: what a table of numbers must name.
+fn machine() -> String {
+    let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = information
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown processor", |(_, model)| model.trim());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    format!("{date}, {cores} cores, {model}")
 }

@@ -135,7 +135,7 @@ impl LocalClient {
 
     /// Reads all objects of a table, or of one namespace of it, in key order.
     pub async fn list(&self, table: &str, namespace: &str) -> Vec<Arc<Stored>> {
-        self.snapshot().list(table, namespace).map(|(_, stored)| Arc::clone(stored)).collect()
+        self.snapshot().list(table, namespace).map(|(_, stored)| stored).collect()
     }
 
     /// Creates an object.

@@ -220,7 +220,7 @@ fn write_snapshot(
     {
         let mut objects = transaction.open_table(OBJECTS)?;
         for (table, entries) in snapshot.tables() {
-            for (key, stored) in entries {
+            for (key, stored) in entries.iter() {
                 let key = disk_key(table, &key.namespace, &key.name);
                 objects.insert(key.as_str(), stored.encoded().as_ref())?;
             }
@@ -241,7 +241,7 @@ fn write_group(database: &Database, group: &[Record]) -> Result<u64, redb::Error
         let mut objects = transaction.open_table(OBJECTS)?;
         for Record { table, event } in group {
             let object = &event.object;
-            let key = disk_key(table, object.namespace(), object.name());
+            let key = disk_key(table, &event.key.namespace, &event.key.name);
             match event.kind {
                 EventKind::Deleted => {
                     objects.remove(key.as_str())?;

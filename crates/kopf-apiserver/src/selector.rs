@@ -10,8 +10,8 @@ pub(crate) use label::LabelSelector;
 
 use serde_json::Value;
 
-use crate::StatusError;
 use crate::resource::ResourceInfo;
+use crate::{StatusError, Stored};
 
 /// A label selector and a field selector together.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +41,11 @@ impl Selector {
     /// Whether the object is selected.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(object)
+    }
+
+    /// Like `matches`, without a look at the object when everything matches.
+    pub(crate) fn matches_stored(&self, stored: &Stored) -> bool {
+        self.is_empty() || self.matches(stored.value())
     }
 
     /// The name that `metadata.name=NAME` asks for, which turns a scan into a look-up.

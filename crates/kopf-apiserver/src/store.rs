@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
-pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line};
+pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line, write_event};
 pub(crate) use snapshot::{ObjectKey, Snapshot};
 
 use crate::Stored;
@@ -81,6 +81,7 @@ pub(crate) struct Store {
 
 struct Writer {
     history: VecDeque<Arc<Snapshot>>,
+    young: YoungTrees,
     observer: Option<Observer>,
 }
 
@@ -99,6 +100,7 @@ impl Store {
             newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
                 history: VecDeque::from([Arc::clone(&snapshot)]),
+                young: YoungTrees::default(),
                 observer: None,
             }),
             current: ArcSwap::new(snapshot),
@@ -137,8 +139,11 @@ impl Store {
                 .as_str()
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(restored.resource_version);
-            let stored = Arc::new(Stored::new(value, version));
-            snapshot = snapshot.with(&table, key, stored, restored.resource_version);
+            let packed = Arc::clone(Stored::new(value, version).packed());
+            if snapshot.count(&table, "") < KEPT_TREES_MAX {
+                packed.keep();
+            }
+            snapshot = snapshot.with(&table, key, packed, restored.resource_version);
         }
         Self::with_snapshot(limits, Arc::new(snapshot))
     }
@@ -194,8 +199,8 @@ impl Store {
         let ring = self.ring(&change.table);
         let mut writer = self.writer.lock();
         let current = self.current.load();
-        let previous = current.get(&change.table, &change.key.namespace, &change.key.name);
-        let present = previous.as_ref().map_or(0, |stored| stored.resource_version());
+        let previous = current.packed(&change.table, &change.key).cloned();
+        let present = previous.as_ref().map_or(0, |packed| packed.resource_version());
         if present != change.expected {
             return Err(Raced);
         }
@@ -203,14 +208,21 @@ impl Store {
         let (kind, value) = match (change.value, &previous) {
             (Some(value), None) => (EventKind::Added, value),
             (Some(value), Some(_)) => (EventKind::Modified, value),
-            (None, Some(previous)) => (EventKind::Deleted, previous.value().clone()),
+            (None, Some(previous)) => (EventKind::Deleted, Value::clone(&previous.value())),
             (None, None) => return Err(Raced),
         };
         let stored = Arc::new(Stored::new(with_version(value, version), version));
+        if let Some(previous) = &previous {
+            previous.loosen();
+        }
+        let key = change.key.clone();
         let next = match kind {
-            EventKind::Deleted => current.without(&change.table, &change.key, version),
+            EventKind::Deleted => current.without(&change.table, &key, version),
             EventKind::Added | EventKind::Modified => {
-                current.with(&change.table, change.key, Arc::clone(&stored), version)
+                if current.count(&change.table, "") < KEPT_TREES_MAX {
+                    stored.packed().keep();
+                }
+                current.with(&change.table, key, Arc::clone(stored.packed()), version)
             }
         };
         let next = Arc::new(next);
@@ -220,13 +232,41 @@ impl Store {
         if writer.history.len() > self.limits.snapshots_max {
             writer.history.pop_front();
         }
-        let event = Arc::new(Event::new(kind, Arc::clone(&stored), previous));
+        writer.young.add(&stored);
+        let object = Arc::clone(stored.packed());
+        let event = Arc::new(Event { kind, key: change.key, object, previous });
         if let Some(observer) = &writer.observer {
             observer(&change.table, &event);
         }
         ring.push(event);
         self.newest.send_replace(version);
         Ok(stored)
+    }
+}
+
+/// Tables with at most this many objects keep their trees: they are read with every request.
+const KEPT_TREES_MAX: usize = 256;
+/// How many of the last written trees are held, for controllers and watchers with selectors.
+const YOUNG_TREES_MAX: usize = 256;
+/// How many bytes the encodings of those trees may have together.
+const YOUNG_BYTES_MAX: usize = 1 << 20;
+
+/// The trees of the last changes.
+#[derive(Default)]
+struct YoungTrees {
+    trees: VecDeque<(usize, Arc<Value>)>,
+    bytes: usize,
+}
+
+impl YoungTrees {
+    fn add(&mut self, stored: &Stored) {
+        let size = stored.encoded().len();
+        self.trees.push_back((size, Arc::clone(stored.shared_value())));
+        self.bytes += size;
+        while self.trees.len() > YOUNG_TREES_MAX || self.bytes > YOUNG_BYTES_MAX {
+            let Some((size, _)) = self.trees.pop_front() else { break };
+            self.bytes -= size;
+        }
     }
 }
 

@@ -1,70 +1,148 @@
-//! Rows of measurements, printed side by side with what we want them to be.
+//! A table of measurements: several samples per row, beside what we want them to be.
 
-/// One measured row.
-pub(crate) struct Row {
-    /// What was measured.
-    pub(crate) name: String,
-    /// The value.
-    pub(crate) value: f64,
-    /// The unit.
-    pub(crate) unit: &'static str,
-    /// What it should be at least (positive) or at most (negative); zero means no target.
-    pub(crate) target: f64,
+/// What a row should reach.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    /// The median is not below this.
+    AtLeast(f64),
+    /// The median is not above this.
+    AtMost(f64),
+    /// Measured for information.
+    Free,
+}
+
+/// One row: the samples of all rounds.
+struct Row {
+    name: String,
+    unit: &'static str,
+    target: Target,
+    samples: Vec<f64>,
 }
 
 impl Row {
-    pub(crate) fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self { name: name.into(), value, unit, target: 0.0 }
+    fn median(&self) -> f64 {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        match sorted.len() {
+            0 => 0.0,
+            length if length % 2 == 1 => sorted[length / 2],
+            length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
+        }
     }
 
-    pub(crate) fn at_least(mut self, target: f64) -> Self {
-        self.target = target;
-        self
+    /// `lowest-highest`, empty for a single sample.
+    fn spread(&self) -> String {
+        if self.samples.len() < 2 {
+            return String::new();
+        }
+        let lowest = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let highest = self.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        format!("{}-{}", number(lowest), number(highest))
     }
 
-    pub(crate) fn at_most(mut self, target: f64) -> Self {
-        self.target = -target;
-        self
+    /// Whether the target is met; none without a target.
+    fn is_met(&self) -> Option<bool> {
+        match self.target {
+            Target::AtLeast(bar) => Some(self.median() >= bar),
+            Target::AtMost(bar) => Some(self.median() <= bar),
+            Target::Free => None,
+        }
     }
 
-    fn is_met(&self) -> bool {
-        if self.target < 0.0 { self.value <= -self.target } else { self.value >= self.target }
-    }
-
-    fn render(&self) -> String {
-        let (name, value, unit) = (&self.name, self.value, self.unit);
+    fn cells(&self) -> [String; 6] {
         let target = match self.target {
-            0.0 => String::new(),
-            target if target < 0.0 => format!("<= {}", -target),
-            target => format!(">= {target}"),
+            Target::AtLeast(bar) => format!(">= {}", number(bar)),
+            Target::AtMost(bar) => format!("<= {}", number(bar)),
+            Target::Free => String::new(),
         };
-        let verdict = if self.is_met() { "" } else { "  MISSED" };
-        format!("{name:<44} {value:>12.1} {unit:<10} {target:>12}{verdict}")
+        let verdict = match self.is_met() {
+            Some(true) => "ok",
+            Some(false) => "MISSED",
+            None => "",
+        };
+        [
+            self.name.clone(),
+            number(self.median()),
+            self.unit.to_owned(),
+            self.spread(),
+            target,
+            verdict.to_owned(),
+        ]
     }
 }
 
-/// Prints one row as soon as it is known, and keeps it.
-pub(crate) fn report(rows: &mut Vec<Row>, row: Row) {
-    println!("{}", row.render());
-    rows.push(row);
+/// All rows in the order of their first sample.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
 }
 
-/// Prints how many targets were met.
-pub(crate) fn summary(rows: &[Row]) {
-    let with_target: Vec<&Row> = rows.iter().filter(|row| row.target != 0.0).collect();
-    let met = with_target.iter().filter(|row| row.is_met()).count();
-    println!("{met} of {} targets met", with_target.len());
+impl Table {
+    /// Adds a sample to the row of this name, which is made by its first sample.
+    pub(crate) fn add(&mut self, name: &str, value: f64, unit: &'static str, target: Target) {
+        match self.rows.iter_mut().find(|row| row.name == name) {
+            Some(row) => row.samples.push(value),
+            None => {
+                self.rows.push(Row { name: name.to_owned(), unit, target, samples: vec![value] })
+            }
+        }
+    }
+
+    /// The table as Markdown that also reads well in a terminal.
+    pub(crate) fn render(&self) -> String {
+        let head = ["", "median", "unit", "spread", "target", ""].map(str::to_owned);
+        let rows: Vec<[String; 6]> =
+            std::iter::once(head).chain(self.rows.iter().map(Row::cells)).collect();
+        let mut widths = [0; 6];
+        for cells in &rows {
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let mut text = String::new();
+        for (index, [name, median, unit, spread, target, verdict]) in rows.iter().enumerate() {
+            let [a, b, c, d, e, f] = widths;
+            text.push_str(&format!(
+                "| {name:<a$} | {median:>b$} | {unit:<c$} | {spread:>d$} | {target:>e$} \
+                 | {verdict:<f$} |\n"
+            ));
+            if index == 0 {
+                text.push_str("|---|--:|---|--:|--:|---|\n");
+            }
+        }
+        text
+    }
+
+    /// How many of how many targets are met.
+    pub(crate) fn met(&self) -> (usize, usize) {
+        let verdicts: Vec<bool> = self.rows.iter().filter_map(Row::is_met).collect();
+        (verdicts.iter().filter(|met| **met).count(), verdicts.len())
+    }
+
+    /// One line: how many targets are met, and which are not.
+    pub(crate) fn summary(&self) -> String {
+        let (met, all) = self.met();
+        let missed: Vec<&str> = self
+            .rows
+            .iter()
+            .filter(|row| row.is_met() == Some(false))
+            .map(|row| row.name.as_str())
+            .collect();
+        match missed.is_empty() {
+            true => format!("{met} of {all} targets met"),
+            false => format!("{met} of {all} targets met; missed: {}", missed.join("; ")),
+        }
+    }
+}
+
+/// Three digits that matter, and no more.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Row;
-
-    #[test]
-    fn targets_work_in_both_directions() {
-        assert!(Row::new("a", 5.0, "/s").at_least(5.0).is_met());
-        assert!(!Row::new("a", 4.0, "/s").at_least(5.0).is_met());
-        assert!(Row::new("a", 4.0, "ms").at_most(5.0).is_met());
-        assert!(!Row::new("a", 6.0, "ms").at_most(5.0).is_met());
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::{AdmissionRequest, Operation};
-use crate::controllers::fields::{self, at, text};
+use crate::controllers::fields::{self, at};
 use crate::resource::ResourceInfo;
 use crate::store::Snapshot;
 
@@ -41,11 +41,10 @@ fn choose_class(snapshot: &Snapshot, claim: &mut Value) {
     }
     let newest = snapshot
         .list("storageclasses.storage.k8s.io", "")
-        .map(|(_, stored)| stored.value())
-        .filter(|class| fields::annotation(class, DEFAULT_CLASS) == Some("true"))
-        .max_by_key(|class| text(class, &["metadata", "creationTimestamp"]));
-    if let Some(class) = newest {
-        fields::set(claim, &["spec", "storageClassName"], json!(fields::name(class)));
+        .filter(|(_, class)| fields::annotation(class.value(), DEFAULT_CLASS) == Some("true"))
+        .max_by_key(|(_, class)| class.metadata_text("creationTimestamp").to_owned());
+    if let Some((_, class)) = newest {
+        fields::set(claim, &["spec", "storageClassName"], json!(class.name()));
     }
 }
 

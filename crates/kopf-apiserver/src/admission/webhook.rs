@@ -31,7 +31,7 @@ impl Webhook {
             .list(table, "")
             .flat_map(|(_, stored)| {
                 let count = items(stored.value(), &["webhooks"]).len();
-                (0..count).map(|index| Self { configuration: Arc::clone(stored), index })
+                (0..count).map(move |index| Self { configuration: Arc::clone(&stored), index })
             })
             .collect()
     }

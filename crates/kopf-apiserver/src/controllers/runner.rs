@@ -206,8 +206,8 @@ impl Group {
             previous.each_change(&self.seen, &table, &mut |(old, new)| {
                 let change = Change {
                     collection: collection.clone(),
-                    old: old.cloned().map(Seen),
-                    new: new.cloned().map(Seen),
+                    old: old.map(Seen::of),
+                    new: new.map(Seen::of),
                 };
                 for change in split_replacement(change) {
                     for index in &members {

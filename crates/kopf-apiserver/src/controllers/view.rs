@@ -28,7 +28,7 @@ impl World for SnapshotWorld<'_> {
     fn list(&self, collection: &Collection, namespace: Option<&str>) -> Vec<Seen> {
         self.snapshot
             .list(collection.table(), namespace.unwrap_or_default())
-            .map(|(_, stored)| Seen(Arc::clone(stored)))
+            .map(|(_, stored)| Seen(stored))
             .collect()
     }
 

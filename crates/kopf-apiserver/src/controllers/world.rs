@@ -12,10 +12,18 @@ use serde_json::Value;
 
 use super::fields;
 use crate::Stored;
+use crate::stored::Packed;
 
 /// A stored object, read as its JSON tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen(pub(crate) Arc<Stored>);
+
+impl Seen {
+    /// An object as the store keeps it.
+    pub(crate) fn of(packed: &Arc<Packed>) -> Self {
+        Self(Arc::new(Stored::from(packed)))
+    }
+}
 
 impl Deref for Seen {
     type Target = Value;

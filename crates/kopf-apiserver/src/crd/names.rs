@@ -17,11 +17,11 @@ pub(super) fn accept(crd: &Value, snapshot: &Snapshot) -> (Value, Option<NameCon
     let wanted = &crd["spec"]["names"];
     let others: Vec<Value> = snapshot
         .list(TABLE, "")
-        .map(|(_, stored)| stored.value())
-        .filter(|other| {
+        .filter(|(_, stored)| {
+            let other = stored.value();
             other["spec"]["group"] == *group && other["metadata"]["name"] != crd["metadata"]["name"]
         })
-        .map(|other| other["status"]["acceptedNames"].clone())
+        .map(|(_, other)| other.value()["status"]["acceptedNames"].clone())
         .collect();
     let resource_taken = |name: &str| {
         others.iter().any(|names| {

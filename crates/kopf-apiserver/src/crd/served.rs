@@ -20,7 +20,7 @@ pub(crate) fn refresh(inner: &Inner) {
     for (_, crd) in snapshot.list(TABLE, "") {
         let compiled = match cache.remove(crd.uid()) {
             Some((version, compiled)) if version == crd.resource_version() => compiled,
-            _ => resources_of(crd),
+            _ => resources_of(&crd),
         };
         resources.extend(compiled.iter().cloned());
         kept.insert(crd.uid().to_owned(), (crd.resource_version(), compiled));

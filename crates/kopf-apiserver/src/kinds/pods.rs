@@ -92,7 +92,7 @@ fn set_priority(context: &KindContext<'_>, spec: &mut Value) {
     let name = text(spec, "priorityClassName").to_owned();
     let class = if name.is_empty() {
         let mut all = context.snapshot.list(classes, "").map(|(_, class)| class);
-        all.find(|class| class.value()["globalDefault"] == true).cloned()
+        all.find(|class| class.value()["globalDefault"] == true)
     } else {
         context.snapshot.get(classes, "", &name)
     };

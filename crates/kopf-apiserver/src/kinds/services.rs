@@ -107,7 +107,9 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     if text(spec, "type") == "ExternalName" {
         return;
     }
-    let specs = || context.snapshot.list("services", "").map(|(_, stored)| &stored.value()["spec"]);
+    let services: Vec<_> =
+        context.snapshot.list("services", "").map(|(_, service)| service).collect();
+    let specs = || services.iter().map(|service| &service.value()["spec"]);
     if is_empty(spec, "clusterIP") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
         if let Some(address) = free_address(&taken, context.ids.number()) {

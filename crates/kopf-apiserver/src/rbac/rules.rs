@@ -92,7 +92,8 @@ impl Grant {
                 let subject = items(binding.value(), &["subjects"])
                     .iter()
                     .find(|subject| is_subject(subject, user, own_namespace))?;
-                Some(Self { binding: Arc::clone(binding), subject: subject.clone() })
+                let subject = subject.clone();
+                Some(Self { binding, subject })
             })
             .collect()
     }

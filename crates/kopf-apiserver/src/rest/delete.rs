@@ -320,8 +320,8 @@ pub(crate) async fn delete_collection(
     let snapshot = call.inner.store.snapshot();
     let selected: Vec<Arc<Stored>> = snapshot
         .list(&call.resource.table, call.namespace())
-        .filter(|(_, stored)| selector.matches(stored.value()))
-        .map(|(_, stored)| Arc::clone(stored))
+        .filter(|(_, stored)| selector.matches_stored(stored))
+        .map(|(_, stored)| stored)
         .collect();
     let collection = call.info.clone();
     for stored in &selected {

@@ -162,7 +162,8 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
     let (snapshot, after) = if request.continue_token.is_empty() {
         (first_page(call, request)?, None)
     } else {
-        next_page(call, request, namespace)?
+        let (snapshot, place) = next_page(call, request, namespace)?;
+        (snapshot, Some(place))
     };
     // A read from the cache ignores the page size, as upstream's watch cache does.
     let limit = if request.resource_version == Some(0) { 0 } else { request.limit };
@@ -178,30 +179,42 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
     if let Some(name) = request.selector.name().filter(|_| !namespace.is_empty() && after.is_none())
     {
         let found = snapshot.get(table, namespace, name);
-        items.extend(found.filter(|stored| request.selector.matches(stored.value())));
+        items.extend(found.filter(|stored| request.selector.matches_stored(stored)));
         return Ok(Listed { items, meta });
     }
-    let mut rest = snapshot.list_from(table, namespace, after.as_ref());
+    let mut rest = snapshot.list_from(table, namespace, after.as_ref().map(|place| &place.key));
     while let Some((key, stored)) = rest.next() {
-        if !request.selector.matches(stored.value()) {
+        if !request.selector.matches_stored(&stored) {
             continue;
         }
-        items.push(Arc::clone(stored));
+        // A second handle, so that the tree that was looked at can go.
+        items.push(Arc::new(Stored::from(stored.packed())));
         if limit == 0 || items.len() < limit {
             continue;
         }
         if request.selector.is_empty() {
-            let remaining = rest.count() as u64;
+            let before = after.as_ref().map_or(Some(0), |place| place.seen);
+            let seen = before.map(|before| before + items.len());
+            let total = snapshot.count(table, namespace);
+            let remaining = seen.map_or_else(|| rest.count(), |seen| total.saturating_sub(seen));
             if remaining > 0 {
-                meta.remaining = Some(remaining);
-                meta.continue_token = token(meta.resource_version, key, namespace);
+                meta.remaining = Some(remaining as u64);
+                meta.continue_token = token(meta.resource_version, key, namespace, seen);
             }
-        } else if rest.any(|(_, stored)| request.selector.matches(stored.value())) {
-            meta.continue_token = token(meta.resource_version, key, namespace);
+        } else if rest.any(|(_, stored)| request.selector.matches_stored(&stored)) {
+            meta.continue_token = token(meta.resource_version, key, namespace, None);
         }
         break;
     }
     Ok(Listed { items, meta })
+}
+
+/// Where a page starts.
+struct Place {
+    /// After this object.
+    key: ObjectKey,
+    /// How many objects were on the pages before, if that is known.
+    seen: Option<usize>,
 }
 
 fn first_page(call: &Call, request: &ListRequest) -> Result<Arc<Snapshot>, StatusError> {
@@ -218,13 +231,13 @@ fn next_page(
     call: &Call,
     request: &ListRequest,
     namespace: &str,
-) -> Result<(Arc<Snapshot>, Option<ObjectKey>), StatusError> {
+) -> Result<(Arc<Snapshot>, Place), StatusError> {
     if request.resource_version.is_some_and(|version| version != 0) {
         return Err(StatusError::bad_request(
             "specifying resource version is not allowed when using continue",
         ));
     }
-    let (version, start) = parse_token(&request.continue_token).map_err(|problem| {
+    let (version, start, seen) = parse_token(&request.continue_token).map_err(|problem| {
         StatusError::bad_request(format!("invalid continue token: {problem}"))
     })?;
     let key = match start.split_once('/') {
@@ -237,21 +250,25 @@ fn next_page(
         call.inner.store.snapshot_at(u64::try_from(version).unwrap_or(0))
     };
     let snapshot = snapshot.ok_or_else(|| StatusError::expired(CONTINUE_EXPIRED))?;
-    Ok((snapshot, Some(key)))
+    // In another state than the one that was counted, the count means nothing.
+    Ok((snapshot, Place { key, seen: seen.filter(|_| version >= 0) }))
 }
 
-/// `{v, rv, start}` in URL-safe base64; the next page starts after `start`.
-fn token(version: u64, last: &ObjectKey, namespace: &str) -> String {
+/// `{v, rv, start, seen}` in URL-safe base64; the next page starts after `start`.
+fn token(version: u64, last: &ObjectKey, namespace: &str, seen: Option<usize>) -> String {
     let start = if namespace.is_empty() && !last.namespace.is_empty() {
         format!("{}/{}\0", last.namespace, last.name)
     } else {
         format!("{}\0", last.name)
     };
-    let token = json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start });
+    let mut token = json!({ "v": "meta.k8s.io/v1", "rv": version, "start": start });
+    if let Some(seen) = seen {
+        token["seen"] = seen.into();
+    }
     URL_SAFE_NO_PAD.encode(token.to_string())
 }
 
-fn parse_token(token: &str) -> Result<(i64, String), String> {
+fn parse_token(token: &str) -> Result<(i64, String, Option<usize>), String> {
     let bytes = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| {
         let offset = match error {
             base64::DecodeError::InvalidByte(offset, _)
@@ -278,5 +295,6 @@ fn parse_token(token: &str) -> Result<(i64, String), String> {
             .to_owned());
     }
     let start = start.trim_start_matches('/').trim_end_matches('\0');
-    Ok((version, start.to_owned()))
+    let seen = value["seen"].as_u64().and_then(|seen| usize::try_from(seen).ok());
+    Ok((version, start.to_owned(), seen))
 }

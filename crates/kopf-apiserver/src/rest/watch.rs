@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::Stream;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::Call;
 use super::list::{parse_number, parse_version};
@@ -14,7 +15,8 @@ use crate::encode::Encoder;
 use crate::query::Query;
 use crate::selector::Selector;
 use crate::server::Inner;
-use crate::store::{Cursor, Event, EventKind, Fallen};
+use crate::store::{Cursor, Event, EventKind, Fallen, write_event};
+use crate::stored::Packed;
 use crate::{FieldError, StatusError, Stored};
 
 /// The options of a watch.
@@ -115,12 +117,12 @@ struct Watcher {
     namespace: String,
     encoder: Encoder,
     cursor: Option<Cursor>,
-    // Lines that are ready to go; the initial objects stay compact until they are due.
-    lines: VecDeque<Bytes>,
-    initial: VecDeque<Arc<Stored>>,
+    // Lines that are ready to go; objects and events stay compact until they are due.
+    frame: Vec<u8>,
+    initial: VecDeque<Arc<Packed>>,
     // Bookmark that marks the end of the initial objects.
     initial_end: Option<u64>,
-    batch: Vec<Arc<Event>>,
+    waiting: VecDeque<Arc<Event>>,
     bookmarks: bool,
     next_bookmark: BoxFuture<'static, ()>,
     last_bookmark: BoxFuture<'static, ()>,
@@ -141,10 +143,10 @@ impl Watcher {
             namespace: call.namespace().to_owned(),
             encoder,
             cursor: None,
-            lines: VecDeque::new(),
+            frame: Vec::new(),
             initial: VecDeque::new(),
             initial_end: None,
-            batch: Vec::new(),
+            waiting: VecDeque::new(),
             bookmarks: request.bookmarks,
             next_bookmark: clock.sleep(BOOKMARK_INTERVAL),
             last_bookmark: clock.sleep(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
@@ -166,8 +168,8 @@ impl Watcher {
         if initial {
             watcher.initial = snapshot
                 .list(&table, &watcher.namespace)
-                .filter(|(_, stored)| watcher.selector.matches(stored.value()))
-                .map(|(_, stored)| Arc::clone(stored))
+                .filter(|(_, stored)| watcher.selector.matches_stored(stored))
+                .map(|(_, stored)| Arc::clone(stored.packed()))
                 .collect();
             if request.send_initial_events == Some(true) && request.bookmarks {
                 watcher.initial_end = Some(snapshot.resource_version());
@@ -184,107 +186,93 @@ impl Watcher {
     fn expire(&mut self, version: u64, oldest: u64) {
         let message = format!("too old resource version: {version} ({oldest})");
         let status = StatusError::expired(message).to_value();
-        self.lines.push_back(crate::store::event_line("ERROR", status.to_string().as_bytes()));
+        write_event(&mut self.frame, "ERROR", status.to_string().as_bytes());
         self.cursor = None;
     }
 
     async fn next_frame(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(frame) = self.ready_frame() {
-                return Some(frame);
+            self.fill();
+            if !self.frame.is_empty() {
+                return Some(Bytes::from(std::mem::take(&mut self.frame)));
             }
             if self.ended {
                 return None;
             }
-            self.pull();
-            if self.lines.is_empty() {
-                self.wait().await;
-            }
+            self.wait().await;
         }
     }
 
-    /// Joins ready lines, and initial objects that are due, into one frame.
-    fn ready_frame(&mut self) -> Option<Bytes> {
-        while self.lines.is_empty()
-            || self.lines.iter().map(Bytes::len).sum::<usize>() < FRAME_BYTES_MAX
-        {
-            if let Some(stored) = self.initial.pop_front() {
-                self.lines.push_back(self.encoder.event_line("ADDED", &stored));
+    /// Joins what is due into one frame, until it is full.
+    fn fill(&mut self) {
+        while self.frame.len() < FRAME_BYTES_MAX {
+            if let Some(packed) = self.initial.pop_front() {
+                self.write("ADDED", &packed);
             } else if let Some(version) = self.initial_end.take() {
-                self.lines.push_back(self.encoder.bookmark_line(version, true));
-            } else {
-                break;
-            }
-            if self.lines.len() > PULL_EVENTS_MAX {
+                self.frame.extend_from_slice(&self.encoder.bookmark_line(version, true));
+            } else if let Some(event) = self.waiting.pop_front() {
+                self.tell(&event);
+            } else if !self.pull() {
                 break;
             }
         }
-        if self.lines.len() == 1 {
-            return self.lines.pop_front();
-        }
-        let mut frame = BytesMut::new();
-        while let Some(line) = self.lines.front() {
-            if !frame.is_empty() && frame.len() + line.len() > FRAME_BYTES_MAX {
-                break;
-            }
-            frame.extend_from_slice(line);
-            self.lines.pop_front();
-        }
-        (!frame.is_empty()).then(|| frame.freeze())
     }
 
-    /// Turns waiting events into lines.
-    fn pull(&mut self) {
+    /// Takes events from the ring; tells whether anything came of it.
+    fn pull(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else {
             self.ended = true;
-            return;
+            return false;
         };
-        let mut batch = std::mem::take(&mut self.batch);
-        if let Err(Fallen { oldest }) = cursor.take(PULL_EVENTS_MAX, &mut batch) {
-            let seen = self.inner.store.settled_version().min(oldest.saturating_sub(1));
-            self.expire(seen, oldest);
-        }
-        for event in batch.drain(..) {
-            if let Some(line) = self.line(&event) {
-                self.lines.push_back(line);
+        match cursor.take(PULL_EVENTS_MAX, &mut self.waiting) {
+            Ok(count) => count > 0,
+            Err(Fallen { oldest }) => {
+                let seen = self.inner.store.settled_version().min(oldest.saturating_sub(1));
+                self.expire(seen, oldest);
+                true
             }
         }
-        self.batch = batch;
     }
 
-    /// The line for an event, seen through namespace and selector.
-    fn line(&self, event: &Event) -> Option<Bytes> {
-        if !self.namespace.is_empty() && event.object.namespace() != self.namespace {
-            return None;
+    /// Adds the line for an event, seen through namespace and selector.
+    fn tell(&mut self, event: &Event) {
+        if !self.namespace.is_empty() && *event.key.namespace != *self.namespace {
+            return;
         }
         let kind = if self.selector.is_empty() {
             event.kind
         } else {
             let before =
-                event.previous.as_ref().is_some_and(|old| self.selector.matches(old.value()));
+                event.previous.as_ref().is_some_and(|old| self.selector.matches(&old.value()));
             let after =
-                event.kind != EventKind::Deleted && self.selector.matches(event.object.value());
+                event.kind != EventKind::Deleted && self.selector.matches(&event.object.value());
             match (before, after) {
-                (false, false) => return None,
+                (false, false) => return,
                 (false, true) => EventKind::Added,
                 (true, false) => EventKind::Deleted,
                 (true, true) => EventKind::Modified,
             }
         };
-        if kind == event.kind && self.encoder.sends_stored_bytes() {
-            return Some(event.line().clone());
-        }
-        Some(match (&event.previous, kind == EventKind::Deleted && kind != event.kind) {
+        match (&event.previous, kind == EventKind::Deleted && kind != event.kind) {
             // Leaving a selector shows the last selected state at the version of the change.
             (Some(previous), true) => {
                 let version = event.resource_version();
-                let mut value = previous.value().clone();
+                let mut value = Value::clone(&previous.value());
                 crate::meta::metadata_mut(&mut value)
                     .insert("resourceVersion".into(), version.to_string().into());
-                self.encoder.event_line(kind.as_str(), &Stored::new(value, version))
+                self.write(kind.as_str(), Stored::new(value, version).packed());
             }
-            _ => self.encoder.event_line(kind.as_str(), &event.object),
-        })
+            _ => self.write(kind.as_str(), &event.object),
+        }
+    }
+
+    fn write(&mut self, kind: &str, packed: &Arc<Packed>) {
+        if self.encoder.sends_stored_bytes() {
+            write_event(&mut self.frame, kind, packed.encoded());
+        } else {
+            let line = self.encoder.event_line(kind, &Stored::from(packed));
+            self.frame.extend_from_slice(&line);
+        }
     }
 
     /// Waits for an event, a bookmark or the end.
@@ -308,7 +296,11 @@ impl Watcher {
     /// Queues a bookmark, unless events came in that must go first.
     fn bookmark(&mut self) {
         let version = self.inner.store.settled_version();
-        self.pull();
-        self.lines.push_back(self.encoder.bookmark_line(version, false));
+        while self.pull() {
+            while let Some(event) = self.waiting.pop_front() {
+                self.tell(&event);
+            }
+        }
+        self.frame.extend_from_slice(&self.encoder.bookmark_line(version, false));
     }
 }

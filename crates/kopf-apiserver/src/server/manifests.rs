@@ -124,8 +124,8 @@ impl Server {
         });
         let mut text = String::new();
         for (_, table) in tables {
-            for stored in table.values() {
-                let mut object = stored.value().clone();
+            for (_, stored) in table.iter() {
+                let mut object = Value::clone(&stored.value());
                 let metadata = meta::metadata_mut(&mut object);
                 metadata.shift_remove("managedFields");
                 metadata.shift_remove("resourceVersion");

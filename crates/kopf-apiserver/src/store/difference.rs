@@ -8,17 +8,19 @@ use std::sync::Arc;
 use imbl::ordmap::DiffItem;
 
 use super::snapshot::{Snapshot, Table};
-use crate::Stored;
+use crate::stored::Packed;
 
 /// The states of one object before and after a change.
-pub(crate) type Difference<'a> = (Option<&'a Arc<Stored>>, Option<&'a Arc<Stored>>);
+pub(crate) type Difference<'a> = (Option<&'a Arc<Packed>>, Option<&'a Arc<Packed>>);
 
 impl Snapshot {
     /// The tables that differ from those of a newer snapshot.
     pub(crate) fn changed_tables(&self, newer: &Self) -> Vec<Arc<str>> {
         newer
             .tables()
-            .filter(|(name, table)| self.table(name).is_none_or(|older| !older.ptr_eq(table)))
+            .filter(|(name, table)| {
+                self.table(name).is_none_or(|older| !older.objects().ptr_eq(table.objects()))
+            })
             .map(|(name, _)| Arc::clone(name))
             .collect()
     }
@@ -31,10 +33,10 @@ impl Snapshot {
         table: &str,
         each: &mut dyn FnMut(Difference<'_>),
     ) {
-        let nothing = Table::new();
+        let nothing = Table::default();
         let before = self.table(table).unwrap_or(&nothing);
         let after = newer.table(table).unwrap_or(&nothing);
-        for item in before.diff(after) {
+        for item in before.objects().diff(after.objects()) {
             match item {
                 DiffItem::Add(_, new) => each((None, Some(new))),
                 DiffItem::Update { old: (_, old), new: (_, new) } => each((Some(old), Some(new))),

@@ -4,14 +4,14 @@
 //! that falls behind the oldest kept event is told so instead of slowing anybody down.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::StoreLimits;
-use crate::Stored;
+use super::{ObjectKey, StoreLimits};
+use crate::stored::Packed;
 
 /// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,46 +36,45 @@ impl EventKind {
 }
 
 /// One change of one object.
-#[derive(Debug)]
 pub(crate) struct Event {
     /// What happened.
     pub(crate) kind: EventKind,
+    /// Which object.
+    pub(crate) key: ObjectKey,
     /// The new state, or the last one with the deletion's version.
-    pub(crate) object: Arc<Stored>,
+    pub(crate) object: Arc<Packed>,
     /// The state before.
-    pub(crate) previous: Option<Arc<Stored>>,
-    // The line for unfiltered JSON watchers, made once and shared by all of them.
-    line: OnceLock<Bytes>,
-    // The estimated bytes that this event costs the ring.
-    cost: usize,
+    pub(crate) previous: Option<Arc<Packed>>,
 }
 
 impl Event {
-    pub(crate) fn new(kind: EventKind, object: Arc<Stored>, previous: Option<Arc<Stored>>) -> Self {
-        let cost = object.approximate_size();
-        Self { kind, object, previous, line: OnceLock::new(), cost }
-    }
-
     /// The version of the change.
     pub(crate) fn resource_version(&self) -> u64 {
         self.object.resource_version()
     }
 
-    /// The watch line for clients that want the stored version as plain JSON.
-    pub(crate) fn line(&self) -> &Bytes {
-        self.line.get_or_init(|| event_line(self.kind.as_str(), self.object.encoded()))
+    /// The bytes that this event costs the ring.
+    fn cost(&self) -> usize {
+        self.object.encoded().len()
     }
 }
 
 /// `{"type":...,"object":...}` and a newline.
 pub(crate) fn event_line(kind: &str, object: &[u8]) -> Bytes {
-    let mut line = Vec::with_capacity(object.len() + kind.len() + 24);
-    line.extend_from_slice(b"{\"type\":\"");
-    line.extend_from_slice(kind.as_bytes());
-    line.extend_from_slice(b"\",\"object\":");
-    line.extend_from_slice(object);
-    line.extend_from_slice(b"}\n");
+    let mut line = Vec::new();
+    write_event(&mut line, kind, object);
     Bytes::from(line)
+}
+
+/// Appends `{"type":...,"object":...}` and a newline.
+pub(crate) fn write_event(into: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    const PUNCTUATION: usize = "{\"type\":\"\",\"object\":}\n".len();
+    into.reserve(object.len() + kind.len() + PUNCTUATION);
+    into.extend_from_slice(b"{\"type\":\"");
+    into.extend_from_slice(kind.as_bytes());
+    into.extend_from_slice(b"\",\"object\":");
+    into.extend_from_slice(object);
+    into.extend_from_slice(b"}\n");
 }
 
 /// The asked-for events are no longer kept.
@@ -114,7 +113,7 @@ impl Ring {
     pub(super) fn push(&self, event: Arc<Event>) {
         let version = event.resource_version();
         let mut state = self.state.lock();
-        state.bytes += event.cost;
+        state.bytes += event.cost();
         state.events.push_back(event);
         while state.events.len() > self.limits.ring_events_max
             || (state.bytes > self.limits.ring_bytes_max && state.events.len() > 1)
@@ -149,7 +148,7 @@ impl Ring {
 impl State {
     fn drop_oldest(&mut self) {
         if let Some(event) = self.events.pop_front() {
-            self.bytes = self.bytes.saturating_sub(event.cost);
+            self.bytes = self.bytes.saturating_sub(event.cost());
             self.floor = self.floor.max(event.resource_version());
             self.first += 1;
         }
@@ -167,21 +166,25 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves up to `max` waiting events into `into`; never waits.
-    pub(crate) fn take(&mut self, max: usize, into: &mut Vec<Arc<Event>>) -> Result<(), Fallen> {
+    /// Moves up to `max` waiting events into `into` and tells how many there were; never waits.
+    pub(crate) fn take(
+        &mut self,
+        max: usize,
+        into: &mut impl Extend<Arc<Event>>,
+    ) -> Result<usize, Fallen> {
         self.newest.mark_unchanged();
         let state = self.ring.state.lock();
         let Some(offset) = self.next.checked_sub(state.first) else {
             return Err(Fallen { oldest: state.floor });
         };
         let offset = offset as usize;
-        for event in state.events.iter().skip(offset).take(max) {
-            self.next += 1;
-            if event.resource_version() > self.after {
-                into.push(Arc::clone(event));
-            }
-        }
-        Ok(())
+        let end = state.events.len().min(offset.saturating_add(max));
+        let taken = state.events.range(offset.min(end)..end);
+        let count = taken.len();
+        self.next += count as u64;
+        let is_news = |event: &&Arc<Event>| event.resource_version() > self.after;
+        into.extend(taken.filter(is_news).cloned());
+        Ok(count)
     }
 
     /// Resolves when the ring got an event since the last `take`.

@@ -1,10 +1,12 @@
 //! All objects at one version, persistent: a clone is O(1), a change copies one path.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use crate::Stored;
+use crate::stored::Packed;
 
 /// The key of an object within its table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +25,56 @@ impl ObjectKey {
 }
 
 /// The objects of one resource.
-pub(crate) type Table = OrdMap<ObjectKey, Arc<Stored>>;
+#[derive(Clone, Default)]
+pub(crate) struct Table {
+    objects: OrdMap<ObjectKey, Arc<Packed>>,
+    // How many objects each namespace has, so that pages can tell what is left without counting.
+    sizes: OrdMap<Arc<str>, usize>,
+}
+
+impl Table {
+    /// How many objects there are.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is no object.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Every object in key order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Packed>)> {
+        self.objects.iter()
+    }
+
+    pub(super) fn objects(&self) -> &OrdMap<ObjectKey, Arc<Packed>> {
+        &self.objects
+    }
+
+    /// Adds or replaces an object; keys of one namespace share its name.
+    fn insert(&mut self, mut key: ObjectKey, packed: Arc<Packed>) {
+        if let Some((shared, _)) = self.sizes.get_key_value(&key.namespace) {
+            key.namespace = Arc::clone(shared);
+        }
+        let namespace = Arc::clone(&key.namespace);
+        if self.objects.insert(key, packed).is_none() {
+            *self.sizes.entry(namespace).or_insert(0) += 1;
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectKey) {
+        if self.objects.remove(key).is_none() {
+            return;
+        }
+        let left = self.sizes.get(&key.namespace).map_or(0, |size| size.saturating_sub(1));
+        if left == 0 {
+            self.sizes.remove(&key.namespace);
+        } else {
+            self.sizes.insert(Arc::clone(&key.namespace), left);
+        }
+    }
+}
 
 /// Every object of the server at one version.
 #[derive(Clone)]
@@ -55,7 +106,22 @@ impl Snapshot {
 
     /// One object.
     pub(crate) fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        self.table(table)?.get(&ObjectKey::new(namespace, name)).cloned()
+        let packed = self.packed(table, &ObjectKey::new(namespace, name))?;
+        Some(Arc::new(Stored::from(packed)))
+    }
+
+    /// One object as it is kept.
+    pub(super) fn packed(&self, table: &str, key: &ObjectKey) -> Option<&Arc<Packed>> {
+        self.table(table)?.objects.get(key)
+    }
+
+    /// How many objects a table has; an empty namespace means all.
+    pub(crate) fn count(&self, table: &str, namespace: &str) -> usize {
+        let Some(table) = self.table(table) else { return 0 };
+        if namespace.is_empty() {
+            return table.len();
+        }
+        table.sizes.get(namespace).copied().unwrap_or(0)
     }
 
     /// The objects of a table in key order; an empty namespace means all.
@@ -63,7 +129,7 @@ impl Snapshot {
         &'a self,
         table: &str,
         namespace: &str,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Stored>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
         self.list_from(table, namespace, None)
     }
 
@@ -73,29 +139,29 @@ impl Snapshot {
         table: &str,
         namespace: &str,
         after: Option<&ObjectKey>,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Stored>)> + use<'a> {
-        use std::ops::Bound;
+    ) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
         let start = match after {
             Some(key) => Bound::Excluded(key.clone()),
             None => Bound::Included(ObjectKey::new(namespace, "")),
         };
         let namespace = namespace.to_owned();
         self.table(table)
-            .map(|table| table.range((start, Bound::Unbounded)))
+            .map(|table| table.objects.range((start, Bound::Unbounded)))
             .into_iter()
             .flatten()
             .take_while(move |(key, _)| namespace.is_empty() || *key.namespace == *namespace)
+            .map(|(key, packed)| (key, Arc::new(Stored::from(packed))))
     }
 
     pub(super) fn with(
         &self,
         table: &Arc<str>,
         key: ObjectKey,
-        stored: Arc<Stored>,
+        packed: Arc<Packed>,
         resource_version: u64,
     ) -> Self {
         let mut objects = self.tables.get(table).cloned().unwrap_or_default();
-        objects.insert(key, stored);
+        objects.insert(key, packed);
         Self { resource_version, tables: self.tables.update(Arc::clone(table), objects) }
     }
 
