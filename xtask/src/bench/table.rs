@@ -78,8 +78,10 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Adds a sample to the row of this name, which is made by its first sample.
+    /// Adds a sample to the row of this name, which is made by its first sample, and prints it:
+    /// a run takes minutes.
     pub(crate) fn add(&mut self, name: &str, value: f64, unit: &'static str, target: Target) {
+        println!("  {name}: {} {unit}", number(value));
         match self.rows.iter_mut().find(|row| row.name == name) {
             Some(row) => row.samples.push(value),
             None => {

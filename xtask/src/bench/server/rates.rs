@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::Arguments;
 use super::bodies::{self, apply, config_map, config_maps, create, delete, post, widget, widgets};
@@ -108,8 +108,10 @@ async fn watches(
     round: usize,
     table: &mut Table,
 ) -> Result<()> {
+    let version = present_version(endpoint).await?;
     let watch = |namespace: &str| {
-        Request::get(&format!("{}?watch=1&resourceVersion=0", config_maps(namespace)))
+        let options = format!("watch=1&resourceVersion={version}");
+        Request::get(&format!("{}?{options}", config_maps(namespace)))
     };
     let followed = namespace("followed", round);
     let write = |index| create(index, &followed);
@@ -125,6 +127,15 @@ async fn watches(
     let name = "write to event at 1000 writes/s, 20 watchers, p99";
     table.add(name, at(99).as_secs_f64() * 1e3, "ms", Target::AtMost(5.0));
     Ok(())
+}
+
+/// The version from which watches see nothing but what is written from now on.
+async fn present_version(endpoint: &Endpoint) -> Result<String> {
+    let mut client = Client::new(endpoint.clone())?;
+    let answer = client.send(&Request::get("/api/v1/configmaps?limit=1")).await?;
+    let list: Value = serde_json::from_slice(&answer.body)?;
+    let version = list["metadata"]["resourceVersion"].as_str();
+    Ok(version.context("a list without a version")?.to_owned())
 }
 
 async fn prepare(endpoint: &Endpoint, round: usize) -> Result<()> {
