@@ -3,6 +3,8 @@
 //! Checked in a fixed order: labels, annotations, the field's value, its change, and last the
 //! function over everything. Functions of users are called only when all before them hold.
 
+mod mismatch;
+
 use std::sync::Arc;
 
 use kopf_model::FieldPath;

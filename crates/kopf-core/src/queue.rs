@@ -83,12 +83,15 @@ pub struct Queue<K: QueueKey> {
     backlog: Lane<K>,
     wakes: BinaryHeap<Reverse<(Moment, K)>>,
     running: usize,
+    ready: usize,
     fresh_in_a_row: u32,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     place: Place,
+    /// Since when it waits for its turn.
+    ready_at: Moment,
     offers: u32,
     offered_while_running: Option<Urgency>,
     wake_at: Option<Moment>,
@@ -126,6 +129,7 @@ impl<K: QueueKey> Queue<K> {
             backlog: Lane::default(),
             wakes: BinaryHeap::new(),
             running: 0,
+            ready: 0,
             fresh_in_a_row: 0,
         }
     }
@@ -142,14 +146,14 @@ impl<K: QueueKey> Queue<K> {
                 entry.offered_while_running = entry.offered_while_running.max(Some(urgency));
             }
             Place::Ready(known) if known >= urgency => {}
-            Place::Ready(_) => self.make_ready(key, urgency),
+            Place::Ready(_) => self.make_ready(key, urgency, now),
             Place::Resting => {
                 let is_paused = entry.paused_until.is_some_and(|until| until > now);
                 if !is_paused {
-                    self.make_ready(key, urgency);
+                    self.make_ready(key, urgency, now);
                 } else if urgency == Urgency::Fresh && !entry.is_early_used {
                     entry.is_early_used = true;
-                    self.make_ready(key, urgency);
+                    self.make_ready(key, urgency, now);
                 }
             }
         }
@@ -181,6 +185,7 @@ impl<K: QueueKey> Queue<K> {
         }
         let offers = std::mem::take(&mut entry.offers);
         self.running += 1;
+        self.ready -= 1;
         Some(Ticket { key, offers, is_early })
     }
 
@@ -226,7 +231,7 @@ impl<K: QueueKey> Queue<K> {
             self.wake_at(key.clone(), at);
         }
         match offered {
-            Some(urgency) if paused_until.is_none() => self.make_ready(key, urgency),
+            Some(urgency) if paused_until.is_none() => self.make_ready(key, urgency, now),
             _ => self.forget_resting(&key),
         }
         pause
@@ -240,6 +245,7 @@ impl<K: QueueKey> Queue<K> {
                     *entry = Entry { place: entry.place, ..Entry::default() };
                 }
                 Place::Resting | Place::Ready(_) => {
+                    self.ready -= usize::from(entry.place != Place::Resting);
                     self.entries.remove(key);
                 }
             }
@@ -263,6 +269,19 @@ impl<K: QueueKey> Queue<K> {
         self.running
     }
 
+    /// How many keys wait for their turn.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Since when the key that waits longest has been ready; looks at all keys.
+    #[must_use]
+    pub fn oldest_ready(&self) -> Option<Moment> {
+        let is_ready = |entry: &&Entry| matches!(entry.place, Place::Ready(_));
+        self.entries.values().filter(is_ready).map(|entry| entry.ready_at).min()
+    }
+
     /// How many keys the queue remembers: ready, under way, paused, or to be woken.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -275,8 +294,12 @@ impl<K: QueueKey> Queue<K> {
         self.entries.is_empty()
     }
 
-    fn make_ready(&mut self, key: K, urgency: Urgency) {
+    fn make_ready(&mut self, key: K, urgency: Urgency, now: Moment) {
         let entry = self.entries.entry(key.clone()).or_default();
+        if !matches!(entry.place, Place::Ready(_)) {
+            self.ready += 1;
+            entry.ready_at = now;
+        }
         entry.place = Place::Ready(urgency);
         match urgency {
             Urgency::Fresh => self.fresh.push(key),
@@ -296,7 +319,7 @@ impl<K: QueueKey> Queue<K> {
                 Place::Running { .. } => entry.offered_while_running = Some(Urgency::Fresh),
                 Place::Ready(Urgency::Fresh) => {}
                 Place::Ready(Urgency::Backlog) | Place::Resting => {
-                    self.make_ready(key, Urgency::Fresh);
+                    self.make_ready(key, Urgency::Fresh, now);
                 }
             }
         }

@@ -25,7 +25,7 @@ use tracing::Instrument as _;
 
 use crate::apply::{Applied, apply};
 use crate::message::{Key, Message};
-use crate::report;
+use crate::report::{self, Attempted};
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
 use crate::timers::Timer;
@@ -365,7 +365,10 @@ impl Runner {
                 outcome
             }
         };
-        report::count(&self.shared, &handler, begun.elapsed(), &outcome);
+        let took = begun.elapsed();
+        let attempted =
+            Attempted { subject, handler: &handler, attempt: &attempt, took, outcome: &outcome };
+        report::count(&self.shared, &attempted);
         report::outcome(&self.shared, subject, &handler, &outcome);
         let mut patch = std::mem::take(&mut *patch.lock());
         deliver_result(&handler.id, &outcome, &mut patch);

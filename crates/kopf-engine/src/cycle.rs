@@ -27,6 +27,7 @@ use crate::pass::Pass;
 use crate::shared::{Served, Shared, object_span};
 use crate::store::{Flags, Version};
 
+mod chronicling;
 mod desiring;
 mod execution;
 mod observing;
@@ -257,6 +258,7 @@ impl Cycle {
         };
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
+        self.note_cause(&agenda, &snapshot);
         let step = agenda.step;
         let mut subs = remembered.subs;
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
@@ -435,7 +437,12 @@ impl Cycle {
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
         let kept = patch.clone();
         let error = match apply(cluster, resource, &self.object, patch, urgency).await {
-            Ok(applied) => return Ok(applied),
+            Ok(applied) => {
+                if let Applied::Changed(_) = &applied {
+                    self.note_write(&kept);
+                }
+                return Ok(applied);
+            }
             Err(error) => error,
         };
         let is_refused = matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
@@ -479,6 +486,7 @@ impl Cycle {
             self.memory.errors = 0;
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }
+        self.note_end(error.as_deref());
         // Whoever is looked at again needs the body then, too.
         let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
         if self.mode != Mode::EventsOnly {

@@ -21,6 +21,7 @@ use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::{Scope, Surroundings};
+use crate::journal::Journal;
 use crate::loops::Loops;
 use crate::namespaces::NamespacePattern;
 use crate::peering;
@@ -49,6 +50,7 @@ pub struct Engine {
     stage: Arc<Stage>,
     pool: Arc<Pool>,
     board: Arc<Board>,
+    journal: Arc<Journal>,
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
     identity: Option<String>,
@@ -196,6 +198,7 @@ impl Engine {
             clock: self.clock,
             lifecycle: self.lifecycle,
             board: self.board,
+            journal: self.journal,
             children: crate::children::ChildStore::default(),
             loops: Loops::new(),
             surroundings,
@@ -257,6 +260,7 @@ impl Engine {
         let probes = Probes {
             endpoint,
             status: self.status(),
+            journal: Arc::clone(&self.journal),
             stage: Arc::clone(&self.stage),
             handlers: self.registry.activities(Activity::Probe),
             pool: Arc::clone(&self.pool),
@@ -426,6 +430,7 @@ impl EngineBuilder {
             stage,
             pool,
             board: Board::new(),
+            journal: Arc::new(Journal::new(self.probes.is_some())),
             stores,
             ready,
             identity: self.identity,

@@ -14,6 +14,7 @@ mod cycle;
 mod engine;
 mod execute;
 mod insights;
+pub mod journal;
 mod loops;
 mod memory;
 mod message;

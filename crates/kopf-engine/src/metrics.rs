@@ -27,10 +27,12 @@ pub(crate) fn render(status: &Status) -> String {
 }
 
 fn engine(text: &mut Text, status: &Status) {
-    let gauges: [(&str, &str, f64); 11] = [
+    let queue_age = status.queue_age.as_secs_f64();
+    let gauges: [(&str, &str, f64); 12] = [
         ("kopf_ready", "Whether all watches have listed.", f64::from(u8::from(status.ready))),
         ("kopf_paused", "Whether a peer has precedence.", f64::from(u8::from(status.paused))),
         ("kopf_queue_due", "Objects waiting for being handled now.", count(status.queued)),
+        ("kopf_queue_age_seconds", "How long the first of them has been waiting.", queue_age),
         ("kopf_queue_delayed", "Objects waiting for a later moment.", count(status.delayed)),
         ("kopf_running", "Objects being handled.", count(status.running)),
         ("kopf_background", "Daemons and timers.", count(status.background)),
@@ -56,6 +58,11 @@ fn watches(text: &mut Text, status: &Status) {
     for watch in &status.watches {
         let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
         text.sample("kopf_watch_objects", &labels, &watch.objects);
+    }
+    text.family("kopf_watch_store_bytes", "gauge", "The approximate size of what is kept of them.");
+    for watch in &status.watches {
+        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
+        text.sample("kopf_watch_store_bytes", &labels, &watch.store_bytes);
     }
     text.family("kopf_watch_restarts", "counter", "How often a watch was started again.");
     for watch in &status.watches {

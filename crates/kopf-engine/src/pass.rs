@@ -19,7 +19,7 @@ use kopf_core::select;
 use kopf_model::Patch;
 use parking_lot::Mutex;
 
-use crate::report;
+use crate::report::{self, Attempted};
 use crate::shared::{Served, Shared, emit};
 
 /// One pass over the handlers of a change.
@@ -69,7 +69,14 @@ impl Pass {
             }
             Verdict::Outcome(outcome, line) => {
                 self.shared.log(&self.subject, &line);
-                report::count(&self.shared, handler, begun.elapsed(), &outcome);
+                let attempted = Attempted {
+                    subject: &self.subject,
+                    handler,
+                    attempt: &attempt,
+                    took: begun.elapsed(),
+                    outcome: &outcome,
+                };
+                report::count(&self.shared, &attempted);
                 report::outcome(&self.shared, &self.subject, handler, &outcome);
                 Ok(outcome.with_subrefs(subrefs))
             }

@@ -1,4 +1,4 @@
-//! What kubelets and scrapers ask over HTTP: alive, ready, metrics.
+//! What kubelets, scrapers and people ask over HTTP: alive, ready, metrics, what happened to objects.
 //!
 //! Liveness reflects progress, not "the port answers": every watch must have heard its server lately,
 //! and the reactor must turn. The answers of probe handlers are kept for a moment, as Kopf does.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::activities::{ActivityError, Stage};
 use crate::execute::Pool;
+use crate::journal::{Journal, Unknown};
 use crate::metrics;
 use crate::status::StatusHandle;
 
@@ -48,14 +49,48 @@ pub struct ProbesError {
 pub struct ProbesEndpoint {
     /// The address to listen on.
     pub address: SocketAddr,
-    /// The path of the liveness answer; `/readyz` and `/metrics` are beside it.
+    /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are beside it.
     pub path: String,
+    /// A socket that listens there already.
+    listener: Option<Arc<std::net::TcpListener>>,
+}
+
+impl ProbesEndpoint {
+    /// Probes at an address; the socket is opened when the engine starts.
+    pub fn new(address: SocketAddr, path: impl Into<String>) -> Self {
+        Self { address, path: path.into(), listener: None }
+    }
+
+    /// Probes on a free port of this machine, for this machine only.
+    ///
+    /// # Errors
+    /// Fails when no socket can be opened.
+    pub fn on_loopback() -> Result<Self, ProbesError> {
+        let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+        let open = || -> std::io::Result<_> {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = open().map_err(|source| ProbesError { address, source })?;
+        let listener = Some(Arc::new(listener));
+        Ok(Self { address, path: "/healthz".into(), listener })
+    }
+
+    async fn listen(&self) -> Result<TcpListener, ProbesError> {
+        let listener = match &self.listener {
+            Some(listener) => listener.try_clone().and_then(TcpListener::from_std),
+            None => TcpListener::bind(self.address).await,
+        };
+        listener.map_err(|source| ProbesError { address: self.address, source })
+    }
 }
 
 /// Answers requests while the handle of [`Probes::start`] is kept.
 pub(crate) struct Probes {
     pub(crate) endpoint: ProbesEndpoint,
     pub(crate) status: StatusHandle,
+    pub(crate) journal: Arc<Journal>,
     pub(crate) stage: Arc<Stage>,
     pub(crate) handlers: Vec<Arc<Handler>>,
     pub(crate) pool: Arc<Pool>,
@@ -66,16 +101,14 @@ pub(crate) struct Probes {
 impl Probes {
     /// Listens, and answers in the background.
     pub(crate) async fn start(self) -> Result<AbortOnDropHandle<()>, ProbesError> {
-        let address = self.endpoint.address;
-        let listener =
-            TcpListener::bind(address).await.map_err(|source| ProbesError { address, source })?;
-        tracing::debug!(%address, "serving probes");
+        let listener = self.endpoint.listen().await?;
+        tracing::debug!(address = %self.endpoint.address, "serving probes");
         Ok(AbortOnDropHandle::new(tokio::spawn(Arc::new(self).serve(listener))))
     }
 
     async fn serve(self: Arc<Self>, listener: TcpListener) {
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, peer)) = listener.accept().await else {
                 // Out of file descriptors, most likely; others may let go of some.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -84,7 +117,7 @@ impl Probes {
             let service = service_fn(move |request: Request<Incoming>| {
                 let probes = Arc::clone(&probes);
                 async move {
-                    Ok::<_, std::convert::Infallible>(probes.answer(request.uri().path()).await)
+                    Ok::<_, std::convert::Infallible>(probes.answer(request.uri(), peer).await)
                 }
             });
             let connection = hyper::server::conn::http1::Builder::new()
@@ -96,16 +129,53 @@ impl Probes {
         }
     }
 
-    async fn answer(&self, path: &str) -> Response<Full<Bytes>> {
-        match path {
+    async fn answer(&self, uri: &Uri, peer: SocketAddr) -> Response<Full<Bytes>> {
+        match uri.path() {
+            // What objects contain is for those who are on this machine or forward a port to it.
+            path if path.starts_with("/debug/") && peer.ip().to_canonical().is_loopback() => {
+                self.debug(path, uri.query().unwrap_or_default())
+            }
             "/metrics" => {
                 let text = metrics::render(&self.status.snapshot());
                 response(StatusCode::OK, metrics::CONTENT_TYPE, text)
             }
             "/readyz" => self.readiness(),
-            _ if path == self.endpoint.path || path == "/healthz" => self.liveness().await,
-            _ => response(StatusCode::NOT_FOUND, "text/plain", "not found\n".into()),
+            path if path == self.endpoint.path || path == "/healthz" => self.liveness().await,
+            _ => not_found(),
         }
+    }
+
+    /// `/debug/objects?since=N`, or one object: `/debug/objects/PLURAL.GROUP/[NAMESPACE/]NAME`.
+    fn debug(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
+        let Some(rest) = path.strip_prefix("/debug/objects") else { return not_found() };
+        let parts: Vec<&str> = rest.split('/').skip(1).filter(|part| !part.is_empty()).collect();
+        let (resource, namespace, name) = match parts.as_slice() {
+            [] => {
+                let since = query.strip_prefix("since=").and_then(|text| text.parse().ok());
+                return json(StatusCode::OK, &self.journal.since(since.unwrap_or(0)));
+            }
+            [resource, name] => (*resource, None, *name),
+            [resource, namespace, name] => (*resource, Some(*namespace), *name),
+            _ => return not_found(),
+        };
+        match self.journal.of(resource, namespace, name) {
+            Some(chronicle) => json(StatusCode::OK, &chronicle),
+            None => {
+                let unknown = Unknown { watched: self.is_watched(resource, namespace) };
+                json(StatusCode::NOT_FOUND, &unknown)
+            }
+        }
+    }
+
+    fn is_watched(&self, resource: &str, namespace: Option<&str>) -> bool {
+        self.status.snapshot().watches.iter().any(|watch| {
+            // `plural.version.group` without the version is what people ask for.
+            let mut parts = watch.resource.splitn(3, '.');
+            let (plural, _, group) = (parts.next(), parts.next(), parts.next());
+            let name: Vec<&str> = plural.into_iter().chain(group).collect();
+            let is_there = watch.namespace.is_none() || watch.namespace.as_deref() == namespace;
+            name.join(".") == resource && is_there
+        })
     }
 
     fn readiness(&self) -> Response<Full<Bytes>> {
@@ -160,6 +230,15 @@ fn render(results: Results) -> Result<String, String> {
         _ => None,
     });
     Ok(Value::Object(values.collect::<Map<_, _>>()).to_string())
+}
+
+fn not_found() -> Response<Full<Bytes>> {
+    response(StatusCode::NOT_FOUND, "text/plain", "not found\n".into())
+}
+
+fn json(status: StatusCode, content: &impl serde::Serialize) -> Response<Full<Bytes>> {
+    let text = serde_json::to_string(content).expect("plain values are always written");
+    response(status, "application/json", text)
 }
 
 fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {

@@ -42,6 +42,9 @@ const WORKERS_MAX: usize = 1024;
 /// How often the size of the stores is measured.
 const MEASURING: Duration = Duration::from_secs(30);
 
+/// How often the age of the queue is looked up.
+const QUEUE_AGING: Duration = Duration::from_secs(1);
+
 /// Where an observation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
@@ -80,6 +83,8 @@ pub(crate) struct Reactor {
     is_discovered: bool,
     is_ready: bool,
     measured_at: Instant,
+    /// When the age of the queue was looked up, and what it was.
+    queue_age: (Instant, Duration),
 }
 
 struct Watch {
@@ -151,6 +156,7 @@ impl Reactor {
             is_discovered: false,
             is_ready: false,
             measured_at: Instant::now(),
+            queue_age: (Instant::now(), Duration::ZERO),
             shared,
         }
     }
@@ -493,22 +499,43 @@ impl Reactor {
     fn measure(&mut self) {
         if self.measured_at.elapsed() >= MEASURING {
             self.measured_at = Instant::now();
-            let bytes = self.watches.values().map(|watch| watch.store.bytes()).sum();
-            self.shared.board.update(|status| status.store_bytes = bytes);
+            let mut all = 0;
+            for (id, watch) in &self.watches {
+                let bytes = watch.store.bytes();
+                all += bytes;
+                self.shared.board.update_watch(*id, |status| status.store_bytes = bytes);
+            }
+            self.shared.board.update(|status| status.store_bytes = all);
         }
+    }
+
+    /// How long the first of the queue has been waiting; looked up now and then, since it costs.
+    fn queue_age(&mut self, ready: usize) -> Duration {
+        if ready == 0 {
+            self.queue_age = (Instant::now(), Duration::ZERO);
+        } else if self.queue_age.0.elapsed() >= QUEUE_AGING {
+            let now = self.moment();
+            let oldest = self.queue.oldest_ready().unwrap_or(now);
+            self.queue_age = (Instant::now(), now.saturating_sub(oldest));
+        }
+        self.queue_age.1
     }
 
     fn publish(&mut self) {
         let (objects, running) =
             (self.watches.values().map(|watch| watch.store.len()).sum(), self.queue.running());
-        let waiting = self.queue.len().saturating_sub(running);
+        let ready = self.queue.ready();
+        let delayed = self.queue.len().saturating_sub(running + ready);
+        let age = self.queue_age(ready);
         let background = self.shared.background.load(Ordering::Relaxed);
         let (pool, is_paused) = (&self.shared.pool, self.is_paused);
         let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());
         self.shared.board.update(|status| {
             status.objects = objects;
             status.running = running;
-            status.queued = waiting;
+            status.queued = ready;
+            status.queue_age = age;
+            status.delayed = delayed;
             status.background = background;
             status.blocking = blocking;
             status.blocking_waiting = blocking_waiting;

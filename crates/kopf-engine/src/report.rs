@@ -1,22 +1,45 @@
-//! What is told about the outcomes of handlers: counts for the status, events for the cluster.
+//! What is told about the outcomes of handlers: counts for the status, entries for the journal,
+//! events for the cluster.
 
 use std::time::Duration;
 
 use kopf_core::handler::Handler;
+use kopf_core::invoke::Attempt;
 use kopf_core::occasion::Subject;
+use kopf_core::progress::later;
 use kopf_core::retry::{FailureKind, Outcome};
 
+use crate::journal::{AttemptEnding, Episode, shorten};
 use crate::shared::Shared;
 use crate::status::Ending;
 
-/// Counts one attempt.
-pub(crate) fn count(shared: &Shared, handler: &Handler, took: Duration, outcome: &Outcome) {
-    let ending = match (outcome.is_final, &outcome.error) {
-        (true, None) => Ending::Success,
-        (true, Some(_)) => Ending::Failure,
-        (false, _) => Ending::Retry,
+/// One finished attempt.
+pub(crate) struct Attempted<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) handler: &'a Handler,
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) took: Duration,
+    pub(crate) outcome: &'a Outcome,
+}
+
+/// Counts one attempt, and notes it in the journal.
+pub(crate) fn count(shared: &Shared, attempted: &Attempted<'_>) {
+    let Attempted { subject, handler, attempt, took, outcome } = attempted;
+    let (ending, noted) = match (outcome.is_final, &outcome.error) {
+        (true, None) => (Ending::Success, AttemptEnding::Success),
+        (true, Some(_)) => (Ending::Failure, AttemptEnding::Failure),
+        (false, _) => (Ending::Retry, AttemptEnding::Retry),
     };
-    shared.board.called(&handler.id, took, ending);
+    shared.board.called(&handler.id, *took, ending);
+    let now = shared.clock.now();
+    shared.journal.note(subject, now, || Episode::Attempt {
+        handler: handler.id.to_string(),
+        number: attempt.retry.saturating_add(1),
+        milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        ending: noted,
+        error: outcome.error.as_ref().map(|failure| shorten(failure.message.clone())),
+        next_at: (!outcome.is_final).then(|| later(now, outcome.delay.unwrap_or_default())),
+    });
 }
 
 /// Posts an event about a final or failed outcome, if that is wanted.

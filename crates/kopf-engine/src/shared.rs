@@ -21,6 +21,7 @@ use crate::children::{ChildStore, Family};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::Surroundings;
+use crate::journal::Journal;
 use crate::loops::Loops;
 use crate::message::Message;
 use crate::status::Board;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) board: Arc<Board>,
+    pub(crate) journal: Arc<Journal>,
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
     pub(crate) loops: Loops,

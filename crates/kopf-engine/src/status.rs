@@ -33,6 +33,8 @@ pub struct Status {
     pub watches: Vec<WatchStatus>,
     /// Objects that wait for being handled now.
     pub queued: usize,
+    /// How long the first of them has been waiting, as of a second ago.
+    pub queue_age: Duration,
     /// Objects that wait for a later moment.
     pub delayed: usize,
     /// Objects that are handled right now.
@@ -72,6 +74,8 @@ pub struct WatchStatus {
     pub restarts: u64,
     /// How many objects it has.
     pub objects: usize,
+    /// The approximate size of what is kept of them.
+    pub store_bytes: usize,
     /// What is wrong, if it is.
     pub failing: Option<String>,
 }

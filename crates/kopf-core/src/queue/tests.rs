@@ -290,3 +290,20 @@ proptest! {
         prop_assert!(queue.is_empty(), "{} entries are left", queue.len());
     }
 }
+
+#[test]
+fn the_queue_knows_how_many_wait_and_for_how_long() {
+    let mut queue = queue(1);
+    assert_eq!((queue.ready(), queue.oldest_ready()), (0, None));
+    queue.offer(A, Urgency::Backlog, s(1));
+    queue.offer(A, Urgency::Fresh, s(2));
+    queue.offer(B, Urgency::Fresh, s(3));
+    assert_eq!((queue.ready(), queue.oldest_ready()), (2, Some(s(1))));
+    let ticket = take(&mut queue, 4);
+    assert_eq!(queue.ready(), 1);
+    queue.done(ticket, Next::WakeAt(s(9)), s(5));
+    assert_eq!((queue.ready(), queue.len()), (1, 2), "one waits for a later moment");
+    queue.forget(&B);
+    queue.forget(&A);
+    assert_eq!((queue.ready(), queue.oldest_ready()), (0, None));
+}

@@ -14,7 +14,7 @@ use kopf_model::{Object, Patch};
 use parking_lot::Mutex;
 
 use super::Cycle;
-use crate::report;
+use crate::report::{self, Attempted};
 use crate::shared::emit;
 
 impl Cycle {
@@ -140,7 +140,9 @@ impl Cycle {
                 } else {
                     tracing::debug!(target: "kopf.objects", "{}", line.text);
                 }
-                report::count(&shared, handler, begun.elapsed(), &outcome);
+                let (took, attempt, outcome_of) = (begun.elapsed(), &attempt, &outcome);
+                let attempted = Attempted { subject, handler, attempt, took, outcome: outcome_of };
+                report::count(&shared, &attempted);
                 Some(outcome)
             }
         }

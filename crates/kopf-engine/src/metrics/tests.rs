@@ -41,6 +41,30 @@ fn samples_carry_their_labels() {
 }
 
 #[test]
+fn everything_that_operators_of_operators_ask_for_is_there() {
+    let text = render(&status());
+    let families: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    for family in [
+        "kopf_ready gauge",
+        "kopf_queue_due gauge",
+        "kopf_queue_age_seconds gauge",
+        "kopf_queue_delayed gauge",
+        "kopf_watch_age_seconds gauge",
+        "kopf_watch_restarts counter",
+        "kopf_watch_store_bytes gauge",
+        "kopf_handler_outcomes counter",
+        "kopf_handler_duration_seconds histogram",
+        "kopf_api_requests counter",
+    ] {
+        assert!(families.contains(&family), "{family} is not among {families:?}");
+    }
+    let limited = Status { requests: [(("GET".to_owned(), 429), 2)].into(), ..Status::default() };
+    let text = render(&limited);
+    assert!(text.contains("kopf_api_requests_total{method=\"GET\",code=\"429\"} 2\n"), "{text}");
+}
+
+#[test]
 fn buckets_are_cumulative_and_end_with_all_calls() {
     let text = render(&status());
     let bucket = |bound: &str| format!("handler=\"say \\\"hi\\\"\",le=\"{bound}\"}}");

@@ -5,6 +5,7 @@ mod background;
 mod changes;
 mod chaos;
 mod crds;
+mod debug;
 mod faults;
 mod indexes;
 mod leaks;

@@ -1,0 +1,115 @@
+//! The debug endpoint: what happened to an object, over HTTP, in real time.
+
+use std::time::Duration;
+
+use kopf_core::filter::MetaFilter;
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::{HandlerError, Output};
+use kopf_engine::ProbesEndpoint;
+use kopf_engine::journal::{AttemptEnding, Chronicle, Episode, Overview, Unknown};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::world::{World, handler, temporary};
+
+/// One request on a connection of its own; the status and the body.
+async fn get(endpoint: &ProbesEndpoint, path: &str) -> (u16, String) {
+    let mut stream = tokio::net::TcpStream::connect(endpoint.address).await.expect("a listener");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    (code, body.to_owned())
+}
+
+async fn chronicle(endpoint: &ProbesEndpoint, name: &str) -> Chronicle {
+    let path = format!("/debug/objects/kopfexamples.kopf.dev/default/{name}");
+    let (code, body) = get(endpoint, &path).await;
+    assert_eq!(code, 200, "{body}");
+    serde_json::from_str(&body).expect("a chronicle")
+}
+
+fn handlers() -> Vec<Handler> {
+    let fine = handler("fine", HandlerKind::Create, |_| Ok(Output::Json(json!("done"))));
+    let failing = handler("failing", HandlerKind::Create, |_| {
+        Err(HandlerError::Permanent { message: "no such plan".into() })
+    });
+    let waiting = handler("waiting", HandlerKind::Update, |_| Err(temporary("not yet", 600.0)));
+    let mut choosy = handler("choosy", HandlerKind::Create, |_| Ok(Output::Nothing));
+    choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
+    vec![fine, failing, waiting, choosy]
+}
+
+#[tokio::test]
+async fn an_object_tells_its_causes_attempts_writes_and_what_it_waits_for() {
+    let world = World::new().await;
+    let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
+    let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
+    world.create("a", json!({"size": 1})).await;
+    world.until_handled("a").await;
+    let known = chronicle(&endpoint, "a").await;
+    let Some(Episode::Cause { reason, selected, filtered, .. }) =
+        known.entries.front().map(|entry| entry.episode.clone())
+    else {
+        panic!("the first entry is a cause: {known:?}");
+    };
+    assert_eq!((reason.as_str(), selected.len()), ("create", 2));
+    assert_eq!(filtered[0].handler, "choosy");
+    assert_eq!(filtered[0].why, "the label tier is missing");
+    assert_eq!(known.situation.filtered, filtered, "it never concerns this object");
+    let endings: Vec<(&str, AttemptEnding)> = known
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.episode {
+            Episode::Attempt { handler, ending, .. } => Some((handler.as_str(), *ending)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(endings, [("fine", AttemptEnding::Success), ("failing", AttemptEnding::Failure)]);
+    let is_result = |entry: &kopf_engine::journal::Entry| match &entry.episode {
+        Episode::Write { fields, .. } => fields.contains(&"status.fine".to_owned()),
+        _ => false,
+    };
+    assert!(known.entries.iter().any(is_result), "{known:?}");
+
+    world.merge("a", json!({"spec": {"size": 2}})).await;
+    let known = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            let known = chronicle(&endpoint, "a").await;
+            if known.situation.wake_at.is_some() {
+                return known;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let known = known.await.expect("it waits for its retry");
+    let is_diff = |entry: &kopf_engine::journal::Entry| match &entry.episode {
+        Episode::Cause { changes, .. } => {
+            changes.iter().any(|it| it.field == "spec.size" && it.new.as_deref() == Some("2"))
+        }
+        _ => false,
+    };
+    assert!(known.entries.iter().any(is_diff), "{known:?}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn unknown_objects_are_told_from_unwatched_ones() {
+    let world = World::new().await;
+    let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
+    let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
+    for (resource, watched) in [("kopfexamples.kopf.dev", true), ("pods", false)] {
+        let (code, body) = get(&endpoint, &format!("/debug/objects/{resource}/default/x")).await;
+        let unknown: Unknown = serde_json::from_str(&body).expect("an answer");
+        assert_eq!((code, unknown), (404, Unknown { watched }), "{resource}");
+    }
+    world.create("a", json!({"size": 1})).await;
+    world.until_handled("a").await;
+    let (_, body) = get(&endpoint, "/debug/objects?since=0").await;
+    let overview: Overview = serde_json::from_str(&body).expect("an overview");
+    assert_eq!(overview.objects.len(), 1);
+    assert!(overview.sequence > 0);
+    engine.stop().await.expect("a clean end");
+}
