@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{clients, demos, habits, readme, tidy};
+use crate::{clients, demos, habits, newcomer, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -19,6 +19,7 @@ pub(crate) fn run() -> Result<()> {
     )?;
     // The README's commands; the last one runs all tests.
     readme::run()?;
+    newcomer::run()?;
     documentation()?;
     habits::dependencies()?;
     demonstrations()?;

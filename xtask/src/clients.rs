@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         tests.args(["-k", filter]);
     }
     tests.env("KUBECONFIG", kubeconfig).env("PYTHONDONTWRITEBYTECODE", "1");
+    tests.env("KOPF", target().join("debug").join("kopf"));
     tests.env("CROSS_CHECK", cross_check()?);
     command_step("real clients", tests)
 }

@@ -13,6 +13,7 @@ mod http;
 mod kube;
 mod kubeconfig;
 mod layers;
+mod newcomer;
 mod normalise;
 mod pack;
 mod pairing;
@@ -42,6 +43,8 @@ enum Command {
     Ci,
     /// Do what the README tells a newcomer to do, to the letter.
     Readme,
+    /// Do what a newcomer does with `kopf new`: create, test, run, handle an object.
+    Newcomer,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Clients(clients::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
@@ -67,6 +70,7 @@ fn main() -> anyhow::Result<()> {
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
         Command::Readme => readme::run(),
+        Command::Newcomer => newcomer::run(),
         Command::Clients(arguments) => clients::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Bench(command) => bench::run(&command),

@@ -1,7 +1,9 @@
 //! Errors as people read them: one sentence, the chain of causes, a hint, an exit code.
 //!
-//! Library crates return typed errors; only here do they become text.
+//! Library crates return typed errors; only here do they become text, for the `kopf` command and for
+//! the program of every operator alike.
 
+use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -13,19 +15,19 @@ pub const EXIT_USAGE: u8 = 2;
 /// A failure with the fix, where the fix is known.
 #[derive(Debug)]
 pub struct Failure {
-    error: anyhow::Error,
+    error: Box<dyn Error + Send + Sync>,
     hint: Option<String>,
     code: u8,
 }
 
 impl Failure {
     /// A failure of the work itself.
-    pub fn new(error: impl Into<anyhow::Error>) -> Self {
+    pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { error: error.into(), hint: None, code: EXIT_FAILED }
     }
 
     /// A failure caused by what the user typed or wrote.
-    pub fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { error: error.into(), hint: None, code: EXIT_USAGE }
     }
 
@@ -36,27 +38,33 @@ impl Failure {
         self
     }
 
+    /// The code to exit with.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
     /// The whole text: error, causes, hint.
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = format!("error: {}\n", self.error);
         let mut said = self.error.to_string();
-        for cause in self.error.chain().skip(1) {
-            let cause = cause.to_string();
+        let causes = std::iter::successors(self.error.source(), |&cause| cause.source());
+        for cause in causes.map(ToString::to_string) {
             // Many libraries repeat the cause in their own text.
             if !said.contains(&cause) {
-                let _ = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
+                let _infallible = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
             }
             said = cause;
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "hint: {hint}");
+            let _infallible = writeln!(text, "hint: {hint}");
         }
         text
     }
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failure {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(error)
     }

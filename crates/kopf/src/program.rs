@@ -10,22 +10,20 @@ mod embedded;
 #[cfg(feature = "embedded")]
 mod manifests;
 
-use std::fmt::Write as _;
 use std::process::{ExitCode, Termination};
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use self::arguments::{Arguments, Command, RunArguments};
+use kopf_cli::failure::Failure;
 use kopf_engine::EngineError;
 
 use crate::{Operator, RunError, Running};
 
 /// How long threads of handlers may go on after everything else has ended, as in Kopf.
 const HUNG_THREADS_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
-/// The exit code when something failed while running.
-const FAILED: u8 = 1;
-/// The exit code when the arguments or the files they name are wrong, or the operator itself is.
-const USAGE: u8 = 2;
+/// With this variable the operator stops when its standard input closes, as for `kopf dev`.
+const UNTIL_STDIN_CLOSES: &str = "KOPF_RUN_UNTIL_STDIN_CLOSES";
 
 /// How the program ended; returned from `main`.
 #[must_use = "return it from `main`"]
@@ -35,49 +33,6 @@ pub struct Exit(u8);
 impl Termination for Exit {
     fn report(self) -> ExitCode {
         ExitCode::from(self.0)
-    }
-}
-
-/// A failure of the program, with the fix where it is known.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) error: Box<dyn std::error::Error + Send + Sync>,
-    pub(crate) hint: Option<String>,
-    pub(crate) code: u8,
-}
-
-impl Failure {
-    /// A failure caused by what the user typed or wrote.
-    pub(crate) fn usage(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { error: error.into(), hint: None, code: USAGE }
-    }
-
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
-    }
-
-    /// The whole text: error, causes, hint.
-    fn render(&self) -> String {
-        let mut text = format!("error: {}\n", self.error);
-        let mut said = self.error.to_string();
-        let causes = std::iter::successors(self.error.source(), |&cause| cause.source());
-        for cause in causes.map(ToString::to_string) {
-            // Many libraries repeat the cause in their own text.
-            if !said.contains(&cause) {
-                let _infallible = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
-            }
-            said = cause;
-        }
-        if let Some(hint) = &self.hint {
-            let _infallible = writeln!(text, "hint: {hint}");
-        }
-        text
-    }
-}
-
-impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), hint: None, code: FAILED }
     }
 }
 
@@ -113,7 +68,7 @@ impl Operator {
             Ok(()) => Exit(0),
             Err(failure) => {
                 eprint!("{}", failure.render());
-                Exit(failure.code)
+                Exit(failure.code())
             }
         }
     }
@@ -147,16 +102,36 @@ async fn until_stopped(running: Running) -> Result<(), Failure> {
     tokio::pin!(ended);
     let name = tokio::select! {
         outcome = &mut ended => return outcome.map_err(explained),
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => Some("SIGINT"),
+        _ = terminate.recv() => Some("SIGTERM"),
+        () = stdin_closed() => None,
     };
-    tracing::info!(target: "kopf", "Signal {name} is received. Operator is stopping.");
+    match name {
+        Some(name) => {
+            tracing::info!(target: "kopf", "Signal {name} is received. Operator is stopping.");
+        }
+        None => tracing::info!(target: "kopf", "The parent is gone. Operator is stopping."),
+    }
     stopper.stop();
     tokio::select! {
         outcome = &mut ended => outcome.map_err(explained),
         _ = interrupt.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
         _ = terminate.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
     }
+}
+
+/// Resolves when the standard input closes, for programs that run an operator and may be killed.
+async fn stdin_closed() {
+    if std::env::var_os(UNTIL_STDIN_CLOSES).is_none() {
+        return std::future::pending().await;
+    }
+    let (sender, closed) = tokio::sync::oneshot::channel();
+    // Not a task of the runtime: it would wait for this read at its end.
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = sender.send(());
+    });
+    let _ = closed.await;
 }
 
 /// Adds what to do about a failure, where it is known.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
+use kopf_cli::failure::Failure;
 use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint};
 use tracing::level_filters::LevelFilter;
 
-use super::Failure;
 use crate::Config;
 use crate::logging::{LogFormat, Logging};
 
@@ -277,5 +277,5 @@ fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
         (host, port).to_socket_addrs().map_err(|error| mistake(error.to_string()))?;
     let address = addresses.next().ok_or_else(|| mistake("its host has no address".into()))?;
     let path = if path.is_empty() { "/" } else { path };
-    Ok(ProbesEndpoint { address, path: path.to_owned() })
+    Ok(ProbesEndpoint::new(address, path))
 }

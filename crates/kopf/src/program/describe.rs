@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use kopf_core::{Handler, HandlerKind};
+use kopf_model::Selector;
+use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
 use crate::Operator;
@@ -11,7 +13,11 @@ use crate::Operator;
 pub(super) fn text(operator: &Operator, as_json: bool) -> String {
     let handlers: Vec<Value> = operator.handlers().map(describe).collect();
     if as_json {
-        let all = json!({"name": operator.name(), "handlers": handlers});
+        let all = json!({
+            "name": operator.name(),
+            "handlers": handlers,
+            "definitions": definitions(operator),
+        });
         return format!("{all:#}\n");
     }
     let column = |key: &str| {
@@ -46,11 +52,32 @@ fn describe(handler: &Handler) -> Value {
         "id": &*handler.id,
         "kind": kind(&handler.kind),
         "resources": handler.selector.as_ref().map(ToString::to_string),
+        "resource": handler.selector.as_ref().map(resource),
         "field": handler.filters.field.as_ref().map(ToString::to_string),
         "description": handler.description,
         "retries": handler.retrying.retries,
         "needs": needs.collect::<Vec<_>>(),
     })
+}
+
+/// The resource as far as the selector names it; for programs that define what is missing.
+fn resource(selector: &Selector) -> Value {
+    let plural = match &selector.name {
+        SelectorName::Any(name) | SelectorName::Plural(name) => Some(name),
+        _ => None,
+    };
+    json!({"group": selector.group, "version": selector.version, "plural": plural})
+}
+
+/// The definitions of typed resources, one of each.
+fn definitions(operator: &Operator) -> Vec<Value> {
+    let mut definitions: Vec<Value> = Vec::new();
+    for definition in operator.handlers().filter_map(|handler| handler.crd).map(|crd| crd()) {
+        if !definitions.contains(&definition) {
+            definitions.push(definition);
+        }
+    }
+    definitions
 }
 
 fn kind(kind: &HandlerKind) -> &'static str {

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kopf_apiserver::{Listening, Server};
-use kopf_cli::load::{self, Document};
-use kopf_cli::manifests;
-use kopf_client::{Cluster, Policy};
-use kopf_model::{Selector, resource::SelectorName};
-use serde_json::{Value, json};
+use kopf_cli::definitions::{self, Wanted};
+use kopf_cli::{kubeconfig, load, manifests};
+use kopf_engine::ProbesEndpoint;
+use serde_json::Value;
 
 use super::arguments::{RunArguments, webhooks};
 use super::{Failure, until_stopped};
@@ -50,109 +49,28 @@ pub(super) async fn run(
         .map_err(|error| Failure::from(error).hint("leave `--port` out to take a free one"))?;
     let client = kube::Client::new(server.service(), "default");
     let handlers: Vec<_> = operator.handlers().cloned().collect();
-    let typed = manifests::definitions(&handlers)
-        .into_iter()
-        .map(|manifest| Document { place: "a definition of the operator".into(), manifest });
-    load::apply(&client, &typed.collect::<Vec<_>>()).await?;
-    let mut early = documents;
-    let late = early.split_off(early.partition_point(is_definition));
-    load::apply(&client, &early).await.map_err(Failure::usage)?;
-    let defined =
-        define_missing(&client, operator.handlers().filter_map(|it| it.selector.as_ref()));
-    let sample = defined.await?;
-    load::apply(&client, &late).await.map_err(Failure::usage)?;
-    write(&embedded.kubeconfig, &listening)?;
+    let wanted = Wanted {
+        definitions: manifests::definitions(&handlers),
+        selectors: operator.handlers().filter_map(|it| it.selector.clone()).collect(),
+    };
+    let sample = definitions::prepare(&client, wanted, documents).await?;
+    // Always there in this mode, so that `kopf explain` can ask the operator.
+    let probes = match config.probes.clone() {
+        Some(endpoint) => endpoint,
+        None => ProbesEndpoint::on_loopback()?,
+    };
+    kubeconfig::write(&embedded.kubeconfig, &listening.kubeconfig(), Some(probes.address))?;
     announce(&embedded.kubeconfig, &listening, sample.as_ref());
     // From here on it is the operator who speaks.
     arguments.logging().install();
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
-    let config = Config { client: Some(client), webhooks: Some(webhooks), ..config };
+    let config =
+        Config { client: Some(client), webhooks: Some(webhooks), probes: Some(probes), ..config };
     let running = operator.start(config).await?;
     let outcome = until_stopped(running).await;
     listening.shutdown().await;
     outcome
-}
-
-fn is_definition(document: &Document) -> bool {
-    document.manifest["kind"] == "CustomResourceDefinition"
-}
-
-/// Defines what handlers name by group, version and plural, and nobody has defined.
-///
-/// A real cluster has its definitions from elsewhere; here there is nobody else to make them. Gives
-/// a sample object of the first one.
-async fn define_missing(
-    client: &kube::Client,
-    selectors: impl Iterator<Item = &Selector>,
-) -> Result<Option<Value>, Failure> {
-    let cluster = Cluster::with_client(client.clone(), Policy::default());
-    let mut known = cluster.discover(None).await?.resources;
-    let mut sample = None;
-    for selector in selectors {
-        let Selector { group: Some(group), version: Some(version), name } = selector else {
-            continue;
-        };
-        let (SelectorName::Any(plural) | SelectorName::Plural(plural)) = name else { continue };
-        if group.is_empty() || known.iter().any(|resource| selector.matches(resource)) {
-            continue;
-        }
-        let kind = guess_kind(plural);
-        let definition = definition(group, version, plural, &kind);
-        let place = format!("the definition of {plural}.{group}");
-        load::apply(client, &[Document { place, manifest: definition }]).await?;
-        sample.get_or_insert_with(|| {
-            json!({
-                "apiVersion": format!("{group}/{version}"), "kind": kind,
-                "metadata": {"name": "example"}, "spec": {"field": "value"},
-            })
-        });
-        known = cluster.discover(None).await?.resources;
-    }
-    Ok(sample)
-}
-
-fn guess_kind(plural: &str) -> String {
-    let singular = match plural {
-        _ if plural.ends_with("ies") => format!("{}y", &plural[..plural.len() - 3]),
-        _ if plural.ends_with("sses") => plural[..plural.len() - 2].to_owned(),
-        _ => plural.strip_suffix('s').unwrap_or(plural).to_owned(),
-    };
-    let mut letters = singular.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
-fn definition(group: &str, version: &str, plural: &str, kind: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
-            "versions": [{
-                "name": version, "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": anything, "status": anything},
-                }},
-            }],
-        },
-    })
-}
-
-/// Writes the kubeconfig at once: a file that exists is a file that works.
-fn write(path: &Path, listening: &Listening) -> Result<(), Failure> {
-    let staging = path.with_extension("kopf-new");
-    std::fs::write(&staging, listening.kubeconfig())
-        .and_then(|()| std::fs::rename(&staging, path))
-        .map_err(|error| {
-            Failure::usage(format!("could not write `{}`: {error}", path.display()))
-                .hint("give a writable path with `--kubeconfig`")
-        })
 }
 
 fn announce(path: &Path, listening: &Listening, sample: Option<&Value>) {
@@ -164,6 +82,3 @@ fn announce(path: &Path, listening: &Listening, sample: Option<&Value>) {
     }
     println!("\nPress Ctrl-C to stop.");
 }
-
-#[cfg(test)]
-mod tests;

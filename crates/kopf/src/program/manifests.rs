@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use kopf_cli::failure::Failure;
 use kopf_cli::manifests::{self, Options};
 
-use super::Failure;
 use crate::Operator;
 
 #[derive(Args)]

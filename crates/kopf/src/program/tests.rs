@@ -2,7 +2,6 @@
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::Failure;
 use super::arguments::{Arguments, Command, RunArguments};
 
 fn parse(words: &[&str]) -> Result<Box<RunArguments>, clap::Error> {
@@ -56,10 +55,4 @@ fn log_formats_are_checked() {
     assert!(parse(&["--log-format", "JSON"]).is_ok());
     let error = parse(&["--log-format", "xml"]).err().expect("an unknown format");
     assert!(error.to_string().contains("a log format is plain, full or json"), "{error}");
-}
-
-#[test]
-fn failures_tell_their_causes_once() {
-    let failure = Failure::usage("it broke").hint("mend it");
-    assert_eq!(failure.render(), "error: it broke\nhint: mend it\n");
 }

@@ -12,16 +12,16 @@ use serde_json::Value;
 
 /// Under which names the operator keeps its notes.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub(super) struct Names {
     /// The prefix of annotations.
-    pub prefix: String,
+    pub(super) prefix: String,
     /// The finalizer.
-    pub finalizer: String,
+    pub(super) finalizer: String,
 }
 
 /// All that the notes tell.
 #[derive(Debug)]
-pub struct Story {
+pub(super) struct Story {
     object: String,
     situation: Situation,
     handlers: Vec<(String, ProgressRecord)>,
@@ -42,7 +42,7 @@ enum Situation {
 ///
 /// # Errors
 /// Fails when the notes cannot be understood.
-pub fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
+pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     let keys = KeyMaker::new(names.prefix.clone())?;
     let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
     let progress = AnnotationsProgress::new(keys);
@@ -90,13 +90,13 @@ fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
 impl Story {
     /// The story as people read it.
     #[must_use]
-    pub fn render(&self, now: Timestamp) -> String {
+    pub(super) fn render(&self, now: Timestamp) -> String {
         let mut text = format!("{}\n", self.object);
         // Writing to a string cannot fail.
         let mut line = |words: String| {
             let _ = writeln!(text, "  {words}");
         };
-        for words in self.situation.words() {
+        for words in self.situation.words(!self.handlers.is_empty()) {
             line(words);
         }
         for finalizer in &self.finalizers {
@@ -114,8 +114,11 @@ impl Story {
 }
 
 impl Situation {
-    fn words(&self) -> Vec<String> {
+    fn words(&self, is_in_progress: bool) -> Vec<String> {
         match self {
+            Self::NeverHandled if is_in_progress => {
+                vec!["is being handled for the first time".into()]
+            }
             Self::NeverHandled => vec![
                 "was never handled by an operator".into(),
                 "hint: is an operator running, does it serve this namespace, do its filters match?"

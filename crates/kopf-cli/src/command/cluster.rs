@@ -2,18 +2,17 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use kopf_apiserver::{ListenError, Listening, Server};
 
 use crate::failure::Failure;
-use crate::load;
+use crate::{kubeconfig, load};
 
 /// What can be typed after `kopf cluster`.
 #[derive(Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// The port on loopback; 0 takes a free one
     #[arg(long, default_value_t = 0, value_name = "N")]
     port: u16,
@@ -35,7 +34,7 @@ pub struct Arguments {
 }
 
 /// Serves until it is asked to stop.
-pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = load::read(&arguments.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
     })?;
@@ -49,8 +48,10 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let listening = server.listen(address).await.map_err(|error| taken(error, address))?;
     let client = kube::Client::new(server.service(), "default");
-    load::apply(&client, &documents).await.map_err(Failure::usage)?;
-    write(&arguments.kubeconfig, &listening)?;
+    load::apply(&client, &documents).await.map_err(|error| {
+        Failure::usage(error).hint("is its CustomResourceDefinition among the manifests?")
+    })?;
+    kubeconfig::write(&arguments.kubeconfig, &listening.kubeconfig(), None)?;
     announce(arguments, &listening, documents.len());
     stop_requested().await?;
     listening.shutdown().await;
@@ -58,7 +59,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn taken(error: ListenError, address: SocketAddr) -> Failure {
+pub(super) fn taken(error: ListenError, address: SocketAddr) -> Failure {
     let is_taken = matches!(&error,
         ListenError::Bind { source, .. } if source.kind() == ErrorKind::AddrInUse);
     let failure = Failure::new(error);
@@ -69,15 +70,6 @@ fn taken(error: ListenError, address: SocketAddr) -> Failure {
         ));
     }
     failure
-}
-
-/// Writes the kubeconfig at once: a file that exists is a file that works.
-fn write(path: &Path, listening: &Listening) -> Result<(), Failure> {
-    let staging = path.with_extension("kopf-new");
-    std::fs::write(&staging, listening.kubeconfig())
-        .and_then(|()| std::fs::rename(&staging, path))
-        .with_context(|| format!("could not write the kubeconfig `{}`", path.display()))
-        .map_err(|error| Failure::usage(error).hint("give a writable path with `--kubeconfig`"))
 }
 
 fn announce(arguments: &Arguments, listening: &Listening, loaded: usize) {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// What can be typed after `kopf new`.
 #[derive(Args)]
-pub struct Arguments {
+pub(super) struct Arguments {
     /// The folder to create; its last part becomes the project's name
     path: PathBuf,
     /// The kind of your resource
@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 /// The files of a new project: path inside the project, template.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("Cargo.toml", include_str!("new/templates/Cargo.toml.txt")),
     ("src/main.rs", include_str!("new/templates/main.rs.txt")),
     ("src/lib.rs", include_str!("new/templates/lib.rs.txt")),
@@ -35,10 +35,11 @@ const FILES: [(&str, &str); 7] = [
     ("example.yaml", include_str!("new/templates/example.yaml.txt")),
     ("Dockerfile", include_str!("new/templates/Dockerfile.txt")),
     ("README.md", include_str!("new/templates/README.md.txt")),
+    (".gitignore", include_str!("new/templates/gitignore.txt")),
 ];
 
 /// Creates the project.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let names = Names::new(arguments)?;
     if arguments.path.exists() {
         let error = anyhow!("the folder `{}` exists already", arguments.path.display());
@@ -58,6 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("    cd {}", arguments.path.display());
     println!("    cargo test                      # the handler, tested on an embedded cluster");
     println!("    cargo run -- run --embedded     # the operator, with a cluster in the process");
+    println!("    kopf dev                        # the same, built and started again on changes");
     Ok(())
 }
 

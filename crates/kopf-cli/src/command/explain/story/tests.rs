@@ -98,8 +98,7 @@ fn a_permanent_failure_beside_open_handlers_is_told() {
         }}),
         expect![[r#"
             Database orders
-              was never handled by an operator
-              hint: is an operator running, does it serve this namespace, do its filters match?
+              is being handled for the first time
 
               handler a (create)
                 failed for good after 1 attempt

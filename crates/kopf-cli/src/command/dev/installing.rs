@@ -1,0 +1,92 @@
+//! Puts the operator's definitions, and once the user's manifests, into the cluster.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use kopf_model::Selector;
+use kopf_model::resource::SelectorName;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::definitions::{self, Wanted};
+use crate::failure::Failure;
+use crate::load::Document;
+
+/// A program that does not even describe itself in this time is stuck.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is put into the cluster before each start.
+pub(super) struct Installing {
+    client: kube::Client,
+    /// Loaded once, after the first definitions.
+    documents: Vec<Document>,
+}
+
+/// What an operator tells of itself with `describe --json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Description {
+    #[serde(default)]
+    definitions: Vec<Value>,
+    handlers: Vec<HandlerDescription>,
+}
+
+#[derive(Debug, Deserialize)]
+struct HandlerDescription {
+    kind: String,
+    #[serde(default)]
+    resource: Option<ResourceDescription>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResourceDescription {
+    group: Option<String>,
+    version: Option<String>,
+    plural: Option<String>,
+}
+
+impl Description {
+    /// Asks a program.
+    pub(super) async fn of(executable: &Path) -> Result<Self> {
+        let mut command = Command::new(executable);
+        command.args(["describe", "--json"]).kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = output.map_err(|_| anyhow!("`describe --json` does not end"))??;
+        let text = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`describe --json` failed: {}", text.trim());
+        serde_json::from_slice(&output.stdout)
+            .context("`describe --json` printed something else; does `main` call `Operator::main`?")
+    }
+
+    /// Whether there are handlers that need webhooks.
+    pub(super) fn has_admission(&self) -> bool {
+        self.handlers.iter().any(|it| it.kind == "validate" || it.kind == "mutate")
+    }
+
+    fn wanted(&self) -> Wanted {
+        let resources = self.handlers.iter().filter_map(|handler| handler.resource.as_ref());
+        let selectors = resources.filter_map(|resource| {
+            Some(Selector {
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                name: SelectorName::Plural(resource.plural.clone()?),
+            })
+        });
+        Wanted { definitions: self.definitions.clone(), selectors: selectors.collect() }
+    }
+}
+
+impl Installing {
+    pub(super) fn new(client: kube::Client, documents: Vec<Document>) -> Self {
+        Self { client, documents }
+    }
+
+    /// Brings the cluster up to date with the newest program.
+    pub(super) async fn install(&mut self, description: &Description) -> Result<(), Failure> {
+        let documents = self.documents.clone();
+        definitions::prepare(&self.client, description.wanted(), documents).await?;
+        self.documents.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! `kopf explain KIND/NAME`: what an operator did to one object, and what it waits for.
+//!
+//! Reads the object from the cluster, and asks the running operator if it can be reached. The
+//! persisted part is told by [`story`], the remembered part by [`memories`].
+
+mod events;
+mod memories;
+mod story;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use kopf_client::{Cluster, DefaultLogin, Failure as Class, Policy, RequestError, Target};
+use kopf_model::{Object, Resource};
+use kube::config::Kubeconfig;
+
+use super::connection;
+use super::operator::{Answer, Operator};
+use crate::failure::Failure;
+use crate::kubeconfig;
+
+/// What can be typed after `kopf explain`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The object, such as `database/orders`; the kind may be a plural or a short name too
+    #[arg(value_name = "KIND/NAME")]
+    object: String,
+    /// The namespace; by default that of the kubeconfig
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Where the running operator serves its probes; by default as the kubeconfig tells
+    #[arg(long, value_name = "URL", env = "KOPF_OPERATOR", hide_env = true)]
+    operator: Option<String>,
+    /// The prefix of the operator's annotations
+    #[arg(long, default_value = "kopf.zalando.org", value_name = "DOMAIN")]
+    prefix: String,
+    /// The operator's finalizer
+    #[arg(long, default_value = "kopf.zalando.org/KopfFinalizerMarker", value_name = "NAME")]
+    finalizer: String,
+}
+
+/// Nobody waits for a diagnosis for longer than this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Names at least this similar to what was typed are offered.
+const SIMILAR: f64 = 0.75;
+
+/// Explains one object.
+pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (kind, name) = parse(&arguments.object)?;
+    let operator = operator(arguments)?;
+    let login = DefaultLogin { context: arguments.context.clone(), ..DefaultLogin::default() };
+    let policy = Policy {
+        request_timeout: REQUEST_TIMEOUT,
+        error_backoffs: Vec::new(),
+        ..Policy::default()
+    };
+    let cluster = Cluster::new(Arc::new(login), policy);
+    let default_namespace = cluster.connect().await.map_err(connection::no_login)?;
+    let context = arguments.context.as_deref();
+    let resource = find(&cluster, kind, context).await?;
+    let namespace = arguments.namespace.as_deref().unwrap_or(&default_namespace);
+    let namespace = resource.namespaced.then_some(namespace);
+    let target = Target { resource: &resource, namespace, name, subresource: None };
+    let found = cluster.get(target).await;
+    let answer = match &operator {
+        Some(operator) => Some(operator.ask(&resource, namespace, name).await),
+        None => None,
+    };
+    let now = jiff::Timestamp::now();
+    match (found, &answer) {
+        (Ok(object), _) => print!("{}", tell(arguments, &object)?.render(now)),
+        (Err(error), Some(Ok(Answer::Known(chronicle)))) if error.failure == Class::NotFound => {
+            println!("{} {}", chronicle.kind, place(namespace, name));
+            println!("  is gone from the cluster");
+        }
+        (Err(error), _) => return Err(absent(error, &resource, namespace, name)),
+    }
+    match (&operator, answer) {
+        (Some(operator), Some(Ok(Answer::Known(chronicle)))) => {
+            print!("{}", memories::render(&operator.to_string(), &chronicle, now));
+        }
+        (Some(operator), Some(Ok(Answer::Unknown(unknown)))) => {
+            print!("{}", memories::render_unknown(&operator.to_string(), unknown, &resource));
+        }
+        (Some(operator), Some(Err(error))) => {
+            println!("\n  the operator at {operator} does not answer: {error:#}");
+            print!("{}", events::tell(&cluster, namespace, name).await);
+        }
+        _ => print!("{}", events::tell(&cluster, namespace, name).await),
+    }
+    Ok(())
+}
+
+fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure> {
+    let names =
+        story::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
+    let story = story::read(object, &names)
+        .with_context(|| format!("could not read the notes on {} {}", object.kind(), object.key()))
+        .map_err(|error| {
+            Failure::new(error).hint("is `--prefix` the prefix of your operator's annotations?")
+        })?;
+    Ok(story)
+}
+
+/// The operator to ask: as told, or the one beside the cluster of the kubeconfig.
+fn operator(arguments: &Arguments) -> Result<Option<Operator>, Failure> {
+    if let Some(url) = &arguments.operator {
+        let operator = Operator::at(url).map_err(|error| {
+            Failure::usage(error)
+                .hint("give the address of the operator's probes, such as `http://127.0.0.1:8080`")
+        })?;
+        return Ok(Some(operator));
+    }
+    // A kubeconfig that cannot be read is told by the login.
+    let Ok(config) = Kubeconfig::read() else { return Ok(None) };
+    let url = kubeconfig::operator_url(&config, arguments.context.as_deref());
+    Ok(url.and_then(|url| Operator::at(&url).ok()))
+}
+
+fn parse(object: &str) -> Result<(&str, &str), Failure> {
+    match object.split_once('/') {
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok((kind, name)),
+        _ => Err(Failure::usage(anyhow!("`{object}` does not name an object"))
+            .hint("write it as KIND/NAME, such as `database/orders`")),
+    }
+}
+
+/// The resource that a person means; preferred versions and the core group first, as kubectl does.
+async fn find(cluster: &Cluster, kind: &str, context: Option<&str>) -> Result<Resource, Failure> {
+    let discovered = cluster.discover(None).await;
+    let discovered = discovered.map_err(|error| connection::unreachable(error, context))?;
+    let (name, group) =
+        kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
+    let wanted = name.to_lowercase();
+    let is_meant = |resource: &&Resource| {
+        group.is_none_or(|group| resource.group == group)
+            && (resource.plural == wanted
+                || resource.singular == wanted
+                || resource.kind.to_lowercase() == wanted
+                || resource.shortcuts.contains(&wanted))
+    };
+    let mut found: Vec<&Resource> = discovered.resources.iter().filter(is_meant).collect();
+    found.sort_by_key(|resource| (!resource.preferred, !resource.group.is_empty()));
+    found.first().map(|resource| (*resource).clone()).ok_or_else(|| {
+        let hint = match similar(&wanted, &discovered.resources) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "`kubectl api-resources` lists them; is the custom resource definition \
+                     installed?"
+                .to_owned(),
+        };
+        Failure::usage(anyhow!("the cluster has no kind `{kind}`")).hint(hint)
+    })
+}
+
+/// The name that is most like the wanted one, if any is like it.
+fn similar(wanted: &str, resources: &[Resource]) -> Option<String> {
+    resources
+        .iter()
+        .flat_map(|resource| [resource.kind.to_lowercase(), resource.plural.clone()])
+        .map(|name| (strsim::jaro_winkler(wanted, &name), name))
+        .filter(|(likeness, _)| *likeness >= SIMILAR)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name)
+}
+
+fn place(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
+}
+
+fn absent(
+    error: RequestError,
+    resource: &Resource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Failure {
+    let place = place(namespace, name);
+    match error.failure {
+        Class::NotFound => Failure::new(anyhow!("there is no {} {place}", resource.kind))
+            .hint("check the name and the namespace (`-n`)"),
+        Class::Forbidden => {
+            let question = format!("kubectl auth can-i get {}", resource.plural);
+            let said = format!("could not read {} {place}", resource.kind);
+            Failure::new(anyhow!(error).context(said)).hint(format!(
+                "your account may not `get` {}; ask with `{question}`",
+                resource.plural
+            ))
+        }
+        _ => connection::unreachable(error, None),
+    }
+}

@@ -1,0 +1,188 @@
+//! What a running operator remembers of one object, as people read it.
+//!
+//! Pure: from a chronicle and the current time to text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use kopf_engine::journal::{
+    AttemptEnding, ChildState, Chronicle, Entry, Episode, FieldChange, Filtered, Situation, Unknown,
+};
+use kopf_model::Resource;
+
+/// The whole text.
+pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> String {
+    let mut text = format!("\n  the operator at {operator} says:\n");
+    let mut line = |words: &str| {
+        let _infallible = writeln!(text, "    {words}");
+    };
+    for words in standing(&chronicle.situation, now) {
+        line(&words);
+    }
+    for (handler, last) in last_attempts(chronicle) {
+        if let Some(words) = open(handler, last, now) {
+            line(&words);
+        }
+    }
+    for (handler, error) in &chronicle.situation.wishes_failed {
+        line(&format!("{handler} could not tell the desired children: {error}"));
+    }
+    for child in &chronicle.situation.children {
+        line(&child_words(child, now));
+    }
+    for Filtered { handler, why } in &chronicle.situation.filtered {
+        line(&format!("not concerned: {handler}, since {why}"));
+    }
+    if chronicle.entries.is_empty() {
+        return text;
+    }
+    text.push_str("\n  what happened, the latest last:\n");
+    for entry in &chronicle.entries {
+        for (index, words) in entry_words(entry).into_iter().enumerate() {
+            let time = entry.at.strftime("%H:%M:%S").to_string();
+            let time = if index == 0 { time } else { " ".repeat(time.len()) };
+            let _infallible = writeln!(text, "    {time}  {words}");
+        }
+    }
+    text
+}
+
+/// The text about an object that the operator does not remember.
+pub(super) fn render_unknown(operator: &str, unknown: Unknown, resource: &Resource) -> String {
+    let words = if unknown.watched {
+        "remembers nothing of it: nothing has happened to it lately"
+    } else {
+        "does not watch it"
+    };
+    let mut text = format!("\n  the operator at {operator} {words}\n");
+    if !unknown.watched {
+        let _infallible = writeln!(
+            text,
+            "  hint: it has no handlers for {}, or serves other namespaces",
+            resource.plural
+        );
+    }
+    text
+}
+
+fn standing(situation: &Situation, now: Timestamp) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(error) = &situation.error {
+        words.push(format!("could not handle it: {error}"));
+    }
+    if situation.deleting && situation.held && !situation.gone {
+        words.push("it is being deleted, and held by the operator's finalizer".to_owned());
+    }
+    match situation.wake_at {
+        Some(at) => words.push(format!("looks at it again {}", when(at, now))),
+        None if situation.error.is_none() => {
+            words.push("waits for nothing but the next change".to_owned());
+        }
+        None => {}
+    }
+    if !situation.background.is_empty() {
+        words.push(format!("runs beside it: {}", situation.background.join(", ")));
+    }
+    words
+}
+
+/// The last attempt of every handler.
+fn last_attempts(chronicle: &Chronicle) -> BTreeMap<&str, &Episode> {
+    let mut last = BTreeMap::new();
+    for entry in &chronicle.entries {
+        if let Episode::Attempt { handler, .. } = &entry.episode {
+            last.insert(handler.as_str(), &entry.episode);
+        }
+    }
+    last
+}
+
+/// What is open or lost after the last attempt of a handler; nothing after a success.
+fn open(handler: &str, last: &Episode, now: Timestamp) -> Option<String> {
+    let Episode::Attempt { number, ending, error, next_at, .. } = last else { return None };
+    let error = error.as_deref().unwrap_or("no reason was given");
+    match ending {
+        AttemptEnding::Success => None,
+        AttemptEnding::Failure => {
+            let attempts = attempts(*number);
+            Some(format!("{handler} failed for good after {attempts}: {error}"))
+        }
+        AttemptEnding::Retry => {
+            let moment = next_at.map_or_else(|| "soon".to_owned(), |at| when(at, now));
+            Some(format!("{handler} waits for attempt {}, {moment}: {error}", number + 1))
+        }
+    }
+}
+
+fn child_words(child: &ChildState, now: Timestamp) -> String {
+    let name = &child.child;
+    match (&child.refused, &child.waiting) {
+        (Some(refusal), _) => {
+            let again = child.next_at.map(|at| format!("; is applied again {}", when(at, now)));
+            format!("child {name} was refused: {refusal}{}", again.unwrap_or_default())
+        }
+        (None, Some(reason)) => format!("child {name} is not ready: {reason}"),
+        (None, None) => format!("child {name} is ready"),
+    }
+}
+
+fn entry_words(entry: &Entry) -> Vec<String> {
+    match &entry.episode {
+        Episode::Cause { reason, changes, more, selected, filtered } => {
+            let called = match selected.as_slice() {
+                [] => "concerns no handler".to_owned(),
+                handlers => format!("concerns {}", handlers.join(", ")),
+            };
+            let mut words = vec![format!("{reason}: {called}")];
+            words.extend(changes.iter().map(|change| format!("  {}", change_words(change))));
+            if *more > 0 {
+                words.push(format!("  and {more} more fields"));
+            }
+            let skipped =
+                |Filtered { handler, why }: &Filtered| format!("  skips {handler}, since {why}");
+            words.extend(filtered.iter().map(skipped));
+            words
+        }
+        Episode::Attempt { handler, number, milliseconds, ending, error, .. } => {
+            let ending = match ending {
+                AttemptEnding::Success => "succeeded",
+                AttemptEnding::Retry => "failed, will be tried again",
+                AttemptEnding::Failure => "failed for good",
+            };
+            let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            vec![format!("{handler}, attempt {number}, {milliseconds} ms: {ending}{error}")]
+        }
+        Episode::Write { fields, more } => {
+            let rest = if *more > 0 { format!(" and {more} more") } else { String::new() };
+            let fields = if fields.is_empty() { "lists".to_owned() } else { fields.join(", ") };
+            vec![format!("wrote {fields}{rest}")]
+        }
+        Episode::Trouble { error } => vec![format!("could not be handled: {error}")],
+        Episode::Gone => vec!["gone from the cluster".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn change_words(change: &FieldChange) -> String {
+    let field = if change.field.is_empty() { "everything" } else { &change.field };
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => format!("~ {field}: {old} -> {new}"),
+        (None, Some(new)) => format!("+ {field}: {new}"),
+        (Some(old), None) => format!("- {field}: {old}"),
+        (None, None) => field.to_owned(),
+    }
+}
+
+/// `in 42 s, at 12:00:42`; or that it is due.
+fn when(at: Timestamp, now: Timestamp) -> String {
+    let left = at.duration_since(now).as_secs();
+    if left <= 0 { "now".to_owned() } else { format!("in {left} s, at {at:.0}") }
+}
+
+fn attempts(number: u32) -> String {
+    if number == 1 { "1 attempt".to_owned() } else { format!("{number} attempts") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Each situation has its own words; they are a user interface, so they are pinned.
+
+use expect_test::{Expect, expect};
+use kopf_engine::journal::{Chronicle, Unknown};
+use serde_json::{Value, json};
+
+use super::{render, render_unknown};
+
+fn check(entries: Value, situation: Value, expected: Expect) {
+    let mut whole = json!({
+        "wake_at": null, "error": null, "gone": false, "deleting": false, "held": false,
+        "filtered": [], "background": [], "children": [], "wishes_failed": {},
+    });
+    whole.as_object_mut().unwrap().extend(situation.as_object().unwrap().clone());
+    let chronicle: Chronicle = serde_json::from_value(json!({
+        "resource": "databases.example.com", "kind": "Database", "namespace": "prod",
+        "name": "orders", "uid": "1", "sequence": 7, "entries": entries, "situation": whole,
+    }))
+    .unwrap();
+    let now = "2026-11-15T12:00:00Z".parse().unwrap();
+    let text = render("http://127.0.0.1:8080", &chronicle, now);
+    expected.assert_eq(&format!("Database prod/orders{text}"));
+}
+
+#[test]
+fn a_retry_is_told_with_its_history() {
+    let attempt = json!({
+        "at": "2026-11-15T11:59:58Z", "what": "attempt", "handler": "resize", "number": 3,
+        "milliseconds": 12, "ending": "retry", "error": "the cloud is not ready",
+        "next_at": "2026-11-15T12:00:42Z",
+    });
+    let cause = json!({
+        "at": "2026-11-15T11:59:58Z", "what": "cause", "reason": "update",
+        "changes": [{"field": "spec.size", "old": "1", "new": "2"}], "more": 2,
+        "selected": ["resize"],
+        "filtered": [{"handler": "rename", "why": "the field spec.name has not changed"}],
+    });
+    let write = json!({
+        "at": "2026-11-15T11:59:59Z", "what": "write", "fields": ["status.phase"], "more": 1,
+    });
+    check(
+        json!([cause, attempt, write]),
+        json!({"wake_at": "2026-11-15T12:00:42Z", "background": ["ping"]}),
+        expect![[r#"
+            Database prod/orders
+              the operator at http://127.0.0.1:8080 says:
+                looks at it again in 42 s, at 2026-11-15T12:00:42Z
+                runs beside it: ping
+                resize waits for attempt 4, in 42 s, at 2026-11-15T12:00:42Z: the cloud is not ready
+
+              what happened, the latest last:
+                11:59:58  update: concerns resize
+                            ~ spec.size: 1 -> 2
+                            and 2 more fields
+                            skips rename, since the field spec.name has not changed
+                11:59:58  resize, attempt 3, 12 ms: failed, will be tried again: the cloud is not ready
+                11:59:59  wrote status.phase and 1 more
+        "#]],
+    );
+}
+
+#[test]
+fn a_permanent_failure_is_told() {
+    let attempt = json!({
+        "at": "2026-11-15T11:59:58Z", "what": "attempt", "handler": "resize", "number": 1,
+        "milliseconds": 0, "ending": "failure", "error": "no such plan", "next_at": null,
+    });
+    check(
+        json!([attempt]),
+        json!({}),
+        expect![[r#"
+            Database prod/orders
+              the operator at http://127.0.0.1:8080 says:
+                waits for nothing but the next change
+                resize failed for good after 1 attempt: no such plan
+
+              what happened, the latest last:
+                11:59:58  resize, attempt 1, 0 ms: failed for good: no such plan
+        "#]],
+    );
+}
+
+#[test]
+fn a_filtered_object_is_told_why() {
+    let filtered = json!([{"handler": "resize", "why": "the label tier is `test`, not `live`"}]);
+    check(
+        json!([]),
+        json!({"filtered": filtered}),
+        expect![[r#"
+            Database prod/orders
+              the operator at http://127.0.0.1:8080 says:
+                waits for nothing but the next change
+                not concerned: resize, since the label tier is `test`, not `live`
+        "#]],
+    );
+}
+
+#[test]
+fn a_deletion_held_by_a_finalizer_is_told() {
+    check(
+        json!([]),
+        json!({"deleting": true, "held": true, "wake_at": "2026-11-15T12:00:10Z"}),
+        expect![[r#"
+            Database prod/orders
+              the operator at http://127.0.0.1:8080 says:
+                it is being deleted, and held by the operator's finalizer
+                looks at it again in 10 s, at 2026-11-15T12:00:10Z
+        "#]],
+    );
+}
+
+#[test]
+fn children_are_told_with_what_is_wrong() {
+    let children = json!([
+        {"child": "Service prod/web", "waiting": null, "refused": null, "next_at": null},
+        {"child": "Deployment prod/web", "waiting": "0 of 2 replicas are available",
+         "refused": null, "next_at": null},
+        {"child": "Lease prod/web", "waiting": null, "refused": "no quota",
+         "next_at": "2026-11-15T12:00:08Z"},
+    ]);
+    check(
+        json!([]),
+        json!({"children": children, "wishes_failed": {"routes": "no such host"}}),
+        expect![[r#"
+            Database prod/orders
+              the operator at http://127.0.0.1:8080 says:
+                waits for nothing but the next change
+                routes could not tell the desired children: no such host
+                child Service prod/web is ready
+                child Deployment prod/web is not ready: 0 of 2 replicas are available
+                child Lease prod/web was refused: no quota; is applied again in 8 s, at 2026-11-15T12:00:08Z
+        "#]],
+    );
+}
+
+#[test]
+fn an_object_that_is_not_watched_is_told_from_a_quiet_one() {
+    let resource = kopf_model::Resource {
+        group: "example.com".into(),
+        version: "v1".into(),
+        plural: "databases".into(),
+        kind: "Database".into(),
+        singular: "database".into(),
+        shortcuts: Default::default(),
+        categories: Default::default(),
+        subresources: Default::default(),
+        namespaced: true,
+        preferred: true,
+        verbs: Default::default(),
+    };
+    let (unwatched, quiet) = (Unknown { watched: false }, Unknown { watched: true });
+    expect![[r#"
+        Database
+          the operator at http://x does not watch it
+          hint: it has no handlers for databases, or serves other namespaces
+    "#]]
+    .assert_eq(&format!("Database{}", render_unknown("http://x", unwatched, &resource)));
+    expect![[r#"
+        Database
+          the operator at http://x remembers nothing of it: nothing has happened to it lately
+    "#]]
+    .assert_eq(&format!("Database{}", render_unknown("http://x", quiet, &resource)));
+}

@@ -1,0 +1,361 @@
+//! Everything that goes wrong is one screen: what, why, what to do; and never the exit code 0.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use kopf_apiserver::{Server, User};
+
+use crate::screen::{command, screen};
+use crate::tls::{Authority, kubeconfig};
+
+#[track_caller]
+fn check(folder: &Path, arguments: &[&str], expected: Expect) {
+    let output = command(folder).args(arguments).output().unwrap();
+    assert!(!output.status.success());
+    expected.assert_eq(&screen(&output, folder));
+}
+
+/// The same with a kubeconfig.
+#[track_caller]
+fn check_with(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
+    let output = command(folder).env("KUBECONFIG", path).args(arguments).output().unwrap();
+    assert!(!output.status.success());
+    expected.assert_eq(&screen(&output, folder));
+}
+
+/// The same while a server in this process answers.
+async fn check_served(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
+    let mut command = command(folder);
+    command.env("KUBECONFIG", path).args(arguments);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    assert!(!output.status.success());
+    expected.assert_eq(&screen(&output, folder));
+}
+
+#[test]
+fn wrong_words_are_corrected() {
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        folder.path(),
+        &["explane"],
+        expect![[r#"
+        error: unrecognized subcommand 'explane'
+
+          tip: a similar subcommand exists: 'explain'
+
+        Usage: kopf <COMMAND>
+
+        For more information, try '--help'.
+        (exit code 2)
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["explain", "--namespac=x", "a/b"],
+        expect![[r#"
+        error: unexpected argument '--namespac' found
+
+          tip: a similar argument exists: '--namespace'
+
+        Usage: kopf explain --namespace <NAME> <KIND/NAME>
+
+        For more information, try '--help'.
+        (exit code 2)
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["explain", "orders"],
+        expect![[r#"
+        error: `orders` does not name an object
+        hint: write it as KIND/NAME, such as `database/orders`
+        (exit code 2)
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["explain", "a/b", "--operator=ftp://x"],
+        expect![[r#"
+        error: `ftp://x` does not begin with `http://`
+        hint: give the address of the operator's probes, such as `http://127.0.0.1:PORT`
+        (exit code 2)
+    "#]],
+    );
+}
+
+#[test]
+fn a_missing_kubeconfig_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        folder.path(),
+        &["explain", "a/b"],
+        expect![[r#"
+        error: no credentials were found: neither a kubeconfig nor a service account
+        hint: set KUBECONFIG, or start a cluster with `kopf cluster`
+        (exit code 1)
+    "#]],
+    );
+    let missing = folder.path().join("none");
+    check_with(
+        folder.path(),
+        &missing,
+        &["explain", "a/b"],
+        expect![[r#"
+        error: could not use the credentials of the kubeconfig
+          caused by: failed to read kubeconfig from '"FOLDER/none"': No such file or directory (os error 2)
+        hint: check the file of KUBECONFIG and its context, or start a cluster with `kopf cluster`
+        (exit code 1)
+    "#]],
+    );
+    let empty = folder.path().join("empty.yaml");
+    std::fs::write(&empty, "apiVersion: v1\nkind: Config\n").unwrap();
+    check_with(
+        folder.path(),
+        &empty,
+        &["explain", "a/b"],
+        expect![[r#"
+        error: could not use the credentials of the kubeconfig
+          caused by: failed to determine current context
+        hint: check the file of KUBECONFIG and its context, or start a cluster with `kopf cluster`
+        (exit code 1)
+    "#]],
+    );
+}
+
+#[test]
+fn a_server_that_is_gone_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // Bound and closed at once: a port where nobody listens.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = kubeconfig(folder.path(), &format!("https://{address}"), None, "x");
+    check_with(
+        folder.path(),
+        &path,
+        &["explain", "a/b"],
+        expect![[r#"
+        error: could not reach the cluster at https://127.0.0.1:PORT
+          caused by: GET /api failed: the connection failed
+          caused by: ServiceError: client error (Connect)
+          caused by: tcp connect error
+          caused by: Connection refused (os error 111)
+        hint: nothing listens there: is the cluster of your kubeconfig running?
+        (exit code 1)
+    "#]],
+    );
+}
+
+#[test]
+fn an_expired_certificate_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let server = format!("https://{}", authority.serve_until(2020));
+    let path = kubeconfig(folder.path(), &server, Some(&authority.pem), "x");
+    let output =
+        command(folder.path()).env("KUBECONFIG", path).args(["explain", "a/b"]).output().unwrap();
+    let text = screen(&output, folder.path());
+    // The middle of the chain has today's date in it.
+    assert!(text.starts_with("error: could not reach the cluster at https://127.0.0.1:PORT\n"));
+    assert!(text.contains("invalid peer certificate: "), "{text}");
+    let hint = "hint: a certificate has expired: renew it, and check the clock of this machine\n";
+    assert!(text.ends_with(&format!("{hint}(exit code 1)\n")), "{text}");
+}
+
+#[test]
+fn a_foreign_certificate_authority_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = format!("https://{}", Authority::new().serve_until(2099));
+    let path = kubeconfig(folder.path(), &server, Some(&Authority::new().pem), "x");
+    check_with(
+        folder.path(),
+        &path,
+        &["explain", "a/b"],
+        expect![[r#"
+        error: could not reach the cluster at https://127.0.0.1:PORT
+          caused by: GET /api failed: the connection failed
+          caused by: ServiceError: client error (Connect)
+          caused by: invalid peer certificate: BadSignature
+        hint: the server is another one than the kubeconfig says: get a new kubeconfig
+        (exit code 1)
+    "#]],
+    );
+}
+
+#[tokio::test]
+async fn forbidden_verbs_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::builder().rbac(true).build();
+    server.add_token("guest", User::new("guest", ["system:authenticated"]));
+    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let text = listening.kubeconfig().replace(server.admin_token(), "guest");
+    let path = folder.path().join("kubeconfig");
+    std::fs::write(&path, text).unwrap();
+    let mut command = command(folder.path());
+    command.env("KUBECONFIG", &path).args(["explain", "secret/password"]);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let text = screen(&output, folder.path());
+    // The server's own words are long.
+    assert!(text.starts_with("error: could not read Secret default/password\n"), "{text}");
+    assert!(text.contains("User \"guest\" cannot get resource \"secrets\""), "{text}");
+    let hint = "your account may not `get` secrets; ask with `kubectl auth can-i get secrets`";
+    assert!(text.ends_with(&format!("hint: {hint}\n(exit code 1)\n")), "{text}");
+    let text = listening.kubeconfig().replace(server.admin_token(), "wrong");
+    std::fs::write(&path, text).unwrap();
+    check_served(
+        folder.path(),
+        &path,
+        &["explain", "secret/password"],
+        expect![[r#"
+        error: the cluster at https://127.0.0.1:PORT refused us
+          caused by: GET /api failed: Unauthorized
+        hint: the server does not accept these credentials; log in again
+        (exit code 1)
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn unknown_kinds_and_objects_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let listening = Server::new().listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let path = folder.path().join("kubeconfig");
+    std::fs::write(&path, listening.kubeconfig()).unwrap();
+    check_served(
+        folder.path(),
+        &path,
+        &["explain", "confgmap/x"],
+        expect![[r#"
+        error: the cluster has no kind `confgmap`
+        hint: did you mean `configmap`?
+        (exit code 2)
+    "#]],
+    )
+    .await;
+    check_served(
+        folder.path(),
+        &path,
+        &["explain", "zebra/x"],
+        expect![[r#"
+        error: the cluster has no kind `zebra`
+        hint: `kubectl api-resources` lists them; is the custom resource definition installed?
+        (exit code 2)
+    "#]],
+    )
+    .await;
+    check_served(
+        folder.path(),
+        &path,
+        &["explain", "cm/x", "-n", "prod"],
+        expect![[r#"
+        error: there is no ConfigMap prod/x
+        hint: check the name and the namespace (`-n`)
+        (exit code 1)
+    "#]],
+    )
+    .await;
+}
+
+#[test]
+fn a_port_that_is_taken_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let output = command(folder.path()).args(["cluster", "--port", &port]).output().unwrap();
+    let text = screen(&output, folder.path()).replace(&port, "PORT");
+    expect![[r#"
+        error: could not listen on 127.0.0.1:PORT
+          caused by: Address already in use (os error 98)
+        hint: port PORT is in use: stop the other program, or leave `--port` out
+        (exit code 1)
+    "#]]
+    .assert_eq(&text);
+    assert!(!folder.path().join("kopf.kubeconfig").exists(), "nothing is half-written");
+}
+
+#[test]
+fn broken_manifests_are_told_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        folder.path(),
+        &["cluster", "--load", "nowhere.yaml"],
+        expect![[r#"
+        error: could not read `nowhere.yaml`
+          caused by: No such file or directory (os error 2)
+        hint: nothing was started; mend the manifest and try again
+        (exit code 2)
+    "#]],
+    );
+    std::fs::write(folder.path().join("bad.yaml"), "a: 1\nb: [\n").unwrap();
+    check(
+        folder.path(),
+        &["cluster", "--load", "bad.yaml"],
+        expect![[r#"
+        error: `bad.yaml` is not valid YAML
+          caused by: did not find expected node content at line 3 column 1, while parsing a flow node
+        hint: nothing was started; mend the manifest and try again
+        (exit code 2)
+    "#]],
+    );
+    std::fs::write(folder.path().join("odd.yaml"), "kind: Pod\n").unwrap();
+    check(
+        folder.path(),
+        &["cluster", "--load", "odd.yaml"],
+        expect![[r#"
+        error: document 1 of `odd.yaml` has no `apiVersion`
+        hint: nothing was started; mend the manifest and try again
+        (exit code 2)
+    "#]],
+    );
+    let unknown = "apiVersion: example.com/v1\nkind: Zebra\nmetadata: {name: a}\n";
+    std::fs::write(folder.path().join("zebra.yaml"), unknown).unwrap();
+    check(
+        folder.path(),
+        &["cluster", "--load", "zebra.yaml"],
+        expect![[r#"
+        error: document 1 of `zebra.yaml`: the cluster has no kind "Zebra" of "example.com/v1"
+        hint: is its CustomResourceDefinition among the manifests?
+        (exit code 2)
+    "#]],
+    );
+    assert!(!folder.path().join("kopf.kubeconfig").exists(), "nothing is half-written");
+    let unwritable = ["cluster", "--kubeconfig", "no/such/folder/kubeconfig"];
+    check(
+        folder.path(),
+        &unwritable,
+        expect![[r#"
+        error: could not write the kubeconfig `no/such/folder/kubeconfig`
+          caused by: No such file or directory (os error 2)
+        hint: give a writable path with `--kubeconfig`
+        (exit code 2)
+    "#]],
+    );
+}
+
+#[test]
+fn dev_and_manifests_need_a_project() {
+    let folder = tempfile::tempdir().unwrap();
+    check(
+        folder.path(),
+        &["dev"],
+        expect![[r#"
+        error: there is no cargo project in `FOLDER`
+        hint: go to the folder of an operator, or create one with `kopf new`
+        (exit code 2)
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["manifests", "--image", "x"],
+        expect![[r#"
+        error: there is no cargo project in `FOLDER`
+        hint: go to the folder of an operator, or create one with `kopf new`
+        (exit code 2)
+    "#]],
+    );
+    std::fs::write(folder.path().join("Cargo.toml"), "[package\n").unwrap();
+    let output = command(folder.path()).arg("dev").output().unwrap();
+    let text = screen(&output, folder.path());
+    assert!(text.starts_with("error: cargo cannot read `FOLDER/Cargo.toml`\n"), "{text}");
+    assert!(text.contains("hint: mend the Cargo.toml"), "{text}");
+}

@@ -1,0 +1,8 @@
+//! The `kopf` command as people meet it: its screens, its errors, its exit codes.
+
+mod errors;
+mod explaining;
+mod new;
+mod screen;
+mod screens;
+mod tls;

@@ -1,0 +1,83 @@
+//! `kopf new`: what it creates, and what it refuses. That the project works is checked by
+//! `cargo xtask newcomer`, which compiles it.
+
+use expect_test::expect;
+
+use crate::screen::{command, screen};
+
+#[test]
+fn a_project_has_everything_and_nothing_to_delete() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path()).args(["new", "hello-world"]).output().unwrap();
+    expect![[r#"
+        Created the operator `hello-world`. Next:
+
+            cd hello-world
+            cargo test                      # the handler, tested on an embedded cluster
+            cargo run -- run --embedded     # the operator, with a cluster in the process
+            kopf dev                        # the same, built and started again on changes
+        (exit code 0)
+    "#]]
+    .assert_eq(&screen(&output, folder.path()));
+    let mut files = Vec::new();
+    let mut folders = vec![folder.path().join("hello-world")];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path.strip_prefix(folder.path()).unwrap().display().to_string());
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert!(!text.contains("{{") || !text.contains("}}"), "{text}");
+            }
+        }
+    }
+    files.sort();
+    expect![[r#"
+        hello-world/.gitignore
+        hello-world/Cargo.toml
+        hello-world/Dockerfile
+        hello-world/README.md
+        hello-world/example.yaml
+        hello-world/src/lib.rs
+        hello-world/src/main.rs
+        hello-world/tests/operator.rs
+    "#]]
+    .assert_eq(&(files.join("\n") + "\n"));
+}
+
+#[test]
+fn odd_names_and_existing_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("there")).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = command(folder.path()).arg("new").args(arguments).output().unwrap();
+        screen(&output, folder.path())
+    };
+    expect![[r#"
+        error: the folder `there` exists already
+        hint: choose another name, or remove the folder
+        (exit code 2)
+    "#]]
+    .assert_eq(&run(&["there"]));
+    expect![[r#"
+        error: `Hello World` cannot be the name of a project
+        hint: use lower-case letters, digits and dashes, a letter first
+        (exit code 2)
+    "#]]
+    .assert_eq(&run(&["Hello World"]));
+    expect![[r#"
+        error: `greeting` cannot be the name of a kind
+        hint: use CamelCase, such as `Greeting`
+        (exit code 2)
+    "#]]
+    .assert_eq(&run(&["hello", "--kind", "greeting"]));
+    expect![[r#"
+        error: there is no crate in `nowhere`
+        hint: give the folder with the Cargo.toml of `kopf`
+        (exit code 2)
+    "#]]
+    .assert_eq(&run(&["hello", "--kopf", "nowhere"]));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is half-written");
+}

@@ -1,0 +1,40 @@
+//! Runs the command and shows what a person would see, without what differs from run to run.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The command in a folder of its own, with nothing of the developer's environment.
+pub(crate) fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
+    let kept = ["PATH", "CARGO", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+    let kept = kept.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command.env_clear();
+    if let Some(home) = std::env::home_dir() {
+        // Where rustup looks unless told otherwise; the developer's home is hidden below.
+        command.env("RUSTUP_HOME", home.join(".rustup")).env("CARGO_HOME", home.join(".cargo"));
+    }
+    command.envs(kept).env("HOME", folder).current_dir(folder);
+    command
+}
+
+/// Everything that was printed, and the exit code.
+pub(crate) fn screen(output: &Output, folder: &Path) -> String {
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
+    // Temporary folders have other names every time; on some systems behind a link.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let text = text.replace(&folder.display().to_string(), "FOLDER");
+    format!("{}(exit code {code})\n", without_ports(&text))
+}
+
+/// The same with `PORT` instead of port numbers on loopback.
+fn without_ports(text: &str) -> String {
+    let mut parts = text.split("127.0.0.1:");
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        clean.push_str("127.0.0.1:PORT");
+        clean.push_str(part.trim_start_matches(|character: char| character.is_ascii_digit()));
+    }
+    clean
+}

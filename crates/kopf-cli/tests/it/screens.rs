@@ -1,0 +1,178 @@
+//! All help screens, to the letter.
+
+use expect_test::{Expect, expect};
+
+use crate::screen::{command, screen};
+
+#[track_caller]
+fn check(arguments: &[&str], expected: Expect) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(folder.path()).args(arguments).output().unwrap();
+    expected.assert_eq(&screen(&output, folder.path()));
+}
+
+#[test]
+fn the_command_introduces_itself() {
+    check(
+        &["--help"],
+        expect![[r#"
+        Kubernetes operators in a few lines, with a cluster in your pocket
+
+        Usage: kopf <COMMAND>
+
+        Commands:
+          new          Create an operator project that compiles, runs and tests at once
+          dev          Run the operator of this project, and again after every change, on a cluster in this
+                       process
+          explain      Tell what an operator did to one object, and what it waits for
+          manifests    Print what to deploy: definitions, least privileges, the operator of this project
+          cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+          completions  Print the completion script of a shell
+
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
+
+        The first five minutes:  kopf new hello && cd hello && kopf dev
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn new_has_a_help_screen() {
+    check(
+        &["new", "--help"],
+        expect![[r#"
+            Create an operator project that compiles, runs and tests at once
+
+            Usage: kopf new [OPTIONS] <PATH>
+
+            Arguments:
+              <PATH>  The folder to create; its last part becomes the project's name
+
+            Options:
+                  --kind <KIND>    The kind of your resource [default: Greeting]
+                  --group <GROUP>  The API group of your resource [default: example.com]
+                  --kopf <DIR>     Use the `kopf` crate from this folder instead of the one this command was
+                                   built from
+              -h, --help           Print help
+            (exit code 0)
+        "#]],
+    );
+}
+
+#[test]
+fn dev_has_a_help_screen() {
+    check(
+        &["dev", "--help"],
+        expect![[r#"
+        Run the operator of this project, and again after every change, on a cluster in this process
+
+        Usage: kopf dev [OPTIONS] [-- <OPTION>...]
+
+        Options:
+              --kubeconfig <FILE>        Work with the cluster of this kubeconfig instead of an embedded one
+              --install                  Install the operator's definitions also in the cluster of
+                                         `--kubeconfig`
+              --load <PATH>...           Manifests to load first: files or folders
+              --write-kubeconfig <FILE>  Where to write the kubeconfig of the embedded cluster [default:
+                                         kopf.kubeconfig]
+              --port <N>                 The port of the embedded API server on loopback; 0 takes a free one
+                                         [default: 0]
+              --plain                    Print plain lines, also on a terminal
+          -h, --help                     Print help
+
+        Project:
+          -p, --package <NAME>  The package of the operator, in a workspace
+              --bin <NAME>      The program of the operator, if the package has several
+              --release         Build with optimizations
+
+        Operator:
+          [OPTION]...  Options of the operator's own `run` command, after `--`
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn explain_has_a_help_screen() {
+    check(
+        &["explain", "--help"],
+        expect![[r#"
+        Tell what an operator did to one object, and what it waits for
+
+        Usage: kopf explain [OPTIONS] <KIND/NAME>
+
+        Arguments:
+          <KIND/NAME>  The object, such as `database/orders`; the kind may be a plural or a short name too
+
+        Options:
+          -n, --namespace <NAME>  The namespace; by default that of the kubeconfig
+              --context <NAME>    The context of the kubeconfig
+              --operator <URL>    Where the running operator serves its probes; by default as the kubeconfig
+                                  tells
+              --prefix <DOMAIN>   The prefix of the operator's annotations [default: kopf.zalando.org]
+              --finalizer <NAME>  The operator's finalizer [default: kopf.zalando.org/KopfFinalizerMarker]
+          -h, --help              Print help
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn manifests_has_a_help_screen() {
+    check(
+        &["manifests", "--help"],
+        expect![[r#"
+        Print what to deploy: definitions, least privileges, the operator of this project
+
+        Usage: kopf manifests [OPTIONS] [OPTION]...
+
+        Options:
+          -h, --help  Print help
+
+        Project:
+          -p, --package <NAME>  The package of the operator, in a workspace
+              --bin <NAME>      The program of the operator, if the package has several
+              --release         Build with optimizations
+
+        Operator:
+          [OPTION]...  Options of the operator's own `manifests` command, such as `--image you/hello:1 -o
+                       deploy`
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn cluster_has_a_help_screen() {
+    check(
+        &["cluster", "--help"],
+        expect![[r#"
+        Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+
+        Usage: kopf cluster [OPTIONS]
+
+        Options:
+              --port <N>           The port on loopback; 0 takes a free one [default: 0]
+              --kubeconfig <FILE>  Where to write the kubeconfig [default: kopf.kubeconfig]
+              --load <PATH>...     Manifests to load before serving: files or folders
+              --data-dir <DIR>     Keep the world in this folder; it survives restarts and kills
+              --no-nodes           Have no node: pods stay pending, as in a control plane alone
+              --rbac               Enforce roles and bindings; without it everything is allowed
+          -h, --help               Print help
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn completions_are_for_every_shell() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = command(folder.path()).args(["completions", shell]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("explain"), "{shell}: {text}");
+    }
+}

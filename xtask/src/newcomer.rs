@@ -1,0 +1,106 @@
+//! `cargo xtask newcomer`: what a newcomer does with `kopf new`, from nothing to a handled object.
+//!
+//! Creates a project in a temporary folder, tests it, runs it with an embedded cluster, creates
+//! its example object, and presses Ctrl-C. Compiles offline with the versions of our own lock file.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::cluster::target;
+use crate::steps::{command_step, root};
+
+/// How long the object may take to be handled, once the operator runs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The project's name.
+const NAME: &str = "newcomer";
+
+/// Does it all.
+pub(crate) fn run() -> Result<()> {
+    // Not below the repository, whose workspace it would have to belong to.
+    let parent = std::env::temp_dir().join(format!("kopf-{}", std::process::id()));
+    std::fs::create_dir_all(&parent)?;
+    let folder = parent.join(NAME);
+    let outcome = walk(&folder);
+    std::fs::remove_dir_all(&parent)?;
+    outcome
+}
+
+fn walk(folder: &Path) -> Result<()> {
+    let mut new = Command::new("cargo");
+    new.args(["run", "--quiet", "--package", "kopf-cli", "--", "new"]).arg(folder);
+    new.current_dir(root());
+    command_step("newcomer: kopf new", new)?;
+    std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let mut test = cargo(folder);
+    test.args(["test", "--offline", "--quiet"]);
+    command_step("newcomer: cargo test", test)?;
+    let mut build = cargo(folder);
+    build.args(["build", "--offline", "--quiet"]);
+    command_step("newcomer: cargo build", build)?;
+    live(folder)
+}
+
+fn cargo(folder: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    // The dependencies are compiled once, for us and for the newcomer.
+    command.current_dir(folder).env("CARGO_TARGET_DIR", target());
+    command
+}
+
+/// Runs the operator, creates the example, and looks whether it is handled.
+fn live(folder: &Path) -> Result<()> {
+    println!("── newcomer: cargo run -- run --embedded");
+    let mut command = cargo(folder);
+    command.args(["run", "--offline", "--quiet", "--", "run", "--embedded"]);
+    let mut process = command.process_group(0).stdout(Stdio::piped()).spawn()?;
+    let seen = kubeconfig(&mut process).and_then(|kubeconfig| greet(folder, &kubeconfig));
+    let interrupted =
+        Command::new("kill").args(["-INT", "--", &format!("-{}", process.id())]).status()?;
+    let status = process.wait()?;
+    seen?;
+    ensure!(interrupted.success() && status.success(), "Ctrl-C did not end it well ({status})");
+    println!("── newcomer: the object was handled, and Ctrl-C ended it well");
+    Ok(())
+}
+
+fn kubeconfig(process: &mut Child) -> Result<PathBuf> {
+    let output = process.stdout.take().context("the output was not captured")?;
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let path = lines.find_map(|line| Some(line.split_once("export KUBECONFIG=")?.1.to_owned()));
+    // The rest must be read to its end, or the operator would wait for a reader.
+    std::thread::spawn(move || lines.for_each(drop));
+    Ok(PathBuf::from(path.context("it ended before it printed a kubeconfig")?))
+}
+
+fn greet(folder: &Path, kubeconfig: &Path) -> Result<()> {
+    if Command::new("kubectl").arg("--help").output().is_err() {
+        println!("── newcomer: there is no `kubectl` on this machine, so no object is created");
+        return Ok(());
+    }
+    let kubectl = |arguments: &[&str]| {
+        Command::new("kubectl")
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .current_dir(folder)
+            .output()
+    };
+    let applied = kubectl(&["apply", "-f", "example.yaml"])?;
+    ensure!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let shown = kubectl(&["get", "greetings"])?;
+        if String::from_utf8_lossy(&shown.stdout).contains("Hello, World!") {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("the example was not handled:\n{}", String::from_utf8_lossy(&shown.stdout));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
