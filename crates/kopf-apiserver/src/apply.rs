@@ -147,9 +147,12 @@ pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object:
         ownership.fields = ownership.fields.difference(&fields);
     }
     managers.drop_empty();
-    let id = ManagerId::updater(manager.name, manager.api_version, "scale");
-    let api_version = manager.api_version.to_owned();
-    managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
+    // A scale of 0 has no such field in JSON, so that nobody can own it.
+    if object.pointer(&format!("/{}", replicas_path.join("/"))) != Some(&json!(0)) {
+        let id = ManagerId::updater(manager.name, manager.api_version, "scale");
+        let api_version = manager.api_version.to_owned();
+        managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
+    }
     managers.store(object);
 }
 

@@ -104,7 +104,8 @@ impl Encoder {
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": join_api_version("meta.k8s.io", version),
                     "metadata": list_meta,
-                    "items": items,
+                    // A list that nothing was appended to has no items in Go, not even none.
+                    "items": if items.is_empty() { Value::Null } else { items.into() },
                 })
             }
             Shape::Object => {
@@ -192,6 +193,9 @@ impl Encoder {
                     "Object" => row["object"] = object.clone(),
                     _ => row["object"] = metadata_only(object, version),
                 }
+                if &*self.resource.table == "daemonsets.apps" {
+                    forget_template_generation(&mut row["object"]);
+                }
                 row
             })
             .collect();
@@ -265,6 +269,20 @@ impl Encoder {
         let mut text = list.to_string();
         text.push('\n');
         base64::engine::general_purpose::STANDARD.encode(text)
+    }
+}
+
+/// Where the published form of a DaemonSet keeps a number that the internal form has as a field.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Rows of tables are made of the internal form, which has no such annotation.
+fn forget_template_generation(object: &mut Value) {
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    let is_last = annotations.is_some_and(|annotations| {
+        annotations.shift_remove(TEMPLATE_GENERATION).is_some() && annotations.is_empty()
+    });
+    if is_last && let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.shift_remove("annotations");
     }
 }
 

@@ -36,13 +36,17 @@ pub(crate) enum Route {
     Unknown,
 }
 
+/// Parts of the health that have paths of their own.
+const HEALTH_CHECKS: [&str; 5] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
+
 /// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
 pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match segments.as_slice() {
         [] => Route::Root,
         ["version"] => Route::Version,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["healthz" | "livez" | "readyz"] => Route::Health,
+        ["healthz" | "livez" | "readyz", check] if HEALTH_CHECKS.contains(check) => Route::Health,
         ["openapi", ..] | ["swagger-2.0.0.pb-v1"] => Route::OpenApi,
         [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => Route::OpenId,
         ["api"] => Route::CoreVersions,

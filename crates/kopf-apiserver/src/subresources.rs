@@ -117,6 +117,18 @@ fn success() -> Response<Body> {
     )
 }
 
+/// Assigns the pod that a Binding names: the older door to the same deed.
+pub(crate) async fn bind_named(
+    call: &mut Call,
+    body: &Value,
+) -> Result<Response<Body>, StatusError> {
+    call.resource = call.inner.resource_of_table("pods")?;
+    meta::text(body, "name").clone_into(&mut call.info.name);
+    call.info.subresource = "binding".to_owned();
+    bind(call, body).await?;
+    Ok(success())
+}
+
 /// Assigns a pod to a node.
 async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
     if meta::text(body, "name") != call.info.name {
@@ -131,8 +143,7 @@ async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, Status
 pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusError> {
     let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
-        let error = crate::FieldError::required("target.name", "");
-        return Err(StatusError::invalid("", "Binding", &call.info.name, &[error]));
+        return Err(StatusError::new(500, "", "target.name: Required value"));
     }
     let now = meta::format_time(call.inner.clock.now());
     rest::update_with(call, Change::Patch, |call, old| {
@@ -160,6 +171,11 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
 async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
     let snapshot = call.inner.store.snapshot();
     let pod = call.read(&snapshot)?;
+    let name = meta::text(body, "name");
+    if !name.is_empty() && name != call.info.name {
+        let problem = "name in URL does not match name in Eviction object";
+        return Err(StatusError::bad_request(problem));
+    }
     for (_, budget) in snapshot.list("poddisruptionbudgets.policy", &call.info.namespace) {
         let selector = &budget.value()["spec"]["selector"];
         let selects = crate::selector::matches_object(selector, &pod.value()["metadata"]["labels"]);

@@ -113,6 +113,13 @@ fn set_priority(context: &KindContext<'_>, spec: &mut Value) {
     fill(spec, "preemptionPolicy", policy.unwrap_or("PreemptLowerPriority"));
 }
 
+/// The built-in admission plugins that change changed pods.
+pub(super) fn admit_update(object: &mut Value) {
+    if let Some(spec) = object_mut(object, "spec") {
+        tolerate(spec);
+    }
+}
+
 /// Pods stay for five minutes on nodes that are gone, unless they say otherwise.
 fn tolerate(spec: &mut Value) {
     for taint in TOLERATED_TAINTS {

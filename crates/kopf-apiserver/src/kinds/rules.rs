@@ -5,12 +5,19 @@
 
 mod admission;
 mod config;
+mod containers;
 mod go_text;
+mod ingress;
+mod jobs;
 mod labels;
+mod limits;
 mod network;
 mod pod_spec;
 mod policy;
+mod resources;
+mod scheduling;
 mod storage;
+mod volumes;
 pub(super) mod warnings;
 mod workloads;
 
@@ -85,7 +92,10 @@ fn check(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
     finalizers(context, object, problems);
     let resource = context.resource.resource.as_str();
     match (context.resource.group.as_str(), resource) {
-        ("", "pods") => pod_spec::check(&object["spec"], "spec", problems),
+        ("", "pods") => {
+            pod_spec::check_pod(&object["spec"], problems);
+            pod_spec::check(&object["spec"], "spec", problems);
+        }
         ("", "services") => network::service(object, problems),
         ("", "configmaps" | "secrets") => config::check(resource, object, problems),
         ("", "persistentvolumeclaims" | "persistentvolumes") => {
@@ -94,6 +104,11 @@ fn check(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
         ("" | "events.k8s.io", "events") => {
             config::event(object, &context.resource.group, problems);
         }
+        ("", "endpoints") => ingress::endpoints(object, problems),
+        ("", "limitranges") => limits::limit_range(&object["spec"], problems),
+        ("", "resourcequotas") => limits::quota(&object["spec"], problems),
+        ("", "nodes") => limits::node(&object["spec"], problems),
+        ("", "namespaces") => limits::namespace(&object["spec"], problems),
         ("", "podtemplates") => {
             pod_spec::check(&object["template"]["spec"], "template.spec", problems);
         }
@@ -151,7 +166,8 @@ impl Problems {
     /// Refuses a present text that is none of the supported ones.
     fn one_of_if_set(&mut self, owner: &Value, path: &str, field: &str, supported: &[&str]) {
         if !owner[field].is_null() {
-            self.one_of(&format!("{path}.{field}"), &owner[field], supported);
+            let dot = if path.is_empty() { "" } else { "." };
+            self.one_of(&format!("{path}{dot}{field}"), &owner[field], supported);
         }
     }
 

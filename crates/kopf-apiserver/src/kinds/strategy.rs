@@ -36,11 +36,12 @@ impl KindStrategy for BuiltIn {
             ("", "services") => services::prepare_create(context, object),
             ("batch", "jobs") => jobs::prepare_create(object),
             ("", "namespaces") => {
-                let held = ["kubernetes"];
                 if let Some(spec) = object_mut(object, "spec")
-                    && !list(spec, "finalizers").iter().any(|each| each == held[0])
+                    && !list(spec, "finalizers").iter().any(|each| each == "kubernetes")
                 {
-                    spec["finalizers"] = json!(held);
+                    let mut held = list(spec, "finalizers").to_vec();
+                    held.push("kubernetes".into());
+                    spec["finalizers"] = Value::Array(held);
                 }
                 object["status"] = json!({"phase": "Active"});
             }
@@ -55,6 +56,7 @@ impl KindStrategy for BuiltIn {
             ("", "services") if context.subresource.is_empty() => {
                 services::prepare_update(context, object, old);
             }
+            ("", "pods") if context.subresource.is_empty() => pods::admit_update(object),
             ("apps", "daemonsets") => count_template(object, old),
             _ => {}
         }

@@ -49,6 +49,9 @@ pub(crate) fn subdomain_problems(name: &str) -> Vec<String> {
 
 fn label_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
+    if name.contains('.') && name.split('.').all(is_dns_label) {
+        return vec!["must not contain dots".to_owned()];
+    }
     if name.len() > LABEL_LENGTH_MAX {
         problems.push(format!("must be no more than {LABEL_LENGTH_MAX} characters"));
     }
@@ -88,7 +91,7 @@ fn is_dns_label(text: &str) -> bool {
 /// Whether a text may be a label value.
 pub(crate) fn check_label_value(value: &str) -> Result<(), String> {
     if value.len() > LABEL_LENGTH_MAX {
-        return Err(format!("must be no more than {LABEL_LENGTH_MAX} bytes"));
+        return Err(format!("must be no more than {LABEL_LENGTH_MAX} characters"));
     }
     if value.is_empty() || is_qualified_part(value) {
         return Ok(());
@@ -98,6 +101,16 @@ pub(crate) fn check_label_value(value: &str) -> Result<(), String> {
          'my_value',  or '12345', regex used for validation is \
          '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
         .to_owned())
+}
+
+/// Everything that is wrong with a qualified name; an empty one is wrong in two ways.
+pub(crate) fn qualified_name_problems(key: &str) -> Vec<String> {
+    let Err(problem) = check_qualified_name(key) else { return Vec::new() };
+    let mut problems = vec![problem];
+    if key.is_empty() {
+        problems.extend(check_qualified_name("-").err());
+    }
+    problems
 }
 
 /// Whether a text may be a label key, an annotation key or a finalizer: `[prefix/]name`.
@@ -126,7 +139,7 @@ pub(crate) fn check_qualified_name(key: &str) -> Result<(), String> {
         return Err("name part must be non-empty".to_owned());
     }
     if name.len() > LABEL_LENGTH_MAX {
-        return Err(format!("name part must be no more than {LABEL_LENGTH_MAX} bytes"));
+        return Err(format!("name part must be no more than {LABEL_LENGTH_MAX} characters"));
     }
     if is_qualified_part(name) {
         return Ok(());

@@ -86,7 +86,7 @@ fn validate_owners(owners: &Value, errors: &mut Vec<FieldError>) {
     for owner in owners.as_array().into_iter().flatten() {
         for (key, detail) in [
             ("apiVersion", "version must not be empty"),
-            ("kind", "must not be empty"),
+            ("kind", "kind must not be empty"),
             ("name", "name must not be empty"),
             ("uid", "uid must not be empty"),
         ] {
@@ -94,6 +94,19 @@ fn validate_owners(owners: &Value, errors: &mut Vec<FieldError>) {
                 let field = format!("metadata.ownerReferences.{key}");
                 errors.push(FieldError::invalid(field, &"".into(), detail));
             }
+        }
+        if owner["kind"] == "Event" && owner["apiVersion"] == "v1" {
+            let alone = Value::Array(vec![owner.clone()]);
+            let shown = go_owners(&alone);
+            let shown = shown.trim_start_matches("[]v1.OwnerReference{");
+            let shown = shown.strip_suffix('}').unwrap_or(shown);
+            errors.push(FieldError::new(
+                crate::FieldErrorReason::Invalid,
+                "metadata.ownerReferences",
+                format!(
+                    "Invalid value: {shown}: /v1, Kind=Event is disallowed from being an owner"
+                ),
+            ));
         }
         if owner["controller"].as_bool() == Some(true) {
             let shown = format!(

@@ -82,17 +82,28 @@ async fn answer(
         raw_body: bytes::Bytes::new(),
         warnings: Vec::new(),
     };
-    if let Some(warning) =
-        call.resource.custom.as_ref().and_then(|custom| custom.deprecation_warning.clone())
-    {
-        call.warnings.push(warning);
-    }
+    call.warnings.extend(deprecation(&call.resource));
     let mut response = match dispatch(&mut call, request, &encoder, &troubles).await {
         Ok(response) => response,
         Err(error) => error_response(&error),
     };
     add_warnings(&mut response, &call.warnings);
     Ok(response)
+}
+
+/// What every answer about a deprecated resource warns of.
+fn deprecation(resource: &ResourceInfo) -> Option<String> {
+    match (&resource.custom, &*resource.table) {
+        (Some(custom), _) => custom.deprecation_warning.clone(),
+        (None, "endpoints") => Some(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+                .to_owned(),
+        ),
+        (None, "componentstatuses") => {
+            Some("v1 ComponentStatus is deprecated in v1.19+".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Lets the troubles happen that do not need a stream.
@@ -265,6 +276,9 @@ async fn create(
         let body = encoder.value(&answer);
         let content_type = encoder.representation.content_type();
         return Ok(bytes_response(StatusCode::CREATED, content_type, body));
+    }
+    if &*call.resource.table == "bindings" {
+        return crate::subresources::bind_named(call, &object).await;
     }
     let stored = rest::create(call, object).await?;
     Ok(object_response(StatusCode::CREATED, encoder, &stored))

@@ -21,7 +21,10 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
             let unknown = schema::unknown_fields(schema, &object);
             problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         }
-        problems.extend(body.duplicates);
+        // The YAML decoder reports before fields are looked at, the JSON decoder along with them.
+        let is_yaml = body.duplicates.iter().any(|problem| problem.starts_with("line "));
+        let place = if is_yaml { 0 } else { problems.len() };
+        problems.splice(place..place, body.duplicates);
     }
     if let Some(schema) = call.resource.schema.clone()
         && !call.resource.is_custom()

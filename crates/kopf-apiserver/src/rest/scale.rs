@@ -93,7 +93,7 @@ pub(crate) async fn write(
         let mut object = old.clone();
         let before = at(&object, &path).as_i64();
         set(&mut object, &path, replicas.into());
-        if before != Some(replicas) {
+        if before != Some(replicas) || replicas == 0 {
             let keys: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
             let api_version = call.resource.api_version();
             let manager = call.field_manager(&api_version, "");

@@ -107,7 +107,7 @@ fn known_fields(group: &str, resource: &str) -> Option<&'static [&'static str]> 
         ("", "namespaces") => &["status.phase"],
         ("", "secrets") => &["type"],
         ("", "services") => &["spec.clusterIP", "spec.type"],
-        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("", "replicationcontrollers") => &["status.replicas"],
         ("", "events") => &[
             "involvedObject.kind",
             "involvedObject.namespace",

@@ -179,10 +179,8 @@ fn binding(row: &Row<'_>) -> Vec<Value> {
         let subjects = row.list("/subjects").iter().filter(|subject| subject["kind"] == kind);
         let names = subjects.map(|subject| {
             let name = subject["name"].as_str().unwrap_or_default();
-            match subject["namespace"].as_str() {
-                Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-                _ => name.to_owned(),
-            }
+            let namespace = subject["namespace"].as_str().unwrap_or_default();
+            if kind == "ServiceAccount" { format!("{namespace}/{name}") } else { name.to_owned() }
         });
         json!(names.collect::<Vec<_>>().join(", "))
     };

@@ -37,7 +37,8 @@ pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-fn key_problems(key: &str) -> Vec<String> {
+/// What is wrong with a key of a ConfigMap or Secret.
+pub(super) fn key_problems(key: &str) -> Vec<String> {
     let mut found = Vec::new();
     if key.len() > KEY_LENGTH_MAX {
         found.push(format!("must be no more than {KEY_LENGTH_MAX} characters"));
@@ -102,7 +103,7 @@ fn secret(object: &Value, problems: &mut Problems) {
 fn json_problem(encoded: &str) -> Option<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;
-    serde_json::from_slice::<Value>(&bytes).err()?;
+    let problem = crate::schema::decode::json(&bytes).err()?;
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim();
     for literal in ["null", "true", "false"] {
@@ -116,10 +117,7 @@ fn json_problem(encoded: &str) -> Option<String> {
             ));
         }
     }
-    match text.chars().next() {
-        None | Some('{' | '[' | '"') => Some("unexpected end of JSON input".to_owned()),
-        Some(first) => Some(format!("invalid character '{first}' looking for beginning of value")),
-    }
+    Some(problem.to_string())
 }
 
 pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut Problems) {

@@ -58,3 +58,8 @@ pub(super) fn int_or_string(value: &Value) -> String {
         }
     }
 }
+
+/// A text in quotes.
+pub(super) fn quoted(value: &Value) -> String {
+    format!("{:?}", value.as_str().unwrap_or_default())
+}

@@ -33,8 +33,10 @@ pub(super) fn is_empty(selector: &Value) -> bool {
     no_labels && list(selector, "matchExpressions").is_empty()
 }
 
-/// Refuses malformed expressions.
+/// Refuses malformed labels and expressions.
 pub(super) fn check(selector: &Value, path: &str, problems: &mut Problems) {
+    let labels = format!("{path}.matchLabels");
+    crate::meta::validate_labels(&selector["matchLabels"], &labels, &mut problems.found);
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
         let has_values = !list(expression, "values").is_empty();

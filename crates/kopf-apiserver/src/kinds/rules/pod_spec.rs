@@ -4,82 +4,120 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::Problems;
+use super::{Problems, containers, scheduling, volumes};
 use crate::kinds::fields::{list, text};
-use crate::kinds::quantity::Quantity;
 
 pub(super) const LABEL_DETAIL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
     characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
     '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// The problems of a pod spec at `path`.
+/// The problems of a pod spec at `path`, wherever it stands.
 pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
-    let volumes = check_volumes(spec, path, problems);
-    let containers = list(spec, "containers");
-    if containers.is_empty() {
-        problems.required(&format!("{path}.containers"), "");
+    let volumes = volumes::check(spec, path, problems);
+    let regular = list(spec, "containers");
+    let at = format!("{path}.containers");
+    if regular.is_empty() {
+        problems.required(&at, "");
     }
     let mut names = HashSet::new();
-    for field in ["containers", "initContainers"] {
-        for (index, container) in list(spec, field).iter().enumerate() {
-            let path = format!("{path}.{field}[{index}]");
-            check_name(container, &path, &mut names, problems);
-            check_container(container, &path, &volumes, problems);
+    for (index, container) in regular.iter().enumerate() {
+        let path = format!("{at}[{index}]");
+        containers::common(container, &path, &volumes, problems);
+        if !names.insert(text(container, "name")) {
+            problems.duplicate(&format!("{path}.name"), &container["name"]);
+        }
+        containers::life(container, &path, problems);
+        if !container["restartPolicy"].is_null() {
+            let detail = "may not be set for non-init containers";
+            problems.forbidden(&format!("{path}.restartPolicy"), detail);
         }
     }
+    containers::host_ports(regular, &at, problems);
+    check_init(spec, path, &volumes, &mut names, problems);
+    check_host_network(spec, &at, problems);
     let restart_policies = ["Always", "OnFailure", "Never"];
     problems.one_of(&format!("{path}.restartPolicy"), &spec["restartPolicy"], &restart_policies);
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     problems.one_of(&format!("{path}.dnsPolicy"), &spec["dnsPolicy"], &policies);
-    problems.not_negative(
-        &format!("{path}.terminationGracePeriodSeconds"),
-        &spec["terminationGracePeriodSeconds"],
-    );
-    if let Some(deadline) = spec["activeDeadlineSeconds"].as_i64()
-        && !(1..=i64::from(i32::MAX)).contains(&deadline)
-    {
-        problems.invalid(
-            &format!("{path}.activeDeadlineSeconds"),
-            &spec["activeDeadlineSeconds"],
-            "must be between 1 and 2147483647, inclusive",
-        );
-    }
+    let selector = format!("{path}.nodeSelector");
+    crate::meta::validate_labels(&spec["nodeSelector"], &selector, &mut problems.found);
+    let context = &spec["securityContext"];
+    scheduling::security(context, &format!("{path}.securityContext"), problems);
+    scheduling::affinity(&spec["affinity"], &format!("{path}.affinity"), problems);
+    check_dns(spec, path, problems);
+    scheduling::gates(spec, path, problems);
+    scheduling::spreading(spec, path, problems);
+    scheduling::names(spec, path, problems);
+    scheduling::tolerations(spec, path, problems);
+    scheduling::host_aliases(spec, path, problems);
 }
 
-fn check_volumes<'spec>(
-    spec: &'spec Value,
-    path: &str,
-    problems: &mut Problems,
-) -> HashSet<&'spec str> {
-    let mut names = HashSet::new();
-    for (index, volume) in list(spec, "volumes").iter().enumerate() {
-        let path = format!("{path}.volumes[{index}].name");
-        let name = text(volume, "name");
-        if name.is_empty() {
-            problems.required(&path, "");
-        } else if !is_label(name) {
-            problems.invalid(&path, &volume["name"], LABEL_DETAIL);
-        } else if !names.insert(name) {
-            problems.duplicate(&path, &volume["name"]);
+/// What only pods are refused for, not templates.
+pub(super) fn check_pod(spec: &Value, problems: &mut Problems) {
+    for field in ["containers", "initContainers"] {
+        for (index, container) in list(spec, field).iter().enumerate() {
+            let image = text(container, "image");
+            if image.trim() != image {
+                let detail = "must not have leading or trailing whitespace";
+                let path = format!("spec.{field}[{index}].image");
+                problems.invalid(&path, &container["image"], detail);
+            }
         }
     }
-    names
 }
 
-fn check_name<'spec>(
-    container: &'spec Value,
+fn check_init<'spec>(
+    spec: &'spec Value,
     path: &str,
+    volumes: &HashSet<&str>,
     names: &mut HashSet<&'spec str>,
     problems: &mut Problems,
 ) {
-    let path = format!("{path}.name");
-    let name = text(container, "name");
-    if name.is_empty() {
-        problems.required(&path, "");
-    } else if !is_label(name) {
-        problems.invalid(&path, &container["name"], LABEL_DETAIL);
-    } else if !names.insert(name) {
-        problems.duplicate(&path, &container["name"]);
+    for (index, container) in list(spec, "initContainers").iter().enumerate() {
+        let path = format!("{path}.initContainers[{index}]");
+        containers::common(container, &path, volumes, problems);
+        problems.one_of_if_set(container, &path, "restartPolicy", &["Always"]);
+        let name = text(container, "name");
+        if names.contains(name) {
+            problems.duplicate(&format!("{path}.name"), &container["name"]);
+        } else if !name.is_empty() {
+            names.insert(name);
+        }
+        if container["restartPolicy"] == "Always" {
+            containers::life(container, &path, problems);
+        } else {
+            containers::no_life(container, &path, problems);
+        }
+    }
+}
+
+fn check_host_network(spec: &Value, path: &str, problems: &mut Problems) {
+    if spec["hostNetwork"] != true {
+        return;
+    }
+    for (index, container) in list(spec, "containers").iter().enumerate() {
+        for (place, port) in list(container, "ports").iter().enumerate() {
+            let host = port["hostPort"].as_i64().unwrap_or_default();
+            if host != 0 && Some(host) != port["containerPort"].as_i64() {
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                let path = format!("{path}[{index}].ports[{place}].hostPort");
+                problems.invalid(&path, &port["hostPort"], detail);
+            }
+        }
+    }
+}
+
+fn check_dns(spec: &Value, path: &str, problems: &mut Problems) {
+    let config = &spec["dnsConfig"];
+    if spec["dnsPolicy"] != "None" {
+        return;
+    }
+    if !config.is_object() {
+        let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+        problems.required(&format!("{path}.dnsConfig"), detail);
+    } else if list(config, "nameservers").is_empty() {
+        let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+        problems.required(&format!("{path}.dnsConfig.nameservers"), detail);
     }
 }
 
@@ -91,119 +129,9 @@ pub(super) fn is_label(name: &str) -> bool {
         && name.chars().all(|character| is_word(character) || character == '-')
 }
 
-fn check_container(
-    container: &Value,
-    path: &str,
-    volumes: &HashSet<&str>,
-    problems: &mut Problems,
-) {
-    let image = text(container, "image");
-    if image.is_empty() {
-        problems.required(&format!("{path}.image"), "");
-    } else if image.trim() != image {
-        problems.invalid(
-            &format!("{path}.image"),
-            &container["image"],
-            "must not have leading or trailing whitespace",
-        );
-    }
-    problems.one_of(
-        &format!("{path}.terminationMessagePolicy"),
-        &container["terminationMessagePolicy"],
-        &["FallbackToLogsOnError", "File"],
-    );
-    check_ports(container, path, problems);
-    for (index, variable) in list(container, "env").iter().enumerate() {
-        let path = format!("{path}.env[{index}]");
-        if text(variable, "name").is_empty() {
-            problems.required(&format!("{path}.name"), "");
-        }
-        if variable["valueFrom"].is_object() && !text(variable, "value").is_empty() {
-            problems.invalid(
-                &format!("{path}.valueFrom"),
-                &"".into(),
-                "may not be specified when `value` is not empty",
-            );
-        }
-    }
-    check_mounts(container, path, volumes, problems);
-    problems.one_of(
-        &format!("{path}.imagePullPolicy"),
-        &container["imagePullPolicy"],
-        &["Always", "IfNotPresent", "Never"],
-    );
-    check_resources(&container["resources"], &format!("{path}.resources"), problems);
-}
-
-fn check_ports(container: &Value, path: &str, problems: &mut Problems) {
-    let mut names = HashSet::new();
-    for (index, port) in list(container, "ports").iter().enumerate() {
-        let path = format!("{path}.ports[{index}]");
-        let name = text(port, "name");
-        if !name.is_empty() && !names.insert(name) {
-            problems.duplicate(&format!("{path}.name"), &port["name"]);
-        }
-        let number = port["containerPort"].as_i64().unwrap_or_default();
-        if number == 0 {
-            problems.required(&format!("{path}.containerPort"), "");
-        } else {
-            check_port_number(&port["containerPort"], &format!("{path}.containerPort"), problems);
-        }
-        if port["hostPort"].as_i64().unwrap_or_default() != 0 {
-            check_port_number(&port["hostPort"], &format!("{path}.hostPort"), problems);
-        }
-        let protocols = ["SCTP", "TCP", "UDP"];
-        problems.one_of(&format!("{path}.protocol"), &port["protocol"], &protocols);
-    }
-}
-
 pub(super) fn check_port_number(port: &Value, path: &str, problems: &mut Problems) {
     if !port.as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
         problems.invalid(path, port, "must be between 1 and 65535, inclusive");
-    }
-}
-
-fn check_mounts(container: &Value, path: &str, volumes: &HashSet<&str>, problems: &mut Problems) {
-    let mut places = HashSet::new();
-    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
-        let path = format!("{path}.volumeMounts[{index}]");
-        let name = text(mount, "name");
-        if name.is_empty() {
-            problems.required(&format!("{path}.name"), "");
-        } else if !volumes.contains(name) {
-            problems.not_found(&format!("{path}.name"), name);
-        }
-        let place = text(mount, "mountPath");
-        if place.is_empty() {
-            problems.required(&format!("{path}.mountPath"), "");
-        } else if !places.insert(place) {
-            problems.invalid(&format!("{path}.mountPath"), &mount["mountPath"], "must be unique");
-        }
-    }
-}
-
-fn check_resources(resources: &Value, path: &str, problems: &mut Problems) {
-    let amount = |value: &Value| value.as_str().and_then(Quantity::parse).map(Quantity::nanos);
-    for kind in ["limits", "requests"] {
-        for (name, value) in resources[kind].as_object().into_iter().flatten() {
-            let path = format!("{path}.{kind}[{name}]");
-            if amount(value).is_some_and(|nanos| nanos < 0) {
-                problems.invalid(&path, value, "must be greater than or equal to 0");
-            }
-        }
-    }
-    for (name, request) in resources["requests"].as_object().into_iter().flatten() {
-        let limit = &resources["limits"][name];
-        if let (Some(asked), Some(allowed)) = (amount(request), amount(limit))
-            && asked > allowed
-        {
-            let limit = limit.as_str().unwrap_or_default();
-            problems.invalid(
-                &format!("{path}.requests"),
-                request,
-                &format!("must be less than or equal to {name} limit of {limit}"),
-            );
-        }
     }
 }
 

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::pod_spec::{LABEL_DETAIL, is_label};
-use super::{Problems, admission};
+use super::{Problems, admission, go_text, labels, workloads};
 use crate::kinds::fields::{is_empty, list, text};
+use crate::meta::names::subdomain_problems;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -26,6 +27,16 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
                     "minAvailable and maxUnavailable cannot be both set",
                 );
             }
+            for field in ["minAvailable", "maxUnavailable"] {
+                let path = format!("spec.{field}");
+                if !spec[field].is_null() {
+                    workloads::amount(&spec[field], &path, problems);
+                    workloads::not_more_than_all(&spec[field], &path, problems);
+                }
+            }
+            labels::check(&spec["selector"], "spec.selector", problems);
+            let policies = ["AlwaysAllow", "IfHealthyBudget"];
+            problems.one_of_if_set(spec, "spec", "unhealthyPodEvictionPolicy", &policies);
         }
         ("coordination.k8s.io", "leases") => lease(&object["spec"], problems),
         ("scheduling.k8s.io", "priorityclasses") => priority_class(object, problems),
@@ -37,21 +48,30 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
 }
 
 fn role(object: &Value, problems: &mut Problems) {
+    let aggregation = &object["aggregationRule"];
+    if aggregation.is_object() && is_empty(aggregation, "clusterRoleSelectors") {
+        problems.required(
+            "aggregationRule.clusterRoleSelectors",
+            "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        );
+    }
     for (index, rule) in list(object, "rules").iter().enumerate() {
         let path = format!("rules[{index}]");
         if is_empty(rule, "verbs") {
             problems.required(&format!("{path}.verbs"), "verbs must contain at least one value");
         }
         if !is_empty(rule, "nonResourceURLs") {
+            let shown = go_text::string_list(&rule["nonResourceURLs"]);
+            if object["kind"] == "Role" {
+                let detail = "namespaced rules cannot apply to non-resource URLs";
+                problems.invalid_text(&format!("{path}.nonResourceURLs"), &shown, detail);
+            }
             if !is_empty(rule, "apiGroups")
                 || !is_empty(rule, "resources")
                 || !is_empty(rule, "resourceNames")
             {
-                problems.invalid(
-                    &format!("{path}.nonResourceURLs"),
-                    &rule["nonResourceURLs"],
-                    "rules cannot apply to both regular resources and non-resource URLs",
-                );
+                let detail = "rules cannot apply to both regular resources and non-resource URLs";
+                problems.invalid_text(&format!("{path}.nonResourceURLs"), &shown, detail);
             }
             continue;
         }
@@ -89,6 +109,20 @@ fn binding(object: &Value, problems: &mut Problems) {
         if text(subject, "name").is_empty() {
             problems.required(&format!("{path}.name"), "");
         }
+        let group = match text(subject, "kind") {
+            "ServiceAccount" => "",
+            _ => RBAC,
+        };
+        let is_known = matches!(text(subject, "kind"), "ServiceAccount" | "User" | "Group");
+        if is_known && text(subject, "apiGroup") != group {
+            let path = format!("{path}.apiGroup");
+            problems.one_of(&path, &subject["apiGroup"], &[group]);
+        }
+        if text(subject, "kind") == "ServiceAccount" && !is_empty(subject, "name") {
+            for problem in subdomain_problems(text(subject, "name")) {
+                problems.invalid(&format!("{path}.name"), &subject["name"], &problem);
+            }
+        }
         let kinds = ["ServiceAccount", "User", "Group"];
         problems.one_of(&format!("{path}.kind"), &subject["kind"], &kinds);
         let needs_namespace =
@@ -114,6 +148,16 @@ fn priority_class(object: &Value, problems: &mut Problems) {
     const USER_PRIORITY_MAX: i64 = 1_000_000_000;
     let value = object["value"].as_i64().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let is_system = matches!(name, "system-cluster-critical" | "system-node-critical");
+    if name.starts_with("system-") && !is_system {
+        let detail = format!(
+            "priority class names with 'system-' prefix are reserved for system use only. error: \
+             {name} is not a known system priority class"
+        );
+        problems.forbidden("metadata.name", &detail);
+    }
+    let policies = ["PreemptLowerPriority", "Never"];
+    problems.one_of_if_set(object, "", "preemptionPolicy", &policies);
     if !name.starts_with("system-") && value > USER_PRIORITY_MAX {
         problems.forbidden(
             "value",

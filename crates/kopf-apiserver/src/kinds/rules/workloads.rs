@@ -1,8 +1,8 @@
-//! Rules of the kinds that run pods, and of autoscalers.
+//! Rules of the kinds that keep pods running.
 
 use serde_json::Value;
 
-use super::{Problems, go_text, labels, pod_spec};
+use super::{Problems, go_text, jobs, labels, pod_spec};
 use crate::kinds::fields::text;
 use crate::{FieldError, FieldErrorReason};
 
@@ -15,11 +15,20 @@ pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
         }
         "replicationcontrollers" => {
             problems.not_negative("spec.replicas", &spec["replicas"]);
+            let labels = &spec["template"]["metadata"]["labels"];
+            let wanted = spec["selector"].as_object().into_iter().flatten();
+            if !wanted.clone().all(|(key, value)| labels.get(key) == Some(value)) {
+                problems.invalid_text(
+                    "spec.template.metadata.labels",
+                    &go_text::string_map(labels),
+                    "`selector` does not match template `labels`",
+                );
+            }
             template(&spec["template"], "spec.template", &["Always"], problems);
         }
-        "jobs" => job(spec, "spec", problems),
-        "cronjobs" => cron_job(spec, problems),
-        "horizontalpodautoscalers" => autoscaler(spec, problems),
+        "jobs" => jobs::job(spec, problems),
+        "cronjobs" => jobs::cron_job(object, problems),
+        "horizontalpodautoscalers" => jobs::autoscaler(spec, problems),
         _ => {}
     }
 }
@@ -66,8 +75,11 @@ fn replicated(kind: &str, spec: &Value, problems: &mut Problems) {
         );
     }
     template(&spec["template"], "spec.template", &["Always"], problems);
-    if kind == "deployment" {
-        deployment(spec, problems);
+    match kind {
+        "deployment" => deployment(spec, problems),
+        "statefulset" => stateful_set(spec, problems),
+        "daemonset" => daemon_set(spec, problems),
+        _ => {}
     }
 }
 
@@ -93,12 +105,10 @@ fn deployment(spec: &Value, problems: &mut Problems) {
             "may not be specified when strategy `type` is 'Recreate'",
         );
     }
-    let is_zero = |value: &Value| match value {
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::String(text) => text == "0%",
-        _ => false,
-    };
     let rolling = &strategy["rollingUpdate"];
+    let path = "spec.strategy.rollingUpdate";
+    amount(&rolling["maxUnavailable"], &format!("{path}.maxUnavailable"), problems);
+    amount(&rolling["maxSurge"], &format!("{path}.maxSurge"), problems);
     if is_zero(&rolling["maxUnavailable"]) && is_zero(&rolling["maxSurge"]) {
         problems.invalid_text(
             "spec.strategy.rollingUpdate.maxUnavailable",
@@ -106,6 +116,8 @@ fn deployment(spec: &Value, problems: &mut Problems) {
             "may not be 0 when `maxSurge` is 0",
         );
     }
+    let path = format!("{path}.maxUnavailable");
+    not_more_than_all(&rolling["maxUnavailable"], &path, problems);
     let deadline = spec["progressDeadlineSeconds"].as_i64();
     let ready = spec["minReadySeconds"].as_i64().unwrap_or_default();
     problems.not_negative("spec.progressDeadlineSeconds", &spec["progressDeadlineSeconds"]);
@@ -118,8 +130,16 @@ fn deployment(spec: &Value, problems: &mut Problems) {
     }
 }
 
-fn template(template: &Value, path: &str, restart_policies: &[&str], problems: &mut Problems) {
+/// The template of pods with these restart policies.
+pub(super) fn template(
+    template: &Value,
+    path: &str,
+    restart_policies: &[&str],
+    problems: &mut Problems,
+) {
     let spec_path = format!("{path}.spec");
+    let labels = &template["metadata"]["labels"];
+    crate::meta::validate_labels(labels, &format!("{path}.labels"), &mut problems.found);
     pod_spec::check(&template["spec"], &spec_path, problems);
     let policy = &template["spec"]["restartPolicy"];
     let path = format!("{spec_path}.restartPolicy");
@@ -128,81 +148,95 @@ fn template(template: &Value, path: &str, restart_policies: &[&str], problems: &
     } else {
         problems.one_of(&path, policy, restart_policies);
     }
+    if restart_policies == ["Always"] && !template["spec"]["activeDeadlineSeconds"].is_null() {
+        let path = format!("{spec_path}.activeDeadlineSeconds");
+        problems.forbidden(&path, "activeDeadlineSeconds in ReplicaSet is not Supported");
+    }
 }
 
-fn job(spec: &Value, path: &str, problems: &mut Problems) {
-    for field in [
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-    ] {
-        problems.not_negative(&format!("{path}.{field}"), &spec[field]);
-    }
-    let selector = &spec["selector"];
-    let template_labels = &spec["template"]["metadata"]["labels"];
-    if selector.is_object() && !labels::selects(selector, template_labels) {
-        problems.invalid_text(
-            &format!("{path}.template.metadata.labels"),
-            &go_text::string_map(template_labels),
-            "`selector` does not match template `labels`",
-        );
-    }
-    let indexed = spec["completionMode"] == "Indexed";
-    if indexed && spec["completions"].is_null() {
-        problems.required(&format!("{path}.completions"), "when completion mode is Indexed");
-    }
-    template(&spec["template"], &format!("{path}.template"), &["OnFailure", "Never"], problems);
-}
-
-fn cron_job(spec: &Value, problems: &mut Problems) {
-    let schedule = text(spec, "schedule");
-    if schedule.is_empty() {
-        problems.required("spec.schedule", "");
-    } else if !schedule.starts_with('@') && schedule.split_whitespace().count() != 5 {
-        let found = schedule.split_whitespace().count();
-        let detail = format!("expected exactly 5 fields, found {found}: [{schedule}]");
-        problems.invalid("spec.schedule", &spec["schedule"], &detail);
-    }
-    problems.one_of(
-        "spec.concurrencyPolicy",
-        &spec["concurrencyPolicy"],
-        &["Allow", "Forbid", "Replace"],
-    );
-    for field in ["successfulJobsHistoryLimit", "failedJobsHistoryLimit", "startingDeadlineSeconds"]
-    {
-        problems.not_negative(&format!("spec.{field}"), &spec[field]);
-    }
-    let template_path = "spec.jobTemplate.spec.template";
-    let pod = &spec["jobTemplate"]["spec"]["template"];
-    template(pod, template_path, &["OnFailure", "Never"], problems);
-}
-
-fn autoscaler(spec: &Value, problems: &mut Problems) {
-    let minimum = spec["minReplicas"].as_i64().unwrap_or(1);
-    let maximum = spec["maxReplicas"].as_i64().unwrap_or_default();
-    if minimum < 1 {
-        problems.invalid(
-            "spec.minReplicas",
-            &spec["minReplicas"],
-            "must be greater than or equal to 1",
-        );
-    }
-    if maximum < 1 {
-        problems.invalid("spec.maxReplicas", &spec["maxReplicas"], "must be greater than 0");
-    }
-    if maximum < minimum {
-        problems.invalid(
-            "spec.maxReplicas",
-            &spec["maxReplicas"],
-            "must be greater than or equal to `minReplicas`",
-        );
-    }
-    for field in ["kind", "name"] {
-        if text(&spec["scaleTargetRef"], field).is_empty() {
-            problems.required(&format!("spec.scaleTargetRef.{field}"), "");
+/// A number or a percentage of pods.
+pub(super) fn amount(value: &Value, path: &str, problems: &mut Problems) {
+    match value.as_str() {
+        Some(text) => {
+            let digits = text.strip_suffix('%').unwrap_or_default();
+            if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+                let detail = "a valid percent string must be a numeric string followed by an \
+                              ending '%' (e.g. '1%',  or '93%', regex used for validation is \
+                              '[0-9]+%')";
+                problems.invalid_text(path, &go_text::int_or_string(value), detail);
+            }
         }
+        None => problems.not_negative(path, value),
+    }
+}
+
+/// Not more than all of them.
+pub(super) fn not_more_than_all(value: &Value, path: &str, problems: &mut Problems) {
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
+    if percent.is_some_and(|percent| percent > 100) {
+        let shown = go_text::int_or_string(value);
+        problems.invalid_text(path, &shown, "must not be greater than 100%");
+    }
+}
+
+fn stateful_set(spec: &Value, problems: &mut Problems) {
+    let strategy = &spec["updateStrategy"];
+    match text(strategy, "type") {
+        "RollingUpdate" => {
+            let partition = &strategy["rollingUpdate"]["partition"];
+            problems.not_negative("spec.updateStrategy.rollingUpdate.partition", partition);
+        }
+        "OnDelete" => {}
+        other => {
+            let shown = format!(
+                "apps.StatefulSetUpdateStrategy{{Type:{other:?}, \
+                 RollingUpdate:(*apps.RollingUpdateStatefulSetStrategy)(nil)}}"
+            );
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            problems.invalid_text("spec.updateStrategy", &shown, detail);
+        }
+    }
+    problems.not_negative("spec.ordinals.start", &spec["ordinals"]["start"]);
+    let retention = &spec["persistentVolumeClaimRetentionPolicy"];
+    for field in ["whenDeleted", "whenScaled"] {
+        let path = "spec.persistentVolumeClaimRetentionPolicy";
+        problems.one_of_if_set(retention, path, field, &["Retain", "Delete"]);
+    }
+}
+
+fn daemon_set(spec: &Value, problems: &mut Problems) {
+    let strategy = &spec["updateStrategy"];
+    let path = "spec.updateStrategy.rollingUpdate";
+    let kind = text(strategy, "type");
+    if !matches!(kind, "RollingUpdate" | "OnDelete") {
+        let shown = format!(
+            "Unsupported value: apps.DaemonSetUpdateStrategy{{Type:{kind:?}, \
+             RollingUpdate:(*apps.RollingUpdateDaemonSet)(nil)}}: supported values: \
+             \"RollingUpdate\", \"OnDelete\""
+        );
+        let reason = FieldErrorReason::NotSupported;
+        problems.found.push(FieldError::new(reason, "spec.updateStrategy", shown));
+        return;
+    }
+    let rolling = &strategy["rollingUpdate"];
+    if kind == "RollingUpdate" && rolling.is_object() {
+        for field in ["maxUnavailable", "maxSurge"] {
+            let path = format!("{path}.{field}");
+            amount(&rolling[field], &path, problems);
+            not_more_than_all(&rolling[field], &path, problems);
+        }
+        if is_zero(&rolling["maxUnavailable"]) && is_zero(&rolling["maxSurge"]) {
+            let path = format!("{path}.maxUnavailable");
+            problems.required(&path, "cannot be 0 when maxSurge is 0");
+        }
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::String(text) => text == "0%",
+        _ => false,
     }
 }
 
@@ -260,7 +294,22 @@ fn job_update(spec: &Value, old: &Value, problems: &mut Problems) {
     }
     // Scheduling directives of a suspended job may change; everything else may not.
     let is_suspended = old["suspend"] == true;
-    if !is_suspended && spec["template"] != old["template"] {
+    let fixed = |template: &Value| {
+        let mut fixed = template.clone();
+        if let Some(metadata) = fixed["metadata"].as_object_mut() {
+            metadata.retain(|key, _| !matches!(key.as_str(), "labels" | "annotations"));
+        }
+        if let Some(spec) = fixed["spec"].as_object_mut() {
+            let directives = ["nodeSelector", "tolerations", "affinity", "schedulingGates"];
+            spec.retain(|key, _| !directives.contains(&key.as_str()));
+        }
+        fixed
+    };
+    let is_changed = match is_suspended {
+        true => fixed(&spec["template"]) != fixed(&old["template"]),
+        false => spec["template"] != old["template"],
+    };
+    if is_changed {
         problems.immutable("spec.template", &spec["template"], &old["template"]);
     }
     for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"] {

@@ -1,0 +1,164 @@
+//! Rules of resource requirements: names, amounts, requests below limits.
+
+use serde_json::Value;
+
+use super::Problems;
+use crate::kinds::quantity::Quantity;
+use crate::meta::names::check_qualified_name;
+
+/// Resources that every container knows.
+const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+/// Resources without a prefix that exist somewhere.
+const STANDARD_RESOURCES: [&str; 33] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+    "storage",
+    "count/pods",
+    "count/services",
+    "count/secrets",
+    "count/configmaps",
+    "count/persistentvolumeclaims",
+    "count/replicationcontrollers",
+    "count/resourcequotas",
+    "count/deployments.apps",
+    "count/replicasets.apps",
+    "count/statefulsets.apps",
+    "count/jobs.batch",
+    "count/cronjobs.batch",
+    "count/ingresses.networking.k8s.io",
+];
+/// Resources that are counted in whole numbers.
+const WHOLE: [&str; 10] = [
+    "pods",
+    "services",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+    "requests.nvidia.com/gpu",
+];
+const HUGE_PAGES: &str = "hugepages-";
+
+pub(super) fn nanos(value: &Value) -> Option<i128> {
+    value.as_str().and_then(Quantity::parse).map(Quantity::nanos)
+}
+
+/// Requests and limits of a container.
+pub(super) fn check(resources: &Value, path: &str, problems: &mut Problems) {
+    let entries = |kind: &str| {
+        let fields = resources[kind].as_object();
+        fields.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone()))
+    };
+    for (name, limit) in entries("limits") {
+        let at = format!("{path}.limits[{name}]");
+        container_resource(&name, &at, problems);
+        quantity(&name, &limit, &at, problems);
+        huge_page(&name, &limit, &at, problems);
+    }
+    for (name, request) in entries("requests") {
+        let at = format!("{path}.requests[{name}]");
+        container_resource(&name, &at, problems);
+        quantity(&name, &request, &at, problems);
+        let limit = &resources["limits"][&name];
+        let is_exact = name.starts_with(HUGE_PAGES) || is_extended(&name);
+        match (nanos(&request), nanos(limit)) {
+            (Some(asked), Some(allowed)) if asked != allowed && is_exact => {
+                let limit = limit.as_str().unwrap_or_default();
+                let detail = format!("must be equal to {name} limit of {limit}");
+                problems.invalid(&format!("{path}.requests"), &request, &detail);
+            }
+            (Some(asked), Some(allowed)) if asked > allowed => {
+                let limit = limit.as_str().unwrap_or_default();
+                let detail = format!("must be less than or equal to {name} limit of {limit}");
+                problems.invalid(&format!("{path}.requests"), &request, &detail);
+            }
+            (Some(_), None) if is_exact => {
+                let detail = "Limit must be set for non overcommitable resources";
+                problems.required(&format!("{path}.limits"), detail);
+            }
+            _ => {}
+        }
+        huge_page(&name, &request, &at, problems);
+    }
+    let has = |wanted: &dyn Fn(&str) -> bool| {
+        entries("limits").chain(entries("requests")).any(|(name, _)| wanted(&name))
+    };
+    if has(&|name| name.starts_with(HUGE_PAGES)) && !has(&|name| matches!(name, "cpu" | "memory")) {
+        problems.forbidden(path, "HugePages require cpu or memory");
+    }
+}
+
+/// An amount of a resource: not negative, and whole where it counts things.
+pub(super) fn quantity(name: &str, value: &Value, path: &str, problems: &mut Problems) {
+    const ONE: i128 = 1_000_000_000;
+    let Some(amount) = nanos(value) else { return };
+    if amount < 0 {
+        problems.invalid(path, value, "must be greater than or equal to 0");
+    }
+    if (WHOLE.contains(&name) || is_extended(name)) && amount % ONE != 0 {
+        problems.invalid(path, value, "must be an integer");
+    }
+}
+
+/// A resource with a prefix of its own.
+fn is_extended(name: &str) -> bool {
+    name.contains('/')
+        && !name.starts_with("kubernetes.io/")
+        && !name.contains(".kubernetes.io/")
+        && !name.starts_with("count/")
+        && !name.starts_with("requests.")
+}
+
+/// A resource that a quota, a range or a node may name.
+pub(super) fn resource_name(name: &str, path: &str, problems: &mut Problems) -> bool {
+    if let Err(problem) = check_qualified_name(name) {
+        problems.invalid(path, &name.into(), &problem);
+        return false;
+    }
+    let is_known = STANDARD_RESOURCES.contains(&name) || name.starts_with(HUGE_PAGES);
+    if !name.contains('/') && !is_known {
+        let detail = "must be a standard resource type or fully qualified";
+        problems.invalid_text(path, name, detail);
+    }
+    true
+}
+
+fn container_resource(name: &str, path: &str, problems: &mut Problems) {
+    if !resource_name(name, path, problems) {
+        return;
+    }
+    let is_known = CONTAINER_RESOURCES.contains(&name) || name.starts_with(HUGE_PAGES);
+    if !name.contains('/') && !is_known {
+        problems.invalid_text(path, name, "must be a standard resource for containers");
+    }
+}
+
+fn huge_page(name: &str, value: &Value, path: &str, problems: &mut Problems) {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
+    let (Some(amount), Some(page)) = (nanos(value), nanos(&size.into())) else { return };
+    if page > 0 && amount % page != 0 {
+        let shown = value.as_str().unwrap_or_default();
+        let detail = format!("{shown} is not positive integer multiple of {name}");
+        problems.invalid(path, value, &detail);
+    }
+}
