@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measurements that live in the repository and run by one command.
 
+mod engine;
 mod load;
 mod server;
 mod table;
@@ -10,6 +11,8 @@ use clap::Subcommand;
 /// What can be typed after `cargo xtask bench`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Speed, memory and writes of an operator, side by side with Kopf and kube-rs.
+    Engine(engine::Arguments),
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
     /// Be the server that is measured.
@@ -23,6 +26,7 @@ pub(crate) enum Command {
 /// Runs one benchmark.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
+        Command::Engine(arguments) => engine::run(arguments),
         Command::Server(arguments) => server::run(arguments),
         Command::Serve(arguments) => server::serve(arguments),
         Command::World => server::world(),

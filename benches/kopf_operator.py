@@ -1,0 +1,62 @@
+"""The same operator for Kopf itself: the case is named by the variable CASE."""
+
+import os
+
+import kopf
+
+CASE = os.environ.get("CASE", "")
+RESOURCE = ("bench.kopf.dev", "v1", "widgets")
+
+if CASE == "timer":
+
+    @kopf.timer(*RESOURCE, interval=3600, initial_delay=3600)
+    async def tick(**_):
+        pass
+
+elif CASE == "event":
+
+    @kopf.on.create(*RESOURCE)
+    async def create(body, **_):
+        kopf.info(body, reason="Created", message="seen by the handler")
+
+elif CASE == "silent":
+
+    @kopf.on.create(*RESOURCE)
+    async def create(**_):
+        pass
+
+else:
+
+    @kopf.on.create(*RESOURCE)
+    async def create(**_):
+        return {"ok": True}
+
+
+if CASE in ("two", "two-delete"):
+
+    @kopf.on.create(*RESOURCE)
+    async def second(**_):
+        return {"ok": True}
+
+
+if CASE == "retry":
+
+    @kopf.on.create(*RESOURCE)
+    async def stubborn(retry, **_):
+        if retry < 2:
+            raise kopf.TemporaryError("not yet", delay=0.1)
+        return {"ok": True}
+
+
+if CASE == "update":
+
+    @kopf.on.update(*RESOURCE)
+    async def update(**_):
+        return {"ok": True}
+
+
+if CASE in ("delete", "two-delete"):
+
+    @kopf.on.delete(*RESOURCE)
+    async def delete(**_):
+        pass

@@ -1,0 +1,263 @@
+//! The server of `cargo xtask bench engine`: makes objects, counts requests, takes times.
+//!
+//! Listens without TLS for the measured operator, and obeys commands on its standard input, one
+//! per line, answering each with one line of JSON. Ends with its input. Objects are made in the
+//! process, so that a load generator does not take its share of the machine.
+
+use std::convert::Infallible;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, bail};
+use benches::book::Book;
+use benches::{NAMESPACE, TABLE, definition, widget};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use kopf_apiserver::{
+    Body, DeleteOptions, LocalClient, Patch, Server, Service, StoreLimits, Target,
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tower::ServiceExt as _;
+
+/// How many objects are made at the same time.
+const MAKERS: usize = 8;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let kubeconfig = arguments.next().context("usage: bench-server KUBECONFIG MARK [--status]")?;
+    let mark = arguments.next().context("the mark of handled objects is missing")?;
+    let has_status = arguments.next().is_some_and(|argument| argument == "--status");
+    // Pages of a list stay readable for minutes on real servers, however much is written meanwhile.
+    let limits =
+        StoreLimits { ring_events_max: 200_000, ring_bytes_max: 1 << 30, snapshots_max: 50_000 };
+    let server = Server::builder().controllers(false).limits(limits).build();
+    let local = server.local();
+    local
+        .create("customresourcedefinitions.apiextensions.k8s.io", "", definition(has_status))
+        .await
+        .context("the definition was refused")?;
+    let book = Arc::new(Book::new(mark));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    std::fs::write(&kubeconfig, text_of_kubeconfig(&listener, server.admin_token())?)?;
+    tokio::spawn(accept(listener, server.service(), Arc::clone(&book)));
+    say(&json!({"ready": true}));
+    let mut lines = commands();
+    while let Some(line) = lines.recv().await {
+        let answer = match obey(&line, &local, &book).await {
+            Ok(answer) => answer,
+            Err(error) => json!({"error": format!("{error:#}")}),
+        };
+        say(&answer);
+    }
+    Ok(())
+}
+
+/// The lines of the standard input, read by a thread of their own.
+fn commands() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn say(answer: &Value) {
+    let mut out = std::io::stdout().lock();
+    // Nobody listens any more only when the benchmark is over.
+    let _ = writeln!(out, "{answer}");
+    let _ = out.flush();
+}
+
+fn text_of_kubeconfig(listener: &TcpListener, token: &str) -> Result<String> {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {
+            "server": format!("http://{}", listener.local_addr()?),
+        }}],
+        "users": [{"name": "it", "user": {"token": token}}],
+        "contexts": [{"name": "it", "context": {
+            "cluster": "it", "user": "it", "namespace": NAMESPACE,
+        }}],
+    });
+    Ok(config.to_string())
+}
+
+async fn accept(listener: TcpListener, service: Service, book: Arc<Book>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        // Without it a benchmark would measure delayed acknowledgements.
+        let _ = stream.set_nodelay(true);
+        let (service, book) = (service.clone(), Arc::clone(&book));
+        tokio::spawn(async move {
+            let answering = hyper::service::service_fn(move |request| {
+                answer(service.clone(), Arc::clone(&book), request)
+            });
+            let builder = auto::Builder::new(TokioExecutor::new());
+            // Clients end connections as they like.
+            let _ = builder.serve_connection(TokioIo::new(stream), answering).await;
+        });
+    }
+}
+
+async fn answer(
+    service: Service,
+    book: Arc<Book>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let (parts, body) = request.into_parts();
+    let body = match body.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let entry = book.begin(&parts, &body);
+    let response = service.oneshot(Request::from_parts(parts, Full::new(body))).await?;
+    book.finish(entry, response.status().as_u16());
+    Ok(response)
+}
+
+async fn obey(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| -> Result<usize> {
+        Ok(words.get(index).context("a number is missing")?.parse()?)
+    };
+    match words.first().copied().unwrap_or_default() {
+        "create" => create(local, book, words.get(1).context("no prefix")?, number(2)?).await,
+        "paced" => {
+            paced(local, book, words.get(1).context("no prefix")?, number(2)?, number(3)?).await
+        }
+        "handled" => {
+            let timeout = Duration::from_millis(u64::try_from(number(2)?)?);
+            Ok(book.wait_for(number(1)?, timeout).await)
+        }
+        "latencies" => Ok(book.latencies(words.get(1).context("no prefix")?)),
+        "touch" => change(local, number(1)?, |round| json!({"status": {"tick": round}})).await,
+        "edit" => change(local, number(1)?, |round| json!({"spec": {"size": 1000 + round}})).await,
+        "delete" => delete(local, number(1)?).await,
+        "counts" => Ok(book.take_counts()),
+        "forget" => {
+            book.forget();
+            Ok(json!({}))
+        }
+        "watching" => Ok(json!({"at": book.watching_since()})),
+        "objects" => Ok(objects(local).await),
+        other => bail!("unknown command `{other}`"),
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+async fn create(
+    local: &LocalClient,
+    book: &Arc<Book>,
+    prefix: &str,
+    count: usize,
+) -> Result<Value> {
+    let first_at = now();
+    let makers = (0..MAKERS).map(|maker| {
+        let (local, book, prefix) = (local.clone(), Arc::clone(book), prefix.to_owned());
+        tokio::spawn(async move {
+            for index in (maker..count).step_by(MAKERS) {
+                make(&local, &book, &prefix, index).await?;
+                // Creations are not to hold back the answers to the operator.
+                tokio::task::yield_now().await;
+            }
+            anyhow::Ok(())
+        })
+    });
+    for maker in makers.collect::<Vec<_>>() {
+        maker.await??;
+    }
+    Ok(json!({"first_at": first_at, "last_at": now()}))
+}
+
+async fn make(local: &LocalClient, book: &Book, prefix: &str, index: usize) -> Result<()> {
+    let name = format!("{prefix}-{index}");
+    let object = widget(&name, index);
+    let created = local.create(TABLE, NAMESPACE, object).await;
+    created.with_context(|| format!("{name} was refused"))?;
+    book.created(name);
+    Ok(())
+}
+
+/// Makes objects at a rate per second that does not depend on how fast they are handled.
+async fn paced(
+    local: &LocalClient,
+    book: &Arc<Book>,
+    prefix: &str,
+    count: usize,
+    rate: usize,
+) -> Result<Value> {
+    let pause = Duration::from_secs(1) / u32::try_from(rate.max(1))?;
+    let mut ticks = tokio::time::interval(pause);
+    for index in 0..count {
+        ticks.tick().await;
+        make(local, book, prefix, index).await?;
+    }
+    Ok(json!({}))
+}
+
+/// Changes all objects so often, one round after the other.
+async fn change(
+    local: &LocalClient,
+    rounds: usize,
+    patch: impl Fn(usize) -> Value,
+) -> Result<Value> {
+    let objects = local.list(TABLE, NAMESPACE).await;
+    let mut changes = 0;
+    for round in 1..=rounds {
+        for object in &objects {
+            let target = Target::new(TABLE, NAMESPACE, object.name());
+            let changed = local.patch(target, Patch::Merge(patch(round))).await;
+            changed.context("a change was refused")?;
+            changes += 1;
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(json!({"changes": changes}))
+}
+
+async fn delete(local: &LocalClient, count: usize) -> Result<Value> {
+    for object in local.list(TABLE, NAMESPACE).await.iter().take(count) {
+        let target = Target::new(TABLE, NAMESPACE, object.name());
+        let deleted = local.delete(target, DeleteOptions::default()).await;
+        deleted.context("a deletion was refused")?;
+    }
+    Ok(json!({}))
+}
+
+/// What is there: how many objects, how many of them are handled, and how large they are.
+async fn objects(local: &LocalClient) -> Value {
+    let objects = local.list(TABLE, NAMESPACE).await;
+    let is_handled = |object: &Value| {
+        let annotations = &object["metadata"]["annotations"];
+        object["status"]["create"]["ok"] == true
+            || annotations["kopf.zalando.org/last-handled-configuration"].is_string()
+    };
+    let handled = objects.iter().filter(|object| is_handled(object.value())).count();
+    let bytes: usize = objects.iter().map(|object| object.encoded().len()).sum();
+    let bare: usize = objects
+        .iter()
+        .map(|object| {
+            let mut value = object.value().clone();
+            if let Some(metadata) = value["metadata"].as_object_mut() {
+                metadata.shift_remove("managedFields");
+            }
+            value.to_string().len()
+        })
+        .sum();
+    json!({"count": objects.len(), "handled": handled, "bytes": bytes, "bare_bytes": bare})
+}

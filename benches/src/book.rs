@@ -1,0 +1,181 @@
+//! What the server of the benchmark writes down about requests: counts and times.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::Method;
+use http::request::Parts;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// Counts and times of one server.
+pub struct Book {
+    /// A patch with this text in it makes its object a handled one.
+    mark: String,
+    // Written by every request, read by commands; never held over an await point.
+    pages: Mutex<Pages>,
+    handled: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct Pages {
+    counts: BTreeMap<String, u64>,
+    created: HashMap<String, u64>,
+    handled: HashMap<String, u64>,
+    last_at: u64,
+    watching_since: Option<u64>,
+    write_micros: Vec<u64>,
+}
+
+/// One request that is being answered.
+pub struct Entry {
+    label: Option<String>,
+    handles: Option<String>,
+    is_watch: bool,
+    begun: Instant,
+}
+
+impl Book {
+    /// An empty book.
+    #[must_use]
+    pub fn new(mark: String) -> Self {
+        Self { mark, pages: Mutex::default(), handled: watch::Sender::new(0) }
+    }
+
+    /// Notes that an object was made.
+    pub fn created(&self, name: String) {
+        self.pages.lock().created.insert(name, now());
+    }
+
+    /// Notes that a request has come.
+    #[must_use]
+    pub fn begin(&self, parts: &Parts, body: &Bytes) -> Entry {
+        let path = parts.uri.path();
+        let is_ours = path.contains("/widgets");
+        let is_write = parts.method != Method::GET;
+        let query = parts.uri.query().unwrap_or_default();
+        let is_watch = is_ours && query.contains("watch=");
+        let label = is_write.then(|| label(parts, path));
+        let is_marked = is_ours && is_write && contains(body, self.mark.as_bytes());
+        let handles = is_marked.then(|| {
+            let name = path.split("/widgets/").nth(1).unwrap_or_default();
+            name.split('/').next().unwrap_or_default().to_owned()
+        });
+        Entry { label, handles, is_watch, begun: Instant::now() }
+    }
+
+    /// Notes how a request was answered.
+    pub fn finish(&self, entry: Entry, status: u16) {
+        let at = now();
+        let mut pages = self.pages.lock();
+        if entry.is_watch && status == 200 {
+            pages.watching_since.get_or_insert(at);
+        }
+        let Some(mut label) = entry.label else { return };
+        pages.write_micros.push(u64::try_from(entry.begun.elapsed().as_micros()).unwrap_or(0));
+        if status >= 300 {
+            label = format!("{label} ({status})");
+        }
+        *pages.counts.entry(label).or_default() += 1;
+        if let Some(name) = entry.handles.filter(|_| status < 300) {
+            pages.handled.insert(name, at);
+            pages.last_at = at;
+            let count = pages.handled.len();
+            self.handled.send_replace(count);
+        }
+    }
+
+    /// Waits until so many objects are handled, and tells how many are and when the last one was.
+    pub async fn wait_for(&self, count: usize, timeout: Duration) -> Value {
+        let mut handled = self.handled.subscribe();
+        let reached = handled.wait_for(|handled| *handled >= count);
+        let in_time = tokio::time::timeout(timeout, reached).await.is_ok();
+        let pages = self.pages.lock();
+        json!({"handled": pages.handled.len(), "last_at": pages.last_at, "in_time": in_time})
+    }
+
+    /// The microseconds from creation to handling, of all objects with this prefix.
+    #[must_use]
+    pub fn latencies(&self, prefix: &str) -> Value {
+        let pages = self.pages.lock();
+        let micros: Vec<u64> = pages
+            .created
+            .iter()
+            .filter(|(name, _)| name.starts_with(prefix))
+            .filter_map(|(name, at)| Some(pages.handled.get(name)?.saturating_sub(*at) / 1000))
+            .collect();
+        json!({"latencies": micros, "writes": pages.write_micros})
+    }
+
+    /// The counts of writes since the last time.
+    #[must_use]
+    pub fn take_counts(&self) -> Value {
+        json!(std::mem::take(&mut self.pages.lock().counts))
+    }
+
+    /// Takes all objects for unhandled again.
+    pub fn forget(&self) {
+        let mut pages = self.pages.lock();
+        pages.handled.clear();
+        pages.write_micros.clear();
+        self.handled.send_replace(0);
+    }
+
+    /// When the first watch of the objects was accepted.
+    #[must_use]
+    pub fn watching_since(&self) -> Option<u64> {
+        self.pages.lock().watching_since
+    }
+}
+
+fn label(parts: &Parts, path: &str) -> String {
+    let content = parts.headers.get("content-type").and_then(|value| value.to_str().ok());
+    let kind = match content.unwrap_or_default() {
+        text if text.starts_with("application/merge-patch") => " merge",
+        text if text.starts_with("application/json-patch") => " json",
+        text if text.starts_with("application/apply-patch") => " apply",
+        _ => "",
+    };
+    let about = if path.ends_with("/status") {
+        " status"
+    } else if path.ends_with("/events") {
+        " event"
+    } else {
+        ""
+    };
+    format!("{}{kind}{about}", parts.method)
+}
+
+/// Nanoseconds since the epoch: comparable between processes of one machine.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    let Some(first) = part.first() else { return false };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(part) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contains;
+
+    #[test]
+    fn a_part_is_found_anywhere() {
+        assert!(contains(b"aab", b"ab"));
+        assert!(contains(b"ab", b"ab"));
+        assert!(!contains(b"aa", b"ab"));
+        assert!(!contains(b"aa", b""));
+    }
+}
