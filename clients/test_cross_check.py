@@ -367,3 +367,52 @@ def test_handled_objects_are_only_resumed_by_the_other(worlds, giver, taker):
     called = [handler for handler, *_ in world.calls()]
     assert set(called) == {"resumed", "field_fn", "changed", "changed_too"}
     assert not re.search("first|second|parent", " ".join(called))
+
+
+def once(calls):
+    """The calls without the repetitions of those that were held back, whose number depends on time."""
+    seen = []
+    for handler, _, reason in calls:
+        if (handler, reason) not in seen:
+            seen.append((handler, reason))
+    return seen
+
+
+def test_changes_while_nobody_looks_are_handled_alike(worlds):
+    found = []
+    for world, side in zip(both(worlds), SIDES):
+        world.create()
+        before = world.until_handled()
+        world.stop()
+        world.forget_calls()
+        world.patch({"spec": {"field": "new"}, "metadata": {"annotations": {"some": "note"}}})
+        world.start(side)
+        end = comparable(world.until_handled({**before["spec"], "field": "new"}))
+        world.stop()
+        found.append((world.calls(), end))
+    assert found[1] == found[0]
+
+
+def test_a_deletion_supersedes_an_update_alike(worlds):
+    found = []
+    for world in both(worlds):
+        reach_half(world, "update")
+        world.delete()
+        eventually(lambda: world.get() is None)
+        world.stop()
+        found.append(once(world.calls()))
+    assert found[1] == found[0]
+    assert ("delete_second", "delete") in found[1]
+
+
+def test_another_change_in_the_middle_of_an_update_is_handled_alike(worlds):
+    found = []
+    for world in both(worlds):
+        before = reach_half(world, "update")
+        world.patch({"spec": {"field": "newer", "more": True}})
+        time.sleep(0.5)
+        world.let_go()
+        end = comparable(world.until_handled({**before["spec"], "field": "newer", "more": True}))
+        world.stop()
+        found.append((once(world.calls()), end))
+    assert found[1] == found[0]

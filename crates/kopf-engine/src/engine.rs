@@ -163,15 +163,9 @@ impl Engine {
     /// Nothing that the cluster does later ends it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
         tokio::pin!(shutdown);
-        let handlers = self.registry.activities(Activity::Startup);
         tokio::select! {
-            started = self.stage.run(Activity::Startup, &handlers, &self.pool) => {
-                started.map_err(|source| EngineError::Activity { phase: "start", source })?;
-            }
+            started = self.start_up() => started?,
             () = &mut shutdown => return Ok(()),
-        }
-        if self.context.settings.read().persistence.storages().is_err() {
-            return Err(EngineError::EmptyPrefix);
         }
         let probes = self.serve_probes().await?;
         // What startup handlers have set.
@@ -234,12 +228,17 @@ impl Engine {
             let cleaned_up = self.stage.run(Activity::Cleanup, &handlers, &self.pool).await;
             cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source })
         };
-        match patience {
-            None => ending.await.map(drop),
-            Some(patience) => match tokio::time::timeout(patience, ending).await {
-                Ok(ended) => ended.map(drop),
-                Err(_) => Err(EngineError::Overdue { patience }),
-            },
+        within(patience, ending).await.map(drop)
+    }
+
+    /// Runs the startup handlers, and checks what they have set.
+    async fn start_up(&self) -> Result<(), EngineError> {
+        let handlers = self.registry.activities(Activity::Startup);
+        let started = self.stage.run(Activity::Startup, &handlers, &self.pool).await;
+        started.map_err(|source| EngineError::Activity { phase: "start", source })?;
+        match self.context.settings.read().persistence.storages() {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EngineError::EmptyPrefix),
         }
     }
 
@@ -494,6 +493,16 @@ impl Running {
     pub fn abort(self) {
         self.task.abort();
     }
+}
+
+/// Gives up what takes longer than this; none to wait for ever.
+async fn within<T>(
+    patience: Option<std::time::Duration>,
+    ending: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    let Some(patience) = patience else { return ending.await };
+    let ended = tokio::time::timeout(patience, ending).await;
+    ended.unwrap_or(Err(EngineError::Overdue { patience }))
 }
 
 fn policy(settings: &Settings) -> Policy {

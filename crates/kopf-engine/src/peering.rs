@@ -41,6 +41,9 @@ struct Place {
     pauses: Arc<Pauses>,
 }
 
+/// A place with the tasks that look after it, which end when this is dropped.
+type Joined = (Arc<Place>, JoinSet<()>);
+
 /// The record of one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Peer {
@@ -98,8 +101,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
         // The namespaces are not known before the first discovery.
         let _gone = surroundings.wait_for(|known| *known != Surroundings::default()).await;
     }
-    let mut places: BTreeMap<(String, Option<Arc<str>>), (Arc<Place>, JoinSet<()>)> =
-        BTreeMap::new();
+    let mut places: BTreeMap<(String, Option<Arc<str>>), Joined> = BTreeMap::new();
     loop {
         let namespaces = served_namespaces(&scope, &surroundings.borrow_and_update());
         places.retain(|(_, namespace), (place, _)| {
@@ -231,7 +233,7 @@ impl Pauses {
 
 impl Place {
     /// Begins to keep our record and to watch those of others; paused at first if that is wanted.
-    fn join(self: Arc<Self>, is_mandatory: bool) -> (Arc<Self>, JoinSet<()>) {
+    fn join(self: Arc<Self>, is_mandatory: bool) -> Joined {
         if is_mandatory {
             self.pauses.set(&self.shared, &self.name(), true);
         }

@@ -424,7 +424,7 @@ impl Reactor {
             self.shared.log(&done.subject, &logtext::throttling(pause, error));
         }
         let known = self.watches.get_mut(&key.watch);
-        if !known.is_some_and(|watch| watch.store.get(key.uid).is_some()) {
+        if known.is_none_or(|watch| watch.store.get(key.uid).is_none()) {
             stop_daemons(&self.shared, &mut done.memory, StopReason::RESOURCE_DELETED);
         }
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
