@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many random sequences to run.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 40)]
     random: u64,
     /// Steps in each random sequence.
     #[arg(long, default_value_t = 40)]

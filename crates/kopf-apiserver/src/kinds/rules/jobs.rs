@@ -51,7 +51,7 @@ fn job_spec(spec: &Value, path: &str, problems: &mut Problems) {
         problems.one_of_if_set(spec, path, "completionMode", &["NonIndexed", "Indexed"]);
         if is_indexed && spec["completions"].is_null() {
             let detail = "when completion mode is Indexed";
-            problems.required(&format!("{path}.completions"), &format!("{detail}"));
+            problems.required(&format!("{path}.completions"), detail);
         }
     }
     if !is_indexed && !spec["backoffLimitPerIndex"].is_null() {
