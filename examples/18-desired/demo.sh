@@ -6,6 +6,7 @@ spec: {replicas: 2, port: 80}
 END
 kubectl wait site/blog --for=condition=Ready --timeout=30s
 kubectl get deployment/blog service/blog
+shows '= Service default/blog (ready)' "$PROGRAM" plan
 kubectl delete service blog
 eventually kubectl get service blog
 kubectl scale deployment blog --replicas 7

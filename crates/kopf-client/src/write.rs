@@ -64,7 +64,24 @@ impl Cluster {
     /// # Errors
     /// Fails as the server says, after the retries of the policy.
     pub async fn apply(&self, target: Target<'_>, manifest: Bytes) -> Result<Object, RequestError> {
+        self.apply_to(target.path(), manifest).await
+    }
+
+    /// What applying would give; nothing is stored.
+    ///
+    /// # Errors
+    /// Fails as applying would.
+    pub async fn rehearse(
+        &self,
+        target: Target<'_>,
+        manifest: Bytes,
+    ) -> Result<Object, RequestError> {
         let mut path = target.path();
+        address::push_query(&mut path, "dryRun", "All");
+        self.apply_to(path, manifest).await
+    }
+
+    async fn apply_to(&self, mut path: String, manifest: Bytes) -> Result<Object, RequestError> {
         address::push_query(&mut path, "fieldManager", FIELD_MANAGER);
         address::push_query(&mut path, "force", "true");
         let outgoing = Outgoing {

@@ -31,6 +31,7 @@ mod chronicling;
 mod desiring;
 mod execution;
 mod observing;
+mod rehearsing;
 mod tending;
 
 /// After this many changes in a row that were caused by our own writes, the object is slowed down.
@@ -277,6 +278,13 @@ impl Cycle {
         // Children that only we can delete must not be there before the finalizer.
         let must_wait = step == Step::Add && wishes.is_needed;
         let view = wishes.view;
+        if let Some(rehearsal) = self.shared.rehearsal.clone() {
+            if view.is_some() || !wishes.is_empty() {
+                let proposals = self.propose(wishes).await;
+                rehearsal.end(&self.object, proposals);
+            }
+            return Ok(Next::Finish);
+        }
         let mut children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
         if let Some(view) = view {
             let wake_at = self.observe(&snapshot, view).await;

@@ -28,6 +28,7 @@ use crate::peering;
 use crate::poster::Recorder;
 use crate::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::reactor::Reactor;
+use crate::rehearsal::Rehearsal;
 use crate::shared::Shared;
 use crate::status::{Board, StatusHandle};
 
@@ -56,6 +57,7 @@ pub struct Engine {
     identity: Option<String>,
     admission: Option<AdmissionEndpoint>,
     probes: Option<ProbesEndpoint>,
+    rehearsal: Option<Rehearsal>,
 }
 
 /// Collects what an engine needs.
@@ -72,6 +74,7 @@ pub struct EngineBuilder {
     identity: Option<String>,
     admission: Option<AdmissionEndpoint>,
     probes: Option<ProbesEndpoint>,
+    rehearsal: Option<Rehearsal>,
 }
 
 enum Source {
@@ -135,6 +138,7 @@ impl Engine {
             identity: None,
             admission: None,
             probes: None,
+            rehearsal: None,
         }
     }
 
@@ -194,6 +198,7 @@ impl Engine {
             board: self.board,
             journal: self.journal,
             children: crate::children::ChildStore::default(),
+            rehearsal: self.rehearsal,
             loops: Loops::new(),
             surroundings,
             wheel: Arc::default(),
@@ -342,6 +347,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Nothing is done about children; what would be done goes there.
+    ///
+    /// For handlers of desired children and indexes only: others would be called as always.
+    pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
+        self.rehearsal = Some(rehearsal);
+        self
+    }
+
     /// This clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
@@ -435,6 +448,7 @@ impl EngineBuilder {
             identity: self.identity,
             admission: self.admission,
             probes: self.probes,
+            rehearsal: self.rehearsal,
         }
     }
 }
@@ -451,6 +465,12 @@ impl Running {
         while !self.status.snapshot().ready && !self.task.is_finished() {
             tokio::time::sleep(POLLING).await;
         }
+    }
+
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
     }
 
     /// How the engine is doing.

@@ -24,6 +24,7 @@ use crate::insights::Surroundings;
 use crate::journal::Journal;
 use crate::loops::Loops;
 use crate::message::Message;
+use crate::rehearsal::Rehearsal;
 use crate::status::Board;
 use crate::timers::Wheel;
 
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) journal: Arc<Journal>,
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
+    /// Where cycles tell what they would do about children, in dry runs.
+    pub(crate) rehearsal: Option<Rehearsal>,
     pub(crate) loops: Loops,
     /// What the cluster has; told by the reactor to whoever works beside it.
     pub(crate) surroundings: watch::Sender<Surroundings>,

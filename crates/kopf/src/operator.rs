@@ -236,6 +236,12 @@ impl Operator {
         Ok(())
     }
 
+    /// Forgets all handlers of other kinds.
+    #[cfg(feature = "cli")]
+    pub(crate) fn keep(&mut self, is_kept: impl Fn(&HandlerKind) -> bool) {
+        self.declarations.retain(|declaration| is_kept(&declaration.handler.kind));
+    }
+
     /// The parts for the engine.
     ///
     /// # Panics

@@ -9,6 +9,7 @@ mod describe;
 mod embedded;
 #[cfg(feature = "embedded")]
 mod manifests;
+mod plan;
 
 use std::process::{ExitCode, Termination};
 
@@ -36,6 +37,15 @@ impl Termination for Exit {
     }
 }
 
+/// What an operator is started for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To handle what happens.
+    Work,
+    /// To tell what would be done about desired children.
+    Plan,
+}
+
 impl Operator {
     /// Runs the operator as a program with the process's arguments.
     ///
@@ -56,7 +66,8 @@ impl Operator {
             Err(error) => error.exit(),
         };
         let outcome = match arguments.command {
-            Command::Run(arguments) => self.run_program(&arguments),
+            Command::Run(arguments) => self.run_program(&arguments, Purpose::Work),
+            Command::Plan(arguments) => self.run_program(&arguments, Purpose::Plan),
             Command::Describe { json } => {
                 print!("{}", describe::text(&self, json));
                 Ok(())
@@ -73,18 +84,20 @@ impl Operator {
         }
     }
 
-    fn run_program(self, arguments: &RunArguments) -> Result<(), Failure> {
+    fn run_program(self, arguments: &RunArguments, purpose: Purpose) -> Result<(), Failure> {
         self.check().map_err(Failure::usage)?;
         let config = arguments.config(self.name())?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let outcome = runtime.block_on(async {
             #[cfg(feature = "embedded")]
             if arguments.embedded.embedded {
-                return embedded::run(self, arguments, config).await;
+                return embedded::run(self, arguments, config, purpose).await;
             }
             arguments.logging().install();
-            let running = self.start(config).await?;
-            until_stopped(running).await
+            match purpose {
+                Purpose::Plan => plan::run(self, config).await,
+                Purpose::Work => until_stopped(self.start(config).await?).await,
+            }
         });
         // Handlers on threads cannot be cancelled; one that ignores its flag must not hold us.
         runtime.shutdown_timeout(HUNG_THREADS_GRACE);

@@ -133,6 +133,23 @@ impl Operator {
         Ok(Running { stop, task, ready, status })
     }
 
+    /// Starts a dry run: nothing but indexes and desired children, and no writes.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn rehearse(
+        mut self,
+        config: Config,
+        rehearsal: kopf_engine::Rehearsal,
+    ) -> Result<kopf_engine::Running, RunError> {
+        self.check()?;
+        self.make_state().await.map_err(|error| RunError::State { message: error.to_string() })?;
+        self.keep(|kind| {
+            use kopf_core::HandlerKind::{Cleanup, Desired, Index, Login, Startup};
+            matches!(kind, Cleanup | Desired(_) | Index | Login | Startup)
+        });
+        let config = Config { standalone: Some(true), ..config };
+        Ok(config.builder(self)?.rehearsal(rehearsal).build().start())
+    }
+
     async fn engine(mut self, config: Config) -> Result<Engine, RunError> {
         self.check()?;
         self.make_state().await.map_err(|error| RunError::State { message: error.to_string() })?;

@@ -1,5 +1,7 @@
 //! Environments on the embedded server, with a registry that is as unreliable as wanted.
 
+use std::collections::BTreeMap;
+
 use app_environment::fake::FakeRegistry;
 use app_environment::{
     AppEnvironment, AppEnvironmentSpec, Passwords, Quota, RegistryClient, operator,
@@ -13,6 +15,10 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 
 /// How many environments are made at once.
 const MANY: usize = 200;
+/// How many children an environment with one stage has.
+const CHILDREN: usize = 8;
+/// How many writes of the environment itself it takes to make it, at most.
+const WRITES_MAX: usize = 4;
 
 fn environment(name: &str, stages: &[&str]) -> AppEnvironment {
     let spec = AppEnvironmentSpec {
@@ -140,6 +146,21 @@ async fn a_crash_in_the_middle_changes_nothing(world: World) {
     running.stop().await.expect("the operator ends well");
 }
 
+/// What the engine has asked of the cluster, by method; watches are not counted by number.
+fn engine_requests(running: &kopf::testing::Running) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for ((method, _), count) in running.status().snapshot().requests {
+        *counts.entry(method).or_default() += count;
+    }
+    counts
+}
+
+fn per_environment(counts: &BTreeMap<String, u64>) -> String {
+    let line =
+        |(method, count): (&String, &u64)| format!("{method} {:.2}", *count as f64 / MANY as f64);
+    counts.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
 #[kopf::test]
 async fn many_applications_come_and_go_at_once(world: World) {
     let registry = FakeRegistry::default();
@@ -153,7 +174,16 @@ async fn many_applications_come_and_go_at_once(world: World) {
     assert_eq!(ready, MANY);
     assert_eq!(namespaces(&world).await.len(), MANY);
     assert_eq!(registry.paths().len(), MANY * 4);
-    println!("{} requests to the registry per environment", registry.requests() / MANY);
+    let made = engine_requests(&running);
+    println!("{MANY} environments with {CHILDREN} children each, requests per environment:");
+    println!("  to make it: {}", per_environment(&made));
+    println!("  to the registry: {:.2}", registry.requests() as f64 / MANY as f64);
+    // One application per child; finalizer, status with inputs and conditions, and what was handled.
+    let patches = made.get("PATCH").copied().unwrap_or_default();
+    assert!(patches <= (MANY * (CHILDREN + WRITES_MAX)) as u64, "{made:?}");
+    world.advance(3600.secs()).await;
+    let quiet = engine_requests(&running).get("PATCH").copied().unwrap_or_default();
+    assert_eq!(quiet, patches, "nothing is written while nothing changes");
     for environment in &all {
         let name = environment.metadata.name.as_deref().expect("a name");
         environments(&world).delete(name, &DeleteParams::default()).await.expect("deleted");
@@ -163,5 +193,10 @@ async fn many_applications_come_and_go_at_once(world: World) {
     assert_eq!(namespaces(&world).await, Vec::<String>::new());
     let left = environments(&world).list(&ListParams::default()).await.expect("a list").items;
     assert!(left.is_empty());
+    let mut undone = engine_requests(&running);
+    undone.iter_mut().for_each(|(method, count)| {
+        *count -= made.get(method).copied().unwrap_or_default();
+    });
+    println!("  to remove it: {}", per_environment(&undone));
     running.stop().await.expect("the operator ends well");
 }

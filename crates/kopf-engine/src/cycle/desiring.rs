@@ -11,8 +11,8 @@ use bytes::Bytes;
 use kopf_client::{Failure, RequestError, Target};
 use kopf_core::cause::Snapshot;
 use kopf_core::desired::{
-    self, Applied, ChildKey, Condition, Doomed, Manifest, Readiness, Step, conditions_with,
-    fingerprint,
+    self, Applied, Child, ChildKey, Condition, Doomed, Manifest, Plan, Readiness, Step,
+    conditions_with, fingerprint,
 };
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use super::{Cycle, Mode, Next};
 use crate::children::{Knowledge, Refused, Wished};
+use crate::rehearsal::{Action, Proposal};
 use crate::report;
 
 /// How long to wait for the news that children are gone before looking again.
@@ -43,6 +44,12 @@ pub(super) struct Wishes {
     pub(super) view: Option<u64>,
     wishes: Vec<(Arc<Handler>, Wish)>,
     wake_at: Option<Timestamp>,
+}
+
+impl Wishes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.wishes.is_empty()
+    }
 }
 
 enum Wish {
@@ -68,7 +75,8 @@ impl Cycle {
         let owner = snapshot.object().clone();
         let handlers = &self.served.handlers.desiring;
         let is_held = owner.finalizers().contains(&self.served.finalizer);
-        if handlers.is_empty() || self.gone || !owner.is_deleting() || !is_held {
+        let is_rehearsed = self.shared.rehearsal.is_some();
+        if handlers.is_empty() || self.gone || !owner.is_deleting() || !is_held || is_rehearsed {
             return false;
         }
         let is_partial = matches!(
@@ -96,6 +104,9 @@ impl Cycle {
         let owner = snapshot.object();
         if served.handlers.desiring.is_empty() || self.gone || owner.is_deleting() {
             return Wishes::default();
+        }
+        if let Some(rehearsal) = &self.shared.rehearsal {
+            rehearsal.begin(owner);
         }
         let is_held = owner.finalizers().contains(&served.finalizer);
         if self.mode != Mode::Full {
@@ -176,7 +187,9 @@ impl Cycle {
         };
         // What cannot be a child stays so until the object changes.
         let outcome = if outcome.error.is_some() { outcome } else { invalid(&failure) };
-        report::outcome(&self.shared, subject, handler, &outcome);
+        if self.shared.rehearsal.is_none() {
+            report::outcome(&self.shared, subject, handler, &outcome);
+        }
         let now = self.shared.clock.now();
         state.take_in(&handler.id, &outcome, now);
         *wake_at = earliest(*wake_at, state.wake_at(now));
@@ -275,7 +288,26 @@ impl Cycle {
         wake_at
     }
 
-    async fn reconcile(&mut self, handler: &Arc<Handler>, manifests: &[Manifest]) -> Reconciled {
+    /// What would be done about all wishes.
+    pub(super) async fn propose(&mut self, wishes: Wishes) -> Vec<Proposal> {
+        let mut proposals = Vec::new();
+        for (handler, wish) in wishes.wishes {
+            match wish {
+                Wish::Nothing => {}
+                Wish::Failed(text) => {
+                    let action = Action::Refuse(text);
+                    proposals.push(Proposal { child: handler.id.to_string(), action });
+                }
+                Wish::Children(manifests) => {
+                    let (plan, observed) = self.plan(&handler, &manifests);
+                    proposals.extend(self.rehearse(&manifests, &observed, plan).await);
+                }
+            }
+        }
+        proposals
+    }
+
+    fn plan(&mut self, handler: &Handler, manifests: &[Manifest]) -> (Plan, Vec<Child>) {
         let uid = self.object.uid().to_owned();
         let keys = manifests.iter().map(|manifest| &manifest.key);
         let observed = self.shared.children.of(&uid, keys);
@@ -286,6 +318,11 @@ impl Cycle {
             observed: &observed,
             applied: &self.wished(handler).applied,
         });
+        (plan, observed)
+    }
+
+    async fn reconcile(&mut self, handler: &Arc<Handler>, manifests: &[Manifest]) -> Reconciled {
+        let (plan, _) = self.plan(handler, manifests);
         let mut done = Reconciled { readiness: plan.readiness, ..Reconciled::default() };
         for step in plan.steps {
             match step {
@@ -341,19 +378,22 @@ impl Cycle {
         if self.is_postponed(handler, &doomed.key, "", done) {
             return;
         }
-        if let Err(error) = self.remove(doomed).await {
-            self.refuse(handler, &doomed.key, "", &error, done);
+        match self.remove(doomed).await {
+            Ok(()) => {}
+            // Another one by now, as its watch will tell; or a conflict of the moment.
+            Err(error) if error.failure == Failure::Conflict => {
+                done.wake_at = earliest(done.wake_at, Some(self.after(FAREWELL)));
+            }
+            Err(error) => self.refuse(handler, &doomed.key, "", &error, done),
         }
     }
 
-    /// Deletes a child; one that is gone or another by now is no failure.
+    /// Deletes a child; one that is gone by now is no failure.
     async fn remove(&self, doomed: &Doomed) -> Result<(), RequestError> {
         tracing::debug!(child = %doomed.key, "deleting a child");
         let target = target(&doomed.resource, &doomed.key);
         match self.shared.cluster.delete(target, &doomed.uid).await {
-            Err(error) if !matches!(error.failure, Failure::NotFound | Failure::Conflict) => {
-                Err(error)
-            }
+            Err(error) if error.failure != Failure::NotFound => Err(error),
             _ => Ok(()),
         }
     }
@@ -417,7 +457,10 @@ impl Cycle {
     /// Puts the condition into the patch of the cycle, if it is news.
     fn say(&mut self, condition: Condition) {
         let path = FieldPath::from_keys(["status", "conditions"]);
-        let (now, generation) = (self.shared.clock.now(), self.object.generation());
+        let now = self.shared.clock.now();
+        // Where the status is no resource of its own, saying it would be a new generation itself.
+        let has_status = self.served.resource.subresources.contains("status");
+        let generation = self.object.generation().filter(|_| has_status);
         let pending = self.patch.lock().get(&path).cloned();
         let known = pending.as_ref().or_else(|| self.object.get(&path));
         let is_there = known.and_then(Value::as_array).is_some_and(|all| {
@@ -484,7 +527,7 @@ fn is_observer(handler: &Handler) -> bool {
     matches!(handler.kind, HandlerKind::Observe(_))
 }
 
-fn target<'a>(resource: &'a Resource, key: &'a ChildKey) -> Target<'a> {
+pub(super) fn target<'a>(resource: &'a Resource, key: &'a ChildKey) -> Target<'a> {
     Target { resource, namespace: key.namespace.as_deref(), name: &key.name, subresource: None }
 }
 

@@ -6,6 +6,7 @@ mod changes;
 mod chaos;
 mod crds;
 mod debug;
+mod desired;
 mod faults;
 mod indexes;
 mod leaks;

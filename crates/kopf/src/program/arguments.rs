@@ -32,6 +32,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Watch the cluster and handle what happens there
     Run(Box<RunArguments>),
+    /// Tell what would be done about desired children, without doing it
+    Plan(Box<RunArguments>),
     /// Tell what the operator reacts to
     Describe {
         /// As JSON, for other programs

@@ -11,7 +11,7 @@ use kopf_engine::ProbesEndpoint;
 use serde_json::Value;
 
 use super::arguments::{RunArguments, webhooks};
-use super::{Failure, until_stopped};
+use super::{Failure, Purpose, plan, until_stopped};
 use crate::{Config, Operator};
 
 #[derive(Args)]
@@ -36,6 +36,7 @@ pub(super) async fn run(
     operator: Operator,
     arguments: &RunArguments,
     config: Config,
+    purpose: Purpose,
 ) -> Result<(), Failure> {
     let embedded = &arguments.embedded;
     let documents = load::read(&embedded.load).map_err(|error| {
@@ -54,6 +55,13 @@ pub(super) async fn run(
         selectors: operator.handlers().filter_map(|it| it.selector.clone()).collect(),
     };
     let sample = definitions::prepare(&client, wanted, documents).await?;
+    if purpose == Purpose::Plan {
+        arguments.logging().install();
+        let config = Config { client: Some(client), ..config };
+        let outcome = plan::run(operator, config).await;
+        listening.shutdown().await;
+        return outcome;
+    }
     // Always there in this mode, so that `kopf explain` can ask the operator.
     let probes = match config.probes.clone() {
         Some(endpoint) => endpoint,

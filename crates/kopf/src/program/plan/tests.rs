@@ -1,0 +1,32 @@
+use expect_test::expect;
+use kopf_model::Diff;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn every_child_is_told_with_what_would_happen_to_it() {
+    let proposal = |child: &str, action| Proposal { child: child.into(), action };
+    let (old, new) = (json!({"spec": {"replicas": 0}}), json!({"spec": {"replicas": 1}}));
+    let proposals = vec![
+        proposal("Service default/web", Action::Create),
+        proposal("Deployment default/web", Action::Change(Diff::between(Some(&old), Some(&new)))),
+        proposal("ConfigMap default/old", Action::Delete),
+        proposal("Secret default/key", Action::Refuse("it is immutable".into())),
+        proposal("ConfigMap default/a", Action::Keep(Readiness::Ready)),
+        proposal("Pod default/b", Action::Keep(Readiness::Waiting("is pending".into()))),
+    ];
+    let owners = BTreeMap::from([("Site default/web".to_owned(), proposals)]);
+    expect![[r#"
+        Site default/web
+          + Service default/web
+          ~ Deployment default/web
+              spec.replicas: 0 -> 1
+          - ConfigMap default/old
+          ! Secret default/key: it is immutable
+          = ConfigMap default/a (ready)
+          = Pod default/b (is pending)
+        1 objects: 1 children to create, 1 to change, 1 to delete, 1 impossible, 2 as they are.
+    "#]]
+    .assert_eq(&text(&owners));
+}
