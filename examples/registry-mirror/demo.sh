@@ -10,6 +10,8 @@ eventually kubectl get svc quay-node
 kubectl scale sts quay-registry --replicas 0
 kubectl wait sts/quay-registry --for=jsonpath='{.spec.replicas}'=1 --timeout=20s
 
+shows '0 children to create, 0 to change, 0 to delete, 0 impossible, 5 as they are' "$PROGRAM" plan
+
 kubectl patch mirror quay --type merge -p '{"spec": {"upstream": "ftp://quay.io"}}'
 kubectl wait mirror/quay --for=condition=Ready=False --timeout=20s
 kubectl get mirror quay -o jsonpath='{.status.conditions}' | grep -F 'must be an https:// address'
