@@ -2,10 +2,11 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kopf::prelude::*;
-use kopf::testing::{World, WorldError};
-use kube::Api;
+use kopf::testing::{RequestMatcher, Verb, World, WorldError};
 use kube::api::ListParams;
+use kube::{Api, CustomResourceExt as _};
 
 use registry_mirror::{RegistryMirror, RegistryMirrorSpec, operator};
 
@@ -120,6 +121,63 @@ async fn nothing_is_left_of_a_deleted_mirror(world: World) -> Result<(), WorldEr
     world.delete::<RegistryMirror>("hub").await?;
     world.advance(60.secs()).await;
     assert_eq!(counts(&world).await, [0; 4]);
+    running.stop().await.expect("the operator ends well");
+    Ok(())
+}
+
+/// A later version of the operator, which wants nothing but a disk.
+#[kopf::desired(
+    RegistryMirror,
+    id = "mirrored",
+    children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim)
+)]
+fn disk_only(name: Name) -> Vec<Child> {
+    vec![
+        json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": format!("{name}-images")},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "5Gi"}},
+            },
+        })
+        .into(),
+    ]
+}
+
+#[kopf::test]
+async fn what_a_new_version_does_not_want_is_pruned(world: World) -> Result<(), WorldError> {
+    let running = world.start(operator()).await;
+    world.create(&mirror("hub", "https://registry-1.docker.io")).await?;
+    world.settled().await;
+    assert_eq!(counts(&world).await, [2, 1, 1, 1]);
+    running.stop().await.expect("the operator ends well");
+    let running = world.start(kopf::operator!("registry-mirror", [disk_only])).await;
+    world.advance(60.secs()).await;
+    assert_eq!(counts(&world).await, [0, 0, 0, 1]);
+    running.stop().await.expect("the operator ends well");
+    Ok(())
+}
+
+#[kopf::test]
+async fn the_definition_may_come_later(world: World) -> Result<(), WorldError> {
+    let running = world.start(operator()).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client());
+    let name = "registrymirrors.example.com";
+    definitions.delete(name, &Default::default()).await?;
+    world.advance(60.secs()).await;
+    world.create(&mirror("hub", "https://quay.io")).await.expect_err("there is no such resource");
+
+    let definition = serde_json::to_value(RegistryMirror::crd()).expect("JSON");
+    world.define(&definition).await?;
+    world.advance(60.secs()).await;
+    world.create(&mirror("hub", "https://quay.io")).await?;
+    world.advance(10.secs()).await;
+    assert_eq!(counts(&world).await, [2, 1, 1, 1]);
+    let written = RequestMatcher::any().resource("customresourcedefinitions.apiextensions.k8s.io");
+    let writes = [Verb::Create, Verb::Update, Verb::Delete]
+        .map(|verb| world.server().requests(&written.clone().verb(verb)).len());
+    assert_eq!(writes, [0, 0, 1], "only this test touches definitions");
     running.stop().await.expect("the operator ends well");
     Ok(())
 }
