@@ -3,6 +3,7 @@
 //! Reads the object from the cluster, and asks the running operator if it can be reached. The
 //! persisted part is told by [`story`], the remembered part by [`memories`].
 
+mod children;
 mod events;
 mod memories;
 mod story;
@@ -74,7 +75,10 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let now = jiff::Timestamp::now();
     match (found, &answer) {
-        (Ok(object), _) => print!("{}", tell(arguments, &object)?.render(now)),
+        (Ok(object), _) => {
+            print!("{}", tell(arguments, &object)?.render(now));
+            print!("{}", children::tell(&cluster, &object).await);
+        }
         (Err(error), Some(Ok(Answer::Known(chronicle)))) if error.failure == Class::NotFound => {
             println!("{} {}", chronicle.kind, place(namespace, name));
             println!("  is gone from the cluster");

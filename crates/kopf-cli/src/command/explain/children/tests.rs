@@ -1,0 +1,31 @@
+use expect_test::expect;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn children_are_told_with_their_state() {
+    let owner = json!({"status": {"conditions": [
+        {"type": "Other", "reason": "ChildrenReady"},
+        {"type": "Ready", "reason": "ChildrenNotReady", "message": "Service default/b is missing"},
+    ]}});
+    let found = condition(&owner).expect("the engine's condition");
+    let lines = vec![
+        ("Pod default/web".to_owned(), "is pending".to_owned()),
+        ("ConfigMap default/a".to_owned(), "ready".to_owned()),
+    ];
+    expect![[r#"
+
+          children: ChildrenNotReady, Service default/b is missing
+            ConfigMap default/a  ready
+            Pod default/web      is pending
+    "#]]
+    .assert_eq(&render(found, lines));
+}
+
+#[test]
+fn conditions_of_others_are_not_about_children() {
+    let owner = json!({"status": {"conditions": [{"type": "Ready", "reason": "MinimumReplicas"}]}});
+    assert_eq!(condition(&owner), None);
+    assert_eq!(condition(&json!({})), None);
+}
