@@ -26,6 +26,10 @@ mod tidy;
 
 use clap::{Parser, Subcommand};
 
+/// The allocator of the `kopf` command, so that benchmarks measure what people run.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]
 struct Arguments {

@@ -2,6 +2,7 @@
 //!
 //! Uses cached encodings wherever the client wants plain JSON in the stored version.
 
+mod rows;
 mod yaml;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -44,9 +45,23 @@ pub(crate) struct ListMeta {
 impl Encoder {
     /// Whether stored bytes can be sent as they are.
     pub(crate) fn sends_stored_bytes(&self) -> bool {
-        self.representation.is_plain_json()
-            && self.resource.version == self.resource.storage_version
-            && !convert::is_alias(&self.resource)
+        self.representation.is_plain_json() && self.has_stored_version()
+    }
+
+    /// Whether parts of stored bytes can be sent as they are.
+    fn repeats_stored_bytes(&self) -> bool {
+        // Rows of daemon sets differ from what is stored.
+        matches!(self.representation.syntax, Syntax::Json)
+            && self.has_stored_version()
+            && !self.is_daemon_set()
+    }
+
+    fn is_daemon_set(&self) -> bool {
+        &*self.resource.table == "daemonsets.apps"
+    }
+
+    fn has_stored_version(&self) -> bool {
+        self.resource.version == self.resource.storage_version && !convert::is_alias(&self.resource)
     }
 
     /// The object in the requested version.
@@ -92,10 +107,22 @@ impl Encoder {
         if self.sends_stored_bytes() {
             return self.list_of_bytes(items, meta);
         }
+        match &self.representation.shape {
+            Shape::Table(version) if self.repeats_stored_bytes() => {
+                self.table_of_bytes(version, items, meta).into()
+            }
+            Shape::Metadata(version) if self.repeats_stored_bytes() => {
+                self.metadata_of_bytes(version, items, meta).into()
+            }
+            _ => self.text(&self.list_of_trees(items, meta)),
+        }
+    }
+
+    fn list_of_trees(&self, items: &[std::sync::Arc<Stored>], meta: &ListMeta) -> Value {
         let converted: Vec<Value> =
             items.iter().map(|stored| self.converted(stored.value())).collect();
         let list_meta = self.list_meta(meta);
-        let value = match &self.representation.shape {
+        match &self.representation.shape {
             Shape::Table(version) => self.table(version, list_meta, converted.iter()),
             Shape::Metadata(version) => {
                 let items: Vec<Value> =
@@ -118,8 +145,7 @@ impl Encoder {
                     "items": items,
                 })
             }
-        };
-        self.text(&value)
+        }
     }
 
     /// Items of built-in lists do not repeat their kind; items of custom ones do.
@@ -193,15 +219,13 @@ impl Encoder {
                     "Object" => row["object"] = object.clone(),
                     _ => row["object"] = metadata_only(object, version),
                 }
-                if &*self.resource.table == "daemonsets.apps" {
+                if self.is_daemon_set() {
                     forget_template_generation(&mut row["object"]);
                 }
                 row
             })
             .collect();
-        if list_meta["continue"] == "" {
-            list_meta.as_object_mut().and_then(|fields| fields.shift_remove("continue"));
-        }
+        drop_empty_continue(&mut list_meta);
         let columns = match self.columns_sent.load(std::sync::atomic::Ordering::Relaxed) {
             true => Value::Null,
             false => table::columns(&self.resource),
@@ -283,6 +307,13 @@ fn forget_template_generation(object: &mut Value) {
     });
     if is_last && let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.shift_remove("annotations");
+    }
+}
+
+/// Tables say where to go on only if there is more.
+fn drop_empty_continue(list_meta: &mut Value) {
+    if list_meta["continue"] == "" {
+        list_meta.as_object_mut().and_then(|fields| fields.shift_remove("continue"));
     }
 }
 

@@ -62,8 +62,12 @@ pub(crate) fn update(
     new: &Value,
 ) {
     let comparison = compare(old, new, write.of);
-    take_changes(managers, None, &comparison.without(write.ignored));
-    let taken = comparison.changed().without_subtrees(write.ignored).difference(ownerless());
+    // A new object has nobody to take anything from.
+    if !managers.is_empty() {
+        take_changes(managers, None, &comparison.without(write.ignored));
+    }
+    let changed = comparison.into_changed();
+    let taken = changed.without_subtrees(write.ignored).difference(ownerless());
     if taken.is_empty() {
         return;
     }

@@ -187,8 +187,11 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
         if !request.selector.matches_stored(&stored) {
             continue;
         }
-        // A second handle, so that the tree that was looked at can go.
-        items.push(Arc::new(Stored::from(stored.packed())));
+        items.push(match request.selector.is_empty() {
+            true => stored,
+            // A second handle, so that the tree that was looked at can go.
+            false => Arc::new(Stored::from(stored.packed())),
+        });
         if limit == 0 || items.len() < limit {
             continue;
         }

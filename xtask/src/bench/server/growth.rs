@@ -3,6 +3,8 @@
 //! Costs are processor time of the server, since that is what a growing world could make worse;
 //! a share of two cores that the load generator takes does not count.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use serde_json::json;
 
@@ -23,6 +25,9 @@ const PROBE: &str = "probe";
 const FEW: usize = 100;
 const SOME: usize = 10_000;
 const MANY: usize = 100_000;
+
+/// How long the server may deal with the past before it is measured again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Processor time per request, in microseconds.
 struct Costs {
@@ -94,7 +99,7 @@ async fn costs(subject: &Subject, probes: usize, series: usize) -> Result<Costs>
     })
     .await?;
     let list = format!("{}?limit=100", config_maps(CROWD));
-    let list = cost(subject, probes / 3, |_| Request::get(&list)).await?;
+    let list = cost(subject, probes, |_| Request::get(&list)).await?;
     Ok(Costs { create, get, patch, list })
 }
 
@@ -104,6 +109,8 @@ async fn cost(
     requests: usize,
     request: impl Fn(usize) -> Request,
 ) -> Result<f64> {
+    // What the requests before have left to the controllers is theirs.
+    tokio::time::sleep(PAUSE).await;
     let before = processor_time(subject.id())?;
     throughput(&subject.endpoint, 4, requests, request).await?;
     let used = processor_time(subject.id())?.saturating_sub(before);

@@ -25,6 +25,12 @@ impl Comparison {
         self.added.union(&self.modified)
     }
 
+    /// Added and modified paths of a comparison that is not needed any more.
+    pub(crate) fn into_changed(mut self) -> FieldSet {
+        self.added.extend(&self.modified);
+        self.added
+    }
+
     /// The comparison without these paths and everything below them.
     pub(crate) fn without(&self, ignored: &FieldSet) -> Self {
         Self {
