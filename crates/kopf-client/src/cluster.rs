@@ -223,7 +223,16 @@ impl Cluster {
             let response = self.send(lane, outgoing).await?;
             read_all(outgoing, response).await
         };
-        match tokio::time::timeout(policy.request_timeout, exchange).await {
+        let span = tracing::info_span!(
+            target: "kopf.requests",
+            "request",
+            otel.kind = "client",
+            method = outgoing.method.as_str(),
+            path = outgoing.path,
+            code = tracing::field::Empty,
+        );
+        let exchange = tokio::time::timeout(policy.request_timeout, exchange);
+        match tracing::Instrument::instrument(exchange, span).await {
             Ok(result) => result,
             Err(_) => Err(RequestError::local(
                 Failure::Timeout,
@@ -270,6 +279,7 @@ impl Cluster {
     }
 
     fn count(&self, outgoing: &Outgoing, code: u16) {
+        tracing::Span::current().record("code", code);
         let mut counts = self.0.counts.lock();
         let method = outgoing.method.as_str();
         // The borrowed look-up would need another key type; a short string is cheap enough here.

@@ -24,7 +24,7 @@ use crate::background::Tending;
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
 use crate::pass::Pass;
-use crate::shared::{Served, Shared, object_span};
+use crate::shared::{Served, Shared, cause_span, object_span};
 use crate::store::{Flags, Version};
 
 mod chronicling;
@@ -260,7 +260,7 @@ impl Cycle {
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
         self.note_cause(&agenda, &snapshot);
-        let step = agenda.step;
+        let (step, cause) = (agenda.step, cause_span(&agenda));
         let mut subs = remembered.subs;
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = Arc::new(Pass {
@@ -272,7 +272,7 @@ impl Cycle {
                 patch: Arc::clone(&self.patch),
                 subs: Mutex::new(subs),
             });
-            self.execute(&mut agenda, inputs, &pass).await;
+            self.execute(&mut agenda, inputs, &pass).instrument(cause.clone()).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
         // Children that only we can delete must not be there before the finalizer.
@@ -305,7 +305,7 @@ impl Cycle {
         }
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
-        let next = self.carry_out(plan, step, &snapshot, fingerprint).await?;
+        let next = self.carry_out(plan, step, &snapshot, fingerprint).instrument(cause).await?;
         Ok(self.reconsider(next, view))
     }
 

@@ -10,8 +10,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use kopf_core::handler::Handler;
 use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 
 /// One step of an async handler that takes longer than this delays everything else.
 const SLOW_POLL: Duration = Duration::from_millis(100);
@@ -76,6 +78,16 @@ impl Pool {
     /// The same, with a token that lives as long as any of the handler's code runs.
     pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<()>) -> Returned {
         let handler = Arc::clone(&call.handler);
+        let span = tracing::info_span!(
+            target: "kopf.handlers",
+            "handler",
+            id = &*handler.id,
+            attempt = call.attempt.retry.saturating_add(1),
+        );
+        self.run_prepared(&handler, call, alive).instrument(span).await
+    }
+
+    async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<()>) -> Returned {
         let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
         match prepared {
             Ok(Invocation::Future(future)) => {

@@ -11,6 +11,7 @@ use kopf_core::invoke::{self, Extensions, Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
+use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
 use kopf_core::settings::{Settings, Storages};
 use kopf_model::{EssenceScanner, Resource};
@@ -163,6 +164,19 @@ pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
         name = object.name(),
         uid = object.uid(),
     )
+}
+
+/// The span of what is done about one cause, for traces; none when nothing is to be done.
+pub(crate) fn cause_span(agenda: &Agenda) -> tracing::Span {
+    match agenda.change.as_ref().filter(|change| change.reason.has_handlers()) {
+        Some(change) => tracing::info_span!(
+            target: "kopf.causes",
+            "cause",
+            reason = change.reason.as_str(),
+            handlers = agenda.selected.len(),
+        ),
+        None => tracing::Span::none(),
+    }
 }
 
 /// Whether the conditions of a handler may depend on more than what the fingerprint covers.

@@ -13,6 +13,8 @@ mod operator;
 #[cfg(feature = "cli")]
 mod program;
 mod running;
+#[cfg(feature = "otlp")]
+pub mod telemetry;
 
 pub use kopf_core::invoke::{Attempt, StopReason};
 pub use kopf_core::occasion::EventKind;

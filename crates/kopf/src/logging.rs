@@ -14,6 +14,8 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Registry;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -89,6 +91,17 @@ impl Logging {
     pub fn install(self) {
         let layer = self.layer(std::io::stderr());
         let _already_set_up = tracing_subscriber::registry().with(layer).try_init();
+    }
+
+    /// The same beside another layer, such as one for traces, which sees what it wants to see.
+    pub fn install_beside<L>(self, other: L)
+    where
+        L: Layer<Registry> + Send + Sync + 'static,
+    {
+        let shown = self.clone();
+        let lines = self.layer(std::io::stderr());
+        let lines = lines.with_filter(filter_fn(move |metadata| shown.shows(metadata)));
+        let _already_set_up = tracing_subscriber::registry().with(other).with(lines).try_init();
     }
 
     /// The layer alone, for programs that combine it with others.

@@ -93,7 +93,7 @@ impl Operator {
             if arguments.embedded.embedded {
                 return embedded::run(self, arguments, config, purpose).await;
             }
-            arguments.logging().install();
+            let _logs = Logs::install(arguments, self.name())?;
             match purpose {
                 Purpose::Plan => plan::run(self, config).await,
                 Purpose::Work => until_stopped(self.start(config).await?).await,
@@ -102,6 +102,34 @@ impl Operator {
         // Handlers on threads cannot be cancelled; one that ignores its flag must not hold us.
         runtime.shutdown_timeout(HUNG_THREADS_GRACE);
         outcome
+    }
+}
+
+/// The logs of the program, and its traces where they are wanted; flushed when dropped.
+struct Logs {
+    #[cfg(feature = "otlp")]
+    _telemetry: Option<crate::telemetry::Telemetry>,
+}
+
+impl Logs {
+    #[cfg(feature = "otlp")]
+    fn install(arguments: &RunArguments, operator: &str) -> Result<Self, Failure> {
+        let telemetry = crate::telemetry::Telemetry::from_environment(operator);
+        let telemetry = telemetry.map_err(|error| {
+            Failure::usage(error)
+                .hint("write OTEL_EXPORTER_OTLP_ENDPOINT as in `http://127.0.0.1:4318`")
+        })?;
+        match &telemetry {
+            Some(telemetry) => arguments.logging().install_beside(telemetry.layer()),
+            None => arguments.logging().install(),
+        }
+        Ok(Self { _telemetry: telemetry })
+    }
+
+    #[cfg(not(feature = "otlp"))]
+    fn install(arguments: &RunArguments, _operator: &str) -> Result<Self, Failure> {
+        arguments.logging().install();
+        Ok(Self {})
     }
 }
 

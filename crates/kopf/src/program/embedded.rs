@@ -11,7 +11,7 @@ use kopf_engine::ProbesEndpoint;
 use serde_json::Value;
 
 use super::arguments::{RunArguments, webhooks};
-use super::{Failure, Purpose, plan, until_stopped};
+use super::{Failure, Logs, Purpose, plan, until_stopped};
 use crate::{Config, Operator};
 
 #[derive(Args)]
@@ -70,7 +70,7 @@ pub(super) async fn run(
     kubeconfig::write(&embedded.kubeconfig, &listening.kubeconfig(), Some(probes.address))?;
     announce(&embedded.kubeconfig, &listening, sample.as_ref());
     // From here on it is the operator who speaks.
-    arguments.logging().install();
+    let _logs = Logs::install(arguments, operator.name())?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
     let config =
