@@ -102,7 +102,7 @@ impl Operator {
             };
             let (answer, connected) = tokio::join!(answer, connection);
             // A connection that breaks after the answer is no loss.
-            answer.or_else(|error| Err(connected.err().map_or(error, Into::into)))
+            answer.map_err(|error| connected.err().map_or(error, Into::into))
         };
         let unanswered = || anyhow!("no answer within {} s", PATIENCE.as_secs());
         tokio::time::timeout(PATIENCE, exchange).await.map_err(|_| unanswered())?
