@@ -11,7 +11,7 @@ use crate::tls::{Authority, kubeconfig};
 
 #[track_caller]
 fn check(folder: &Path, arguments: &[&str], expected: Expect) {
-    let output = command(folder).args(arguments).output().unwrap();
+    let output = command(folder).args(arguments).output().expect("the test can set this up");
     assert!(!output.status.success());
     expected.assert_eq(&screen(&output, folder));
 }
@@ -19,7 +19,11 @@ fn check(folder: &Path, arguments: &[&str], expected: Expect) {
 /// The same with a kubeconfig.
 #[track_caller]
 fn check_with(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
-    let output = command(folder).env("KUBECONFIG", path).args(arguments).output().unwrap();
+    let output = command(folder)
+        .env("KUBECONFIG", path)
+        .args(arguments)
+        .output()
+        .expect("the test can set this up");
     assert!(!output.status.success());
     expected.assert_eq(&screen(&output, folder));
 }
@@ -28,14 +32,17 @@ fn check_with(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) 
 async fn check_served(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
     let mut command = command(folder);
     command.env("KUBECONFIG", path).args(arguments);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .expect("the test can set this up")
+        .expect("the test can set this up");
     assert!(!output.status.success());
     expected.assert_eq(&screen(&output, folder));
 }
 
 #[test]
 fn wrong_words_are_corrected() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
         &["explane"],
@@ -86,7 +93,7 @@ fn wrong_words_are_corrected() {
 
 #[test]
 fn a_missing_kubeconfig_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
         &["explain", "a/b"],
@@ -109,7 +116,7 @@ fn a_missing_kubeconfig_is_told() {
     "#]],
     );
     let empty = folder.path().join("empty.yaml");
-    std::fs::write(&empty, "apiVersion: v1\nkind: Config\n").unwrap();
+    std::fs::write(&empty, "apiVersion: v1\nkind: Config\n").expect("the test can set this up");
     check_with(
         folder.path(),
         &empty,
@@ -125,9 +132,12 @@ fn a_missing_kubeconfig_is_told() {
 
 #[test]
 fn a_server_that_is_gone_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     // Bound and closed at once: a port where nobody listens.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .expect("the test can set this up")
+        .local_addr()
+        .expect("the test can set this up");
     let path = kubeconfig(folder.path(), &format!("https://{address}"), None, "x");
     check_with(
         folder.path(),
@@ -147,12 +157,15 @@ fn a_server_that_is_gone_is_told() {
 
 #[test]
 fn an_expired_certificate_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     let authority = Authority::new();
     let server = format!("https://{}", authority.serve_until(2020));
     let path = kubeconfig(folder.path(), &server, Some(&authority.pem), "x");
-    let output =
-        command(folder.path()).env("KUBECONFIG", path).args(["explain", "a/b"]).output().unwrap();
+    let output = command(folder.path())
+        .env("KUBECONFIG", path)
+        .args(["explain", "a/b"])
+        .output()
+        .expect("the test can set this up");
     let text = screen(&output, folder.path());
     // The middle of the chain has today's date in it.
     assert!(text.starts_with("error: could not reach the cluster at https://127.0.0.1:PORT\n"));
@@ -163,7 +176,7 @@ fn an_expired_certificate_is_told() {
 
 #[test]
 fn a_foreign_certificate_authority_is_told() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     let server = format!("https://{}", Authority::new().serve_until(2099));
     let path = kubeconfig(folder.path(), &server, Some(&Authority::new().pem), "x");
     check_with(
@@ -183,16 +196,22 @@ fn a_foreign_certificate_authority_is_told() {
 
 #[tokio::test]
 async fn forbidden_verbs_are_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     let server = Server::builder().rbac(true).build();
     server.add_token("guest", User::new("guest", ["system:authenticated"]));
-    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listening = server
+        .listen("127.0.0.1:0".parse().expect("the test can set this up"))
+        .await
+        .expect("the test can set this up");
     let text = listening.kubeconfig().replace(server.admin_token(), "guest");
     let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("the test can set this up");
     let mut command = command(folder.path());
     command.env("KUBECONFIG", &path).args(["explain", "secret/password"]);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output())
+        .await
+        .expect("the test can set this up")
+        .expect("the test can set this up");
     let text = screen(&output, folder.path());
     // The server's own words are long.
     assert!(text.starts_with("error: could not read Secret default/password\n"), "{text}");
@@ -200,7 +219,7 @@ async fn forbidden_verbs_are_named() {
     let hint = "your account may not `get` secrets; ask with `kubectl auth can-i get secrets`";
     assert!(text.ends_with(&format!("hint: {hint}\n(exit code 1)\n")), "{text}");
     let text = listening.kubeconfig().replace(server.admin_token(), "wrong");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("the test can set this up");
     check_served(
         folder.path(),
         &path,
@@ -217,10 +236,13 @@ async fn forbidden_verbs_are_named() {
 
 #[tokio::test]
 async fn unknown_kinds_and_objects_are_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let listening = Server::new().listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let listening = Server::new()
+        .listen("127.0.0.1:0".parse().expect("the test can set this up"))
+        .await
+        .expect("the test can set this up");
     let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, listening.kubeconfig()).unwrap();
+    std::fs::write(&path, listening.kubeconfig()).expect("the test can set this up");
     check_served(
         folder.path(),
         &path,
@@ -258,10 +280,13 @@ async fn unknown_kinds_and_objects_are_told() {
 
 #[test]
 fn a_port_that_is_taken_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let other = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = other.local_addr().unwrap().port().to_string();
-    let output = command(folder.path()).args(["cluster", "--port", &port]).output().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let other = TcpListener::bind("127.0.0.1:0").expect("the test can set this up");
+    let port = other.local_addr().expect("the test can set this up").port().to_string();
+    let output = command(folder.path())
+        .args(["cluster", "--port", &port])
+        .output()
+        .expect("the test can set this up");
     let text = screen(&output, folder.path()).replace(&port, "PORT");
     expect![[r#"
         error: could not listen on 127.0.0.1:PORT
@@ -275,7 +300,7 @@ fn a_port_that_is_taken_is_told() {
 
 #[test]
 fn broken_manifests_are_told_with_their_place() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
         &["cluster", "--load", "nowhere.yaml"],
@@ -286,7 +311,8 @@ fn broken_manifests_are_told_with_their_place() {
         (exit code 2)
     "#]],
     );
-    std::fs::write(folder.path().join("bad.yaml"), "a: 1\nb: [\n").unwrap();
+    std::fs::write(folder.path().join("bad.yaml"), "a: 1\nb: [\n")
+        .expect("the test can set this up");
     check(
         folder.path(),
         &["cluster", "--load", "bad.yaml"],
@@ -297,7 +323,8 @@ fn broken_manifests_are_told_with_their_place() {
         (exit code 2)
     "#]],
     );
-    std::fs::write(folder.path().join("odd.yaml"), "kind: Pod\n").unwrap();
+    std::fs::write(folder.path().join("odd.yaml"), "kind: Pod\n")
+        .expect("the test can set this up");
     check(
         folder.path(),
         &["cluster", "--load", "odd.yaml"],
@@ -308,7 +335,7 @@ fn broken_manifests_are_told_with_their_place() {
     "#]],
     );
     let unknown = "apiVersion: example.com/v1\nkind: Zebra\nmetadata: {name: a}\n";
-    std::fs::write(folder.path().join("zebra.yaml"), unknown).unwrap();
+    std::fs::write(folder.path().join("zebra.yaml"), unknown).expect("the test can set this up");
     check(
         folder.path(),
         &["cluster", "--load", "zebra.yaml"],
@@ -334,7 +361,7 @@ fn broken_manifests_are_told_with_their_place() {
 
 #[test]
 fn dev_and_manifests_need_a_project() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
         &["dev"],
@@ -353,8 +380,9 @@ fn dev_and_manifests_need_a_project() {
         (exit code 2)
     "#]],
     );
-    std::fs::write(folder.path().join("Cargo.toml"), "[package\n").unwrap();
-    let output = command(folder.path()).arg("dev").output().unwrap();
+    std::fs::write(folder.path().join("Cargo.toml"), "[package\n")
+        .expect("the test can set this up");
+    let output = command(folder.path()).arg("dev").output().expect("the test can set this up");
     let text = screen(&output, folder.path());
     assert!(text.starts_with("error: cargo cannot read `FOLDER/Cargo.toml`\n"), "{text}");
     assert!(text.contains("hint: mend the Cargo.toml"), "{text}");

@@ -8,11 +8,14 @@ use crate::screen::{command, screen};
 
 #[tokio::test]
 async fn objects_are_explained_from_what_is_stored_on_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
     let server = Server::new();
-    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listening = server
+        .listen("127.0.0.1:0".parse().expect("the test can set this up"))
+        .await
+        .expect("the test can set this up");
     let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, listening.kubeconfig()).unwrap();
+    std::fs::write(&path, listening.kubeconfig()).expect("the test can set this up");
     let client = kube::Client::new(server.service(), "default");
     let record = json!({
         "started": "2026-11-15T11:58:00.000000+00:00", "purpose": "create", "retries": 1,
@@ -30,14 +33,16 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
         let request = http::Request::post(format!("/api/v1/namespaces/default/{plural}"))
             .header("content-type", "application/json")
             .body(object.to_string().into_bytes())
-            .unwrap();
-        client.request::<serde_json::Value>(request).await.unwrap();
+            .expect("the test can set this up");
+        client.request::<serde_json::Value>(request).await.expect("the test can set this up");
     }
     let run = async |arguments: &[&str]| {
         let mut command = command(folder.path());
         command.env("KUBECONFIG", &path).arg("explain").args(arguments);
-        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
-        screen(&output.unwrap(), folder.path())
+        let output = tokio::task::spawn_blocking(move || command.output())
+            .await
+            .expect("the test can set this up");
+        screen(&output.expect("the test can set this up"), folder.path())
     };
     expect![[r#"
         ConfigMap default/a
@@ -52,7 +57,10 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
         (exit code 0)
     "#]]
     .assert_eq(&run(&["configmap/a"]).await);
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .expect("the test can set this up")
+        .local_addr()
+        .expect("the test can set this up");
     expect![[r#"
         ConfigMap default/a
           is being handled for the first time

@@ -7,8 +7,11 @@ use crate::screen::{command, screen};
 
 #[test]
 fn a_project_has_everything_and_nothing_to_delete() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = command(folder.path()).args(["new", "hello-world"]).output().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let output = command(folder.path())
+        .args(["new", "hello-world"])
+        .output()
+        .expect("the test can set this up");
     expect![[r#"
         Created the operator `hello-world`. Next:
 
@@ -22,13 +25,18 @@ fn a_project_has_everything_and_nothing_to_delete() {
     let mut files = Vec::new();
     let mut folders = vec![folder.path().join("hello-world")];
     while let Some(next) = folders.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(next).expect("the test can set this up") {
+            let path = entry.expect("the test can set this up").path();
             if path.is_dir() {
                 folders.push(path);
             } else {
-                files.push(path.strip_prefix(folder.path()).unwrap().display().to_string());
-                let text = std::fs::read_to_string(&path).unwrap();
+                files.push(
+                    path.strip_prefix(folder.path())
+                        .expect("the test can set this up")
+                        .display()
+                        .to_string(),
+                );
+                let text = std::fs::read_to_string(&path).expect("the test can set this up");
                 assert!(!text.contains("{{") || !text.contains("}}"), "{text}");
             }
         }
@@ -49,10 +57,14 @@ fn a_project_has_everything_and_nothing_to_delete() {
 
 #[test]
 fn odd_names_and_existing_folders_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("there")).unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    std::fs::create_dir(folder.path().join("there")).expect("the test can set this up");
     let run = |arguments: &[&str]| {
-        let output = command(folder.path()).arg("new").args(arguments).output().unwrap();
+        let output = command(folder.path())
+            .arg("new")
+            .args(arguments)
+            .output()
+            .expect("the test can set this up");
         screen(&output, folder.path())
     };
     expect![[r#"
@@ -79,5 +91,9 @@ fn odd_names_and_existing_folders_are_refused() {
         (exit code 2)
     "#]]
     .assert_eq(&run(&["hello", "--kopf", "nowhere"]));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is half-written");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("the test can set this up").count(),
+        1,
+        "nothing is half-written"
+    );
 }

@@ -6,8 +6,8 @@ use crate::screen::{command, screen};
 
 #[track_caller]
 fn check(arguments: &[&str], expected: Expect) {
-    let folder = tempfile::tempdir().unwrap();
-    let output = command(folder.path()).args(arguments).output().unwrap();
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let output = command(folder.path()).args(arguments).output().expect("the test can set this up");
     expected.assert_eq(&screen(&output, folder.path()));
 }
 
@@ -170,8 +170,11 @@ fn cluster_has_a_help_screen() {
 #[test]
 fn completions_are_for_every_shell() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let folder = tempfile::tempdir().unwrap();
-        let output = command(folder.path()).args(["completions", shell]).output().unwrap();
+        let folder = tempfile::tempdir().expect("the test can set this up");
+        let output = command(folder.path())
+            .args(["completions", shell])
+            .output()
+            .expect("the test can set this up");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && text.contains("explain"), "{shell}: {text}");
     }

@@ -18,32 +18,34 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        let key = KeyPair::generate().expect("the test can set this up");
+        let mut params =
+            CertificateParams::new(Vec::<String>::new()).expect("the test can set this up");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let pem = params.self_signed(&key).unwrap().pem();
+        let pem = params.self_signed(&key).expect("the test can set this up").pem();
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
     /// A server whose certificate was valid until a year; it ends with the test.
     pub(crate) fn serve_until(&self, year: i32) -> SocketAddr {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let key = KeyPair::generate().expect("the test can set this up");
+        let mut params =
+            CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("the test can set this up");
         (params.not_before, params.not_after) =
             (date_time_ymd(2019, 1, 1), date_time_ymd(year, 1, 1));
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).expect("the test can set this up");
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .unwrap()
+            .expect("the test can set this up")
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
+            .expect("the test can set this up");
         let config = Arc::new(config);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("the test can set this up");
+        let address = listener.local_addr().expect("the test can set this up");
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
@@ -80,6 +82,6 @@ pub(crate) fn kubeconfig(
         authority.unwrap_or_default()
     );
     let path = folder.join("kubeconfig");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("the test can set this up");
     path
 }
