@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
+use kopf_model::{Object, ParseError};
 use kube::client::Body;
 use parking_lot::{Mutex, RwLock};
 
@@ -48,6 +49,8 @@ pub struct Policy {
     pub enforce_retry_after: bool,
     /// How many writes may be under way.
     pub concurrent_writes_max: usize,
+    /// Hand over `metadata.managedFields` of answers, too.
+    pub managed_fields: bool,
 }
 
 /// One request before it is sent; may be sent several times.
@@ -76,6 +79,7 @@ impl Default for Policy {
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
             enforce_retry_after: false,
             concurrent_writes_max: 64,
+            managed_fields: false,
         }
     }
 }
@@ -131,6 +135,12 @@ impl Cluster {
     #[must_use]
     pub fn write_load(&self) -> (usize, usize) {
         self.0.limiter.load()
+    }
+
+    /// How many writes wait because too many are under way.
+    #[must_use]
+    pub fn writes_waiting(&self) -> usize {
+        self.0.limiter.waiting()
     }
 
     /// How many answers there were, by method and code; code 0 counts requests without an answer.
@@ -276,6 +286,14 @@ impl Cluster {
         let headers = response.headers().clone();
         let body = read_all(outgoing, response).await.unwrap_or_default();
         Err(RequestError::answered(&outgoing.method, &outgoing.path, code, &headers, &body))
+    }
+
+    /// The object in an answer.
+    pub(crate) fn object(&self, answer: Bytes) -> Result<Object, ParseError> {
+        match self.0.policy.read().managed_fields {
+            true => Object::parse(answer),
+            false => Object::parse_lean(&answer),
+        }
     }
 
     fn count(&self, outgoing: &Outgoing, code: u16) {

@@ -118,6 +118,13 @@ impl Limiter {
         (state.in_flight, state.allowance as usize)
     }
 
+    /// How many writes wait for the right to begin.
+    #[must_use]
+    pub(crate) fn waiting(&self) -> usize {
+        let state = self.state.lock();
+        state.urgent.len() + state.normal.len()
+    }
+
     fn release(self: Arc<Self>) {
         let mut state = self.state.lock();
         state.in_flight -= 1;

@@ -12,7 +12,7 @@ use http_body_util::BodyExt as _;
 use kopf_model::{Object, Resource};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::address;
@@ -25,6 +25,8 @@ const LINE_MAX: usize = 32 << 20;
 const BATCH_MAX: usize = 512;
 /// After this many failures in a row from the same version, the collection is listed anew.
 const RESUME_ATTEMPTS_MAX: u32 = 5;
+/// A list goes on after this time even if nothing is handled meanwhile: nobody is to be deaf.
+const BACKLOG_PATIENCE: Duration = Duration::from_secs(1);
 /// A watch that ends sooner than this without an event counts as a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
@@ -41,6 +43,10 @@ pub struct Collection {
     pub field_selector: Option<String>,
     /// The limits.
     pub limits: WatchLimits,
+    /// Hand over `metadata.managedFields`, too.
+    pub managed_fields: bool,
+    /// How many objects wait for being handled, where lists are to be slowed down by that.
+    pub backlog: Option<watch::Receiver<usize>>,
 }
 
 /// The limits of a watch, from the operator's settings.
@@ -60,6 +66,8 @@ pub struct WatchLimits {
     pub backoff: Duration,
     /// The longest pause after a failure.
     pub backoff_max: Duration,
+    /// The next page of a list waits while more objects than this wait for being handled.
+    pub backlog_max: usize,
 }
 
 /// What was seen.
@@ -261,7 +269,9 @@ impl<T: Clone> Watcher<T> {
             }
             let item_kind = page.kind.strip_suffix("List").unwrap_or_default();
             for item in page.items.unwrap_or_default() {
-                let object = listed_object(item, &page.api_version, item_kind)
+                let object = self
+                    .object(item.get().as_bytes())
+                    .and_then(|object| completed(object, &page.api_version, item_kind))
                     .map_err(|error| malformed(&path, "an item could not be read", error))?;
                 self.batch.push(Observation::Listed(object));
                 if self.batch.len() >= BATCH_MAX {
@@ -275,7 +285,21 @@ impl<T: Clone> Watcher<T> {
                 return Ok(page.metadata.resource_version);
             }
             self.flush().await?;
+            self.wait_for_backlog().await;
         }
+    }
+
+    /// Lets those who handle the objects catch up, so that no list is in memory as a whole.
+    async fn wait_for_backlog(&mut self) {
+        // A list that took too long once would take too long again.
+        if self.failures > 0 {
+            return;
+        }
+        let backlog_max = self.collection.limits.backlog_max;
+        let Some(backlog) = &mut self.collection.backlog else { return };
+        let caught_up = backlog.wait_for(|waiting| *waiting <= backlog_max);
+        // Either way the list goes on.
+        let _ = tokio::time::timeout(BACKLOG_PATIENCE, caught_up).await;
     }
 
     async fn page(&self, path: String) -> Result<Bytes, RequestError> {
@@ -413,11 +437,19 @@ impl<T: Clone> Watcher<T> {
                 return Ok(());
             }
         };
-        let object = Object::parse(Bytes::copy_from_slice(raw))
+        let object = self
+            .object(raw)
             .map_err(|error| malformed(path, "an object could not be read", error))?;
         advance(version, object.resource_version());
         self.batch.push(Observation::Changed(kind, object));
         Ok(())
+    }
+
+    fn object(&self, raw: &[u8]) -> Result<Object, kopf_model::ParseError> {
+        match self.collection.managed_fields {
+            true => Object::parse(Bytes::copy_from_slice(raw)),
+            false => Object::parse_lean(raw),
+        }
     }
 
     async fn flush(&mut self) -> Result<(), Closed> {
@@ -461,6 +493,7 @@ impl Default for WatchLimits {
             inactivity_timeout: Duration::from_secs(70),
             backoff: Duration::from_millis(100),
             backoff_max: Duration::from_secs(10),
+            backlog_max: 4000,
         }
     }
 }
@@ -472,16 +505,15 @@ fn advance(version: &mut String, newer: &str) {
 }
 
 /// Items of built-in kinds come without `apiVersion` and `kind`; both are taken from the list.
-fn listed_object(
-    item: &RawValue,
+fn completed(
+    object: Object,
     api_version: &str,
     kind: &str,
 ) -> Result<Object, kopf_model::ParseError> {
-    let raw = item.get().as_bytes();
-    let object = Object::parse(Bytes::copy_from_slice(raw))?;
     if !object.kind().is_empty() || kind.is_empty() {
         return Ok(object);
     }
+    let raw = object.raw();
     let inner = raw.strip_prefix(b"{").unwrap_or(raw);
     let comma = if inner.trim_ascii() == b"}" { "" } else { "," };
     let mut completed = Vec::with_capacity(raw.len() + 64);

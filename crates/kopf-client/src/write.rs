@@ -56,7 +56,7 @@ impl Cluster {
             ..Outgoing::get(target.path())
         };
         let answer = self.write(&outgoing, urgency).await?;
-        parse(&outgoing, answer)
+        self.parse(&outgoing, answer)
     }
 
     /// Applies a manifest server-side, with force: what it says is ours from now on.
@@ -92,7 +92,7 @@ impl Cluster {
             ..Outgoing::get(path)
         };
         let answer = self.write(&outgoing, Urgency::Normal).await?;
-        parse(&outgoing, answer)
+        self.parse(&outgoing, answer)
     }
 
     /// Deletes an object in the background, if it still has this uid.
@@ -133,7 +133,7 @@ impl Cluster {
             ..Outgoing::get(address::collection(resource, namespace))
         };
         let answer = self.write(&outgoing, Urgency::Normal).await?;
-        parse(&outgoing, answer)
+        self.parse(&outgoing, answer)
     }
 
     /// Reads one object.
@@ -143,7 +143,22 @@ impl Cluster {
     pub async fn get(&self, target: Target<'_>) -> Result<Object, RequestError> {
         let outgoing = Outgoing::get(target.path());
         let answer = self.fetch(&outgoing).await?;
-        parse(&outgoing, answer)
+        self.parse(&outgoing, answer)
+    }
+}
+
+impl Cluster {
+    fn parse(&self, outgoing: &Outgoing, answer: Bytes) -> Result<Object, RequestError> {
+        self.object(answer).map_err(|error| {
+            let mut failed = RequestError::local(
+                Failure::Malformed,
+                &outgoing.method,
+                &outgoing.path,
+                "the answer is not an object".into(),
+            );
+            failed.source = Some(Box::new(error));
+            failed
+        })
     }
 }
 
@@ -151,17 +166,4 @@ impl Target<'_> {
     fn path(&self) -> String {
         address::object(self.resource, self.namespace, self.name, self.subresource)
     }
-}
-
-fn parse(outgoing: &Outgoing, answer: Bytes) -> Result<Object, RequestError> {
-    Object::parse(answer).map_err(|error| {
-        let mut failed = RequestError::local(
-            Failure::Malformed,
-            &outgoing.method,
-            &outgoing.path,
-            "the answer is not an object".into(),
-        );
-        failed.source = Some(Box::new(error));
-        failed
-    })
 }

@@ -104,6 +104,10 @@ pub struct Watching {
     pub inactivity_timeout: Duration,
     /// How many objects one list page has.
     pub page_size: u32,
+    /// Lists are slowed down while more objects than this wait for being handled.
+    pub backlog_max: usize,
+    /// Show `metadata.managedFields` to handlers; otherwise they are dropped on arrival.
+    pub managed_fields: bool,
 }
 
 /// Queues and workers.
@@ -341,6 +345,8 @@ impl Default for Watching {
             reconnect_backoff_max: seconds(10),
             inactivity_timeout: seconds(70),
             page_size: 500,
+            backlog_max: 4000,
+            managed_fields: false,
         }
     }
 }

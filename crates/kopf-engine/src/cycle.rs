@@ -69,6 +69,8 @@ pub(crate) enum Mode {
 pub(crate) struct Done {
     pub(crate) ticket: Ticket<Key>,
     pub(crate) memory: Box<Memory>,
+    /// The newest body, if it is to be kept.
+    pub(crate) body: Option<Object>,
     pub(crate) flags: Flags,
     /// The newest version that was taken into account.
     pub(crate) version: Version,
@@ -497,9 +499,7 @@ impl Cycle {
         self.note_end(error.as_deref());
         // Whoever is looked at again needs the body then, too.
         let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
-        if self.mode != Mode::EventsOnly {
-            self.memory.body = (keeps_body && !self.gone).then(|| self.object.clone());
-        }
+        let body = (keeps_body && !self.gone).then(|| self.object.at_rest());
         let (mut version, mut settled) = (Version::of(&self.object), None);
         if self.mode == Mode::EventsOnly {
             (version, settled) = self.known;
@@ -516,6 +516,7 @@ impl Cycle {
             ticket: self.ticket,
             version,
             memory: self.memory,
+            body,
             flags: self.flags,
             settled,
             wake_at: self.wake_at,

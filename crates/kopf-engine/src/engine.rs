@@ -534,6 +534,7 @@ fn policy(settings: &Settings) -> Policy {
         error_backoffs: networking.error_backoffs.clone(),
         enforce_retry_after: networking.enforce_retry_after,
         concurrent_writes_max: networking.concurrent_writes_max,
+        managed_fields: settings.watching.managed_fields,
     }
 }
 

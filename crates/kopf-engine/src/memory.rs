@@ -33,8 +33,6 @@ pub(crate) struct Memory {
     pub(crate) live: Option<Live>,
     /// When the object last changed essentially, for idle timers.
     pub(crate) changed_at: Option<Instant>,
-    /// The newest body, where it is kept.
-    pub(crate) body: Option<Object>,
     /// How often in a row something unexpected failed.
     pub(crate) errors: u32,
     /// How often in a row our own write was the reason for the next one.
@@ -60,7 +58,6 @@ impl Memory {
             && self.daemons.is_empty()
             && self.forever_stopped.is_empty()
             && self.live.is_none()
-            && self.body.is_none()
             && self.errors == 0
             && self.own_changes == 0
             && self.indexing.is_empty()
@@ -73,18 +70,10 @@ impl Memory {
         if let Some(live) = &self.live {
             live.set(object.clone());
         }
-        if self.body.is_some() {
-            self.body = Some(object.clone());
-        }
     }
 
     /// The handlers' own values, made from the operator's at the first use.
     pub(crate) fn memo(&mut self, operator_memo: &Extensions) -> Arc<Extensions> {
         Arc::clone(self.memo.get_or_insert_with(|| Arc::new(operator_memo.fork())))
-    }
-
-    /// The approximate size in memory.
-    pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.body.as_ref().map_or(0, |body| body.raw().len())
     }
 }

@@ -283,6 +283,8 @@ impl Place {
             label_selector: None,
             field_selector: Some(format!("metadata.name={name}")),
             limits: WatchLimits::default(),
+            managed_fields: false,
+            backlog: None,
         };
         let (sink, mut observations) = mpsc::channel(4);
         let watcher = Watcher::new(self.shared.cluster.clone(), collection, (), sink);

@@ -16,7 +16,7 @@ use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
 use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
 use kopf_model::{Object, Timestamp};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -35,9 +35,14 @@ use children::ChildWatch;
 use orchestration::{Rediscovery, stop_daemons};
 
 /// How many batches of observations may wait; watches stop reading beyond that.
-const BATCHES_MAX: usize = 64;
+const BATCHES_MAX: usize = 8;
 /// How many objects are handled at the same time unless the settings say otherwise.
 const WORKERS_MAX: usize = 1024;
+
+/// No further object is begun while this many writes wait for the cluster.
+const WAITING_WRITES_MAX: usize = 64;
+/// How soon is looked again whether the writes have gone.
+const CONGESTED_TURN: Duration = Duration::from_millis(10);
 
 /// How often the size of the stores is measured.
 const MEASURING: Duration = Duration::from_secs(30);
@@ -67,6 +72,8 @@ pub(crate) struct Reactor {
     child_watches: BTreeMap<u32, ChildWatch>,
     owners: HashMap<String, Key>,
     queue: Queue<Key>,
+    /// How many objects wait, for lists to slow down.
+    backlog: watch::Sender<usize>,
     cycles: JoinSet<()>,
     sink: mpsc::Sender<(Tag, Vec<Observation>)>,
     observations: mpsc::Receiver<(Tag, Vec<Observation>)>,
@@ -142,6 +149,7 @@ impl Reactor {
             child_watches: BTreeMap::new(),
             owners: HashMap::new(),
             queue: Queue::new(limits),
+            backlog: watch::Sender::new(0),
             cycles: JoinSet::new(),
             sink,
             observations,
@@ -196,7 +204,9 @@ impl Reactor {
 
     fn next_wake(&mut self) -> Instant {
         const TURN_MAX: Duration = Duration::from_secs(5);
-        let turn = Instant::now() + TURN_MAX;
+        // Daemons write, too, and tell nobody when they are done.
+        let turn_max = if self.is_congested() { CONGESTED_TURN } else { TURN_MAX };
+        let turn = Instant::now() + turn_max;
         let queue = self.queue.next_wake().map(|moment| self.origin + moment);
         [queue, self.rediscovery.next_at].into_iter().flatten().fold(turn, Instant::min)
     }
@@ -294,10 +304,7 @@ impl Reactor {
         if !is_known {
             let is_idle = record.inbox.is_none() && !record.flags.busy && !gone && !is_new;
             if is_idle && served.essence_decides && is_unchanged(record, &served, &object) {
-                record.version = version;
-                if let Some(memory) = &mut record.memory {
-                    memory.refresh(&object);
-                }
+                record.refresh(&object);
                 return;
             }
             record.put(object, gone);
@@ -315,7 +322,7 @@ impl Reactor {
     fn vanish(&mut self, id: u32, uid: crate::store::Uid) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         let Some(record) = watch.store.get(uid) else { return };
-        let body = record.memory.as_ref().and_then(|memory| memory.body.clone());
+        let body = record.body.clone();
         let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
         let Some(object) = waiting.or(body) else {
             if !record.flags.busy {
@@ -357,7 +364,7 @@ impl Reactor {
 
     /// Hands out as much work as the limits allow.
     fn dispatch(&mut self) {
-        while !self.is_paused {
+        while !self.is_paused && !self.is_congested() {
             let now = self.moment();
             let Some(ticket) = self.queue.take(now) else { return };
             match self.prepare(ticket) {
@@ -377,13 +384,18 @@ impl Reactor {
         }
     }
 
+    /// Whether enough writes wait for the cluster: more objects would only wait in memory.
+    fn is_congested(&self) -> bool {
+        self.shared.cluster.writes_waiting() >= WAITING_WRITES_MAX
+    }
+
     fn prepare(&mut self, ticket: Ticket<Key>) -> Result<Job, Ticket<Key>> {
         let key = ticket.key;
         let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
         let served = Arc::clone(&watch.served);
         let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
         let mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
-        let kept = record.memory.as_ref().and_then(|memory| memory.body.clone());
+        let kept = record.body.clone();
         if mode == Mode::IndexOnly {
             let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
             let Some(object) = waiting.or(kept) else { return Err(ticket) };
@@ -432,6 +444,9 @@ impl Reactor {
         record.flags = done.flags;
         record.flags.busy = false;
         record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
+        if done.mode != Mode::EventsOnly {
+            record.body = done.body;
+        }
         if done.mode == Mode::IndexOnly {
             self.check_readiness();
             return;
@@ -527,6 +542,7 @@ impl Reactor {
         let ready = self.queue.ready();
         let delayed = self.queue.len().saturating_sub(running + ready);
         let age = self.queue_age(ready);
+        self.backlog.send_if_modified(|known| std::mem::replace(known, ready) != ready);
         let background = self.shared.background.load(Ordering::Relaxed);
         let (pool, is_paused) = (&self.shared.pool, self.is_paused);
         let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());

@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) settled: Option<EssenceHash>,
     /// What is waiting for a worker.
     pub(crate) inbox: Option<Box<Inbox>>,
+    /// The newest body without its tree, where it is kept.
+    pub(crate) body: Option<Object>,
     /// What is remembered beyond the object; taken by the worker while the object is busy.
     pub(crate) memory: Option<Box<Memory>>,
     generation: u16,
@@ -148,8 +150,9 @@ impl Store {
             .values()
             .map(|record| {
                 let inbox = record.inbox.as_ref().map_or(0, |inbox| inbox.bytes());
-                let memory = record.memory.as_ref().map_or(0, |memory| memory.bytes());
-                inbox + memory
+                let memory = record.memory.as_ref().map_or(0, |_| size_of::<Memory>());
+                let body = record.body.as_ref().map_or(0, |body| body.raw().len());
+                inbox + memory + body
             })
             .sum();
         records + bodies
@@ -162,6 +165,17 @@ impl Record {
         let inbox = self.inbox.get_or_insert_default();
         inbox.object = Some(object);
         inbox.gone |= gone;
+    }
+
+    /// Takes a newer state that is nothing to be handled.
+    pub(crate) fn refresh(&mut self, object: &Object) {
+        self.version = Version::of(object);
+        if self.body.is_some() {
+            self.body = Some(object.at_rest());
+        }
+        if let Some(memory) = &mut self.memory {
+            memory.refresh(object);
+        }
     }
 
     /// Keeps an event for the event handlers.

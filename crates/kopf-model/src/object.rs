@@ -5,11 +5,14 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::field::FieldPath;
+
+mod identity;
+
+use identity::{Field, Identity, member_at};
 
 /// A Kubernetes object: cheap to clone, parsed lazily.
 ///
@@ -25,28 +28,8 @@ pub struct Object(Arc<Inner>);
 struct Inner {
     raw: Bytes,
     identity: Identity,
-    tree: OnceLock<Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Identity {
-    api_version: String,
-    kind: String,
-    metadata: Metadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata {
-    name: String,
-    namespace: Option<String>,
-    uid: String,
-    resource_version: String,
-    generation: Option<i64>,
-    creation_timestamp: Option<String>,
-    deletion_timestamp: Option<String>,
-    finalizers: Vec<String>,
+    // Boxed, since most objects at rest have none and the tree itself is large.
+    tree: OnceLock<Box<Value>>,
 }
 
 /// Why bytes could not be taken as a Kubernetes object.
@@ -72,16 +55,46 @@ impl Object {
     /// Fails when the bytes are not a JSON object with the usual metadata types.
     pub fn parse(raw: impl Into<Bytes>) -> Result<Self, ParseError> {
         let raw = raw.into();
-        let identity = serde_json::from_slice(&raw)?;
-        Ok(Self(Arc::new(Inner { raw, identity, tree: OnceLock::new() })))
+        let (identity, _) = Identity::read(&raw)?;
+        Ok(Self::of(raw, identity))
+    }
+
+    /// The same for a copy of the bytes without `metadata.managedFields`, which are often a third
+    /// of an object and concern nobody but the server.
+    ///
+    /// # Errors
+    /// Fails when the bytes are not a JSON object with the usual metadata types.
+    pub fn parse_lean(raw: &[u8]) -> Result<Self, ParseError> {
+        let (mut identity, managed) = Identity::read(raw)?;
+        let Some(cut) = managed.and_then(|managed| member_at(raw, managed)) else {
+            return Ok(Self::of(Bytes::copy_from_slice(raw), identity));
+        };
+        identity.cut(&cut);
+        let mut lean = Vec::with_capacity(raw.len() - cut.len());
+        lean.extend_from_slice(&raw[..cut.start]);
+        lean.extend_from_slice(&raw[cut.end..]);
+        Ok(Self::of(Bytes::from(lean), identity))
     }
 
     /// Takes an already parsed tree; unusual metadata types are read as absent.
     #[must_use]
     pub fn from_value(tree: Value) -> Self {
         let raw = Bytes::from(tree.to_string());
-        let identity = Identity::deserialize(&tree).unwrap_or_default();
-        Self(Arc::new(Inner { raw, identity, tree: OnceLock::from(tree) }))
+        let identity = Identity::read(&raw).map(|(identity, _)| identity).unwrap_or_default();
+        Self(Arc::new(Inner { raw, identity, tree: OnceLock::from(Box::new(tree)) }))
+    }
+
+    fn of(raw: Bytes, identity: Identity) -> Self {
+        Self(Arc::new(Inner { raw, identity, tree: OnceLock::new() }))
+    }
+
+    /// The same object without its tree, to be kept for long.
+    #[must_use]
+    pub fn at_rest(&self) -> Self {
+        match self.0.tree.get() {
+            None => self.clone(),
+            Some(_) => Self::of(self.0.raw.clone(), self.0.identity.clone()),
+        }
     }
 
     /// The bytes as they came from the server.
@@ -94,7 +107,8 @@ impl Object {
     #[must_use]
     pub fn value(&self) -> &Value {
         self.0.tree.get_or_init(|| {
-            serde_json::from_slice(&self.0.raw).expect("the bytes were parsed once at construction")
+            let tree = serde_json::from_slice(&self.0.raw);
+            Box::new(tree.expect("the bytes were parsed once at construction"))
         })
     }
 
@@ -115,55 +129,55 @@ impl Object {
     /// `apiVersion`, empty if absent.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        &self.0.identity.api_version
+        self.text(Field::ApiVersion)
     }
 
     /// `kind`, empty if absent.
     #[must_use]
     pub fn kind(&self) -> &str {
-        &self.0.identity.kind
+        self.text(Field::Kind)
     }
 
     /// `metadata.name`, empty if absent.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.identity.metadata.name
+        self.text(Field::Name)
     }
 
     /// `metadata.namespace`.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        self.0.identity.metadata.namespace.as_deref().filter(|name| !name.is_empty())
+        self.optional(Field::Namespace)
     }
 
     /// `metadata.uid`, empty if absent.
     #[must_use]
     pub fn uid(&self) -> &str {
-        &self.0.identity.metadata.uid
+        self.text(Field::Uid)
     }
 
     /// `metadata.resourceVersion`, empty if absent.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        &self.0.identity.metadata.resource_version
+        self.text(Field::ResourceVersion)
     }
 
     /// `metadata.generation`.
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
-        self.0.identity.metadata.generation
+        self.0.identity.generation
     }
 
     /// `metadata.creationTimestamp`.
     #[must_use]
     pub fn creation_timestamp(&self) -> Option<&str> {
-        self.0.identity.metadata.creation_timestamp.as_deref()
+        self.optional(Field::CreationTimestamp)
     }
 
     /// `metadata.deletionTimestamp`; set while the object is being deleted.
     #[must_use]
     pub fn deletion_timestamp(&self) -> Option<&str> {
-        self.0.identity.metadata.deletion_timestamp.as_deref()
+        self.optional(Field::DeletionTimestamp)
     }
 
     /// Whether deletion was requested.
@@ -175,7 +189,7 @@ impl Object {
     /// `metadata.finalizers`.
     #[must_use]
     pub fn finalizers(&self) -> &[String] {
-        &self.0.identity.metadata.finalizers
+        &self.0.identity.finalizers
     }
 
     /// The value of a label.
@@ -188,6 +202,14 @@ impl Object {
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.value().get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    fn text(&self, field: Field) -> &str {
+        self.0.identity.text(field, &self.0.raw)
+    }
+
+    fn optional(&self, field: Field) -> Option<&str> {
+        Some(self.text(field)).filter(|text| !text.is_empty())
     }
 
     /// The key by which the engine knows this object.
@@ -215,3 +237,6 @@ impl std::fmt::Display for ObjectKey {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,7 +67,7 @@ impl Reactor {
         for (id, watch) in &mut self.watches {
             for (uid, record) in watch.store.iter_mut() {
                 let Some(memory) = &record.memory else { continue };
-                if let (true, Some(body)) = (memory.progress.is_some(), &memory.body) {
+                if let (true, Some(body)) = (memory.progress.is_some(), &record.body) {
                     keys.push(Key { watch: *id, group: group_of(body), uid });
                 }
             }

@@ -286,15 +286,16 @@ impl Reactor {
         self.unindexed.retain(|key| key.watch != id);
         self.owners.retain(|_, key| key.watch != id);
         for (_, record) in watch.store.iter_mut() {
-            let Some(memory) = &mut record.memory else { continue };
-            if let Some(body) = &memory.body {
+            if let Some(body) = &record.body {
                 for handler in &watch.served.handlers.indexing {
                     if let Some(index) = self.shared.stores.get(&handler.id) {
                         index.discard(&body.key());
                     }
                 }
             }
-            stop_daemons(&self.shared, memory, StopReason::RESOURCE_DELETED);
+            if let Some(memory) = &mut record.memory {
+                stop_daemons(&self.shared, memory, StopReason::RESOURCE_DELETED);
+            }
         }
     }
 
@@ -360,9 +361,7 @@ impl Reactor {
             watch.task = task;
             for (uid, record) in watch.store.iter_mut() {
                 // Daemons and timers are started anew by the next cycle of their objects.
-                let Some(body) = record.memory.as_ref().and_then(|it| it.body.as_ref()) else {
-                    continue;
-                };
+                let Some(body) = &record.body else { continue };
                 let key = Key { watch: id, group: super::group_of(body), uid };
                 self.queue.offer(key, Urgency::Backlog, now);
             }
@@ -392,7 +391,10 @@ impl Reactor {
                 inactivity_timeout: watching.inactivity_timeout,
                 backoff: watching.reconnect_backoff,
                 backoff_max: watching.reconnect_backoff_max,
+                backlog_max: watching.backlog_max,
             },
+            managed_fields: watching.managed_fields,
+            backlog: Some(self.backlog.subscribe()),
         }
     }
 

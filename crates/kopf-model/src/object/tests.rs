@@ -1,0 +1,65 @@
+//! Objects are read without their trees, and may lose what nobody needs.
+
+use serde_json::{Value, json};
+
+use super::Object;
+
+fn check_lean(raw: &str, expected: &Value) {
+    let lean = Object::parse_lean(raw.as_bytes()).expect("valid");
+    assert_eq!(lean.value(), expected, "{raw}");
+    assert_eq!(lean.name(), "a");
+    assert_eq!(lean.uid(), "u");
+    assert_eq!(lean.resource_version(), "7");
+}
+
+#[test]
+fn managed_fields_go_from_any_place() {
+    let expected = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}});
+    let rest = r#""name":"a","uid":"u","resourceVersion":"7""#;
+    check_lean(&format!(r#"{{"metadata":{{"managedFields":[{{}}],{rest}}}}}"#), &expected);
+    check_lean(&format!(r#"{{"metadata":{{{rest},"managedFields":[1, 2]}}}}"#), &expected);
+    check_lean(&format!(r#"{{"metadata":{{{rest} , "managedFields" : [ ] }} }}"#), &expected);
+    check_lean(&format!(r#"{{"metadata":{{{rest}}}}}"#), &expected);
+    let split =
+        r#"{"metadata":{"name":"a","managedFields":["x"],"uid":"u","resourceVersion":"7"}}"#;
+    check_lean(split, &expected);
+}
+
+#[test]
+fn only_managed_fields_leave_an_empty_map() {
+    let lean = Object::parse_lean(br#"{"metadata":{"managedFields":[]},"kind":"K"}"#);
+    let lean = lean.expect("valid");
+    assert_eq!(lean.value(), &json!({"metadata": {}, "kind": "K"}));
+    assert_eq!(lean.kind(), "K");
+}
+
+#[test]
+fn fields_of_that_name_elsewhere_stay() {
+    let raw = r#"{"managedFields":[1],"metadata":{"name":"a","labels":{"managedFields":"x"}}}"#;
+    let lean = Object::parse_lean(raw.as_bytes()).expect("valid");
+    assert_eq!(&**lean.raw(), raw.as_bytes());
+}
+
+#[test]
+fn escaped_texts_are_understood() {
+    let raw = r#"{"kind":"\u004b","metadata":{"managedFields":[],"name":"a\"b","uid":"u"}}"#;
+    let lean = Object::parse_lean(raw.as_bytes()).expect("valid");
+    assert_eq!((lean.kind(), lean.name(), lean.uid()), ("K", "a\"b", "u"));
+}
+
+#[test]
+fn absent_texts_are_empty_or_none() {
+    let object = Object::parse(&b"{}"[..]).expect("valid");
+    assert_eq!((object.kind(), object.name(), object.namespace()), ("", "", None));
+    assert_eq!(object.deletion_timestamp(), None);
+    assert!(Object::parse(&b"[]"[..]).is_err());
+    assert!(Object::parse(&br#"{"metadata":{"name":1}}"#[..]).is_err());
+}
+
+#[test]
+fn an_object_at_rest_has_the_same_identity() {
+    let object = Object::from_value(json!({"kind": "K", "metadata": {"name": "a"}}));
+    let resting = object.at_rest();
+    assert_eq!((resting.kind(), resting.name()), ("K", "a"));
+    assert_eq!(resting.value(), object.value());
+}
