@@ -117,7 +117,7 @@ impl Row {
 /// The fewest writes per object of a case, as derived in the performance study.
 fn floor(case: &str, has_status: bool) -> f64 {
     match (case, has_status) {
-        ("silent" | "delete/deletion" | "retry", _)
+        ("silent" | "delete/deletion", _)
         | ("create" | "two" | "update/update", false) => 1.0,
         ("event", _) | ("delete" | "two-delete", false) => 2.0,
         ("create" | "two" | "update/update", true) => 2.0,
