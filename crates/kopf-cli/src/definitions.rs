@@ -4,7 +4,8 @@
 
 use anyhow::Result;
 use kopf_client::{Cluster, Policy};
-use kopf_model::{Selector, resource::SelectorName};
+use kopf_core::definition;
+use kopf_model::Selector;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -59,16 +60,14 @@ async fn define_missing<'a>(
     let mut known = cluster.discover(None).await?.resources;
     let mut sample = None;
     for selector in selectors {
-        let Selector { group: Some(group), version: Some(version), name } = selector else {
-            continue;
-        };
-        let (SelectorName::Any(plural) | SelectorName::Plural(plural)) = name else { continue };
-        if group.is_empty() || known.iter().any(|resource| selector.matches(resource)) {
+        let Some(definition) = definition::implied(selector) else { continue };
+        if known.iter().any(|resource| selector.matches(resource)) {
             continue;
         }
-        let kind = guess_kind(plural);
-        let definition = definition(group, version, plural, &kind);
-        let place = format!("the definition of {plural}.{group}");
+        let spec = &definition["spec"];
+        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        let version = text(&spec["versions"][0]["name"]);
+        let place = format!("the definition of {kind}.{group}");
         load::apply(client, &[Document { place, manifest: definition }]).await?;
         sample.get_or_insert_with(|| {
             json!({
@@ -81,37 +80,6 @@ async fn define_missing<'a>(
     Ok(sample)
 }
 
-fn guess_kind(plural: &str) -> String {
-    let singular = match plural {
-        _ if plural.ends_with("ies") => format!("{}y", &plural[..plural.len() - 3]),
-        _ if plural.ends_with("sses") => plural[..plural.len() - 2].to_owned(),
-        _ => plural.strip_suffix('s').unwrap_or(plural).to_owned(),
-    };
-    let mut letters = singular.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
-
-fn definition(group: &str, version: &str, plural: &str, kind: &str) -> Value {
-    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
-            "versions": [{
-                "name": version, "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object",
-                    "properties": {"spec": anything, "status": anything},
-                }},
-            }],
-        },
-    })
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,15 +1,19 @@
 //! Deployment manifests of an operator, derived from what its handlers declare.
 //!
-//! Pure: from handlers and options to documents. Writing files is for callers.
+//! Pure: from handlers and options to texts. Writing files is for callers. Which rights are needed
+//! is decided in `kopf_core::rights`.
 
+mod deployment;
 mod rbac;
 
 use std::collections::BTreeMap;
 
-use kopf_core::Handler;
+use kopf_core::handler::Family;
+use kopf_core::rights::Right;
+use kopf_core::{Handler, Settings, rights};
 use serde_json::{Value, json};
 
-pub use rbac::{Rule, Scope, UnknownResource, rules};
+pub use rbac::documents as rights_documents;
 
 /// What the handlers cannot know.
 #[derive(Clone, Debug)]
@@ -22,31 +26,64 @@ pub struct Options {
     pub serves: Option<Vec<String>>,
     /// The container image.
     pub image: String,
+    /// The name of the program file, for the Dockerfile.
+    pub program: String,
 }
 
-/// The files to write: name and documents, in the order of `kustomization.yaml`.
-///
-/// # Errors
-/// Fails when a handler's selector does not say which API group and plural it means.
-pub fn files(
-    handlers: &[Handler],
-    options: &Options,
-) -> Result<Vec<(String, Vec<Value>)>, UnknownResource> {
+/// One file to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    /// Its name in the folder.
+    pub name: &'static str,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Manifests for the cluster.
+    Documents(Vec<Value>),
+    /// The list of the other files, for `kubectl apply -k`.
+    Kustomization(Value),
+    /// How to build the image.
+    Dockerfile(String),
+}
+
+/// The files to write, in the order in which their manifests are applied.
+#[must_use]
+pub fn files(handlers: &[Handler], settings: &Settings, options: &Options) -> Vec<File> {
+    let rights = rights_of(handlers, settings, options);
     let definitions = definitions(handlers);
+    let has_webhooks = handlers.iter().any(|it| it.kind.family() == Family::Admission);
     let mut files = Vec::new();
-    if !definitions.is_empty() {
-        files.push(("crds.yaml".to_owned(), definitions));
+    let mut add = |name, documents| {
+        files.push(File { name, content: Content::Documents(documents) });
+    };
+    // The namespace `default` always exists and belongs to nobody.
+    if options.namespace != "default" {
+        add("namespace.yaml", vec![namespace(&options.namespace)]);
     }
-    files.push(("rbac.yaml".to_owned(), rbac::documents(handlers, options)?));
-    files.push(("deployment.yaml".to_owned(), vec![deployment(options)]));
-    let resources: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let kustomization = json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": resources,
-    });
-    files.push(("kustomization.yaml".to_owned(), vec![kustomization]));
-    Ok(files)
+    if !definitions.is_empty() {
+        add("crds.yaml", definitions);
+    }
+    add("rbac.yaml", rbac::documents(&rights, options));
+    add("deployment.yaml", deployment::documents(options, has_webhooks));
+    let kustomization = kustomization(&files);
+    files.push(File { name: "kustomization.yaml", content: Content::Kustomization(kustomization) });
+    let dockerfile = deployment::dockerfile(&options.program);
+    files.push(File { name: "Dockerfile", content: Content::Dockerfile(dockerfile) });
+    files
+}
+
+/// The rights of an operator, as [`files`] grants them.
+#[must_use]
+pub fn rights_of(handlers: &[Handler], settings: &Settings, options: &Options) -> Vec<Right> {
+    let serves = match options.serves {
+        None => rights::Serves::Cluster,
+        Some(_) => rights::Serves::Namespaces,
+    };
+    rights::of(handlers, settings, serves)
 }
 
 /// The custom resource definitions of all typed handlers, one per name.
@@ -63,52 +100,31 @@ pub fn definitions(handlers: &[Handler]) -> Vec<Value> {
     by_name.into_values().collect()
 }
 
-/// The port of probes and metrics inside the container.
-const PROBE_PORT: u16 = 8080;
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
 
-fn deployment(options: &Options) -> Value {
-    let mut arguments =
-        vec![json!("run"), json!(format!("--liveness=http://0.0.0.0:{PROBE_PORT}/healthz"))];
-    match &options.serves {
-        None => arguments.push(json!("--all-namespaces")),
-        Some(namespaces) => {
-            arguments.extend(namespaces.iter().map(|name| json!(format!("--namespace={name}"))));
+fn kustomization(files: &[File]) -> Value {
+    let resources: Vec<&str> = files.iter().map(|file| file.name).collect();
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    })
+}
+
+impl File {
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// Fails only if a value cannot be written as YAML, which JSON trees always can.
+    pub fn text(&self) -> Result<String, serde_norway::Error> {
+        match &self.content {
+            Content::Documents(documents) => to_yaml(documents),
+            Content::Kustomization(document) => to_yaml(std::slice::from_ref(document)),
+            Content::Dockerfile(text) => Ok(text.clone()),
         }
     }
-    let labels = json!({"app.kubernetes.io/name": options.name});
-    let probe =
-        |path: &str| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": 10});
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": options.name, "namespace": options.namespace, "labels": labels},
-        "spec": {
-            "replicas": 1,
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "serviceAccountName": options.name,
-                    "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                    "containers": [{
-                        "name": "operator",
-                        "image": options.image,
-                        "args": arguments,
-                        "ports": [{"name": "probes", "containerPort": PROBE_PORT}],
-                        "livenessProbe": probe("/healthz"),
-                        "readinessProbe": probe("/readyz"),
-                        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-                        "securityContext": {
-                            "allowPrivilegeEscalation": false,
-                            "readOnlyRootFilesystem": true,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
-                    }],
-                },
-            },
-        },
-    })
 }
 
 /// Several documents as one YAML text.

@@ -35,6 +35,8 @@ pub struct Handler {
     pub invoke: Arc<dyn Invoke>,
     /// What the function may do to the cluster, for generated RBAC and start-up checks.
     pub needs: Vec<Need>,
+    /// What the function may have written for it, as far as its signature tells.
+    pub touches: Touches,
     /// What the handler is for, from its documentation.
     pub description: Option<String>,
     /// The custom resource definition of a typed resource, if it is known at compile time.
@@ -190,6 +192,41 @@ pub struct Need {
     pub verbs: Vec<String>,
 }
 
+/// What the engine writes on behalf of a function, besides its own bookkeeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touches {
+    /// Any field of the object but the status.
+    pub object: bool,
+    /// The status, by a result or directly.
+    pub status: bool,
+    /// Kubernetes events.
+    pub events: bool,
+}
+
+impl Touches {
+    /// What a function may touch about which nothing is known.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self { object: true, status: true, events: true }
+    }
+
+    /// What a function touches that only looks.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { object: false, status: false, events: false }
+    }
+
+    /// What two of them touch together.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            object: self.object || other.object,
+            status: self.status || other.status,
+            events: self.events || other.events,
+        }
+    }
+}
+
 /// Groups of handlers that are served in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -313,6 +350,7 @@ impl Handler {
             param: None,
             invoke,
             needs: Vec::new(),
+            touches: Touches::everything(),
             description: None,
             crd: None,
         }

@@ -64,13 +64,9 @@ impl Writer {
     pub fn next(&self, freshest: &Object) -> Option<Write> {
         let body = freshest.value();
         let version = freshest.resource_version();
-        // Letting an object go may be the last thing that is possible with it.
-        let order = if freshest.is_deleting() {
-            [Part::Status, Part::Main]
-        } else {
-            [Part::Main, Part::Status]
-        };
-        order
+        // The results go before the note that says that they are there, so that a crash between
+        // the two loses nothing; and letting an object go may be the last thing that is possible.
+        [Part::Status, Part::Main]
             .into_iter()
             .filter(|part| self.is_pending(*part))
             .find_map(|part| self.request(part, body, version))

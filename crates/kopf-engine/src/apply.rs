@@ -81,11 +81,15 @@ impl Writer<'_> {
             (Some(main), None) => self.merge_part(main, None).await?,
             (None, Some(status)) => self.merge_part(status, Some("status")).await?,
             (Some(main), Some(status)) => {
-                let (one, other) = futures::join!(
-                    self.merge_part(main, None),
-                    self.merge_part(status, Some("status"))
-                );
-                newest(one?, other?)
+                // The object says that it was handled only once the results are safe: a crash
+                // between the two repeats the handlers, instead of losing what they returned.
+                let one = match self.merge_part(status, Some("status")).await {
+                    Err(error) if error.failure.is_transient() => return Err(error),
+                    // What the server will never take must not hold up the rest.
+                    other => other,
+                };
+                let other = self.merge_part(main, None).await?;
+                newest(one?, other)
             }
         };
         self.check(main.iter().chain(&status), &answered);

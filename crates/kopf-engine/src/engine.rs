@@ -302,6 +302,37 @@ impl EngineBuilder {
         definitions
     }
 
+    /// The definitions of resources that handlers only name, as far as they can be guessed.
+    #[must_use]
+    pub fn implied_definitions(&self) -> Vec<serde_json::Value> {
+        let typed = self.definitions();
+        let mut definitions: Vec<serde_json::Value> = Vec::new();
+        for selector in self.registry.iter().filter_map(|handler| handler.selector.as_ref()) {
+            let Some(definition) = kopf_core::definition::implied(selector) else { continue };
+            let name = &definition["metadata"]["name"];
+            let is_known = |other: &serde_json::Value| other["metadata"]["name"] == *name;
+            if !typed.iter().chain(&definitions).any(is_known) {
+                definitions.push(definition);
+            }
+        }
+        definitions
+    }
+
+    /// The handlers, in the order of their registration.
+    pub fn handlers(&self) -> impl Iterator<Item = &kopf_core::Handler> {
+        self.registry.iter().map(|handler| &**handler)
+    }
+
+    /// The least rights that the engine needs in the cluster for these handlers.
+    #[must_use]
+    pub fn rights(&self) -> Vec<kopf_core::rights::Right> {
+        let serves = match self.namespaces.as_slice() {
+            [] => kopf_core::rights::Serves::Cluster,
+            _ => kopf_core::rights::Serves::Namespaces,
+        };
+        kopf_core::rights::of(self.handlers(), &self.settings, serves)
+    }
+
     /// These settings instead of the defaults.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use kopf_core::handler::Touches;
 use kopf_core::{Call, HandlerKind};
 
 use crate::closure::{Closure, HandlerFn, sub};
@@ -80,5 +81,10 @@ impl<K: ChangeKind> Input<K> for Children {
             let id = &call.handler.id;
             Error::from(format!("handler {id} cannot have sub-handlers here")).permanent()
         })
+    }
+
+    /// Results of sub-handlers go to the status, as those of handlers do.
+    fn touches() -> Touches {
+        Touches { object: true, status: true, ..Touches::nothing() }
     }
 }

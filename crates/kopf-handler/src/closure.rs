@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::handler::{ErrorsMode, Retrying, WebhookOptions};
+use kopf_core::handler::{ErrorsMode, Retrying, Touches, WebhookOptions};
 use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, MetaFilter, Returned, ValueFilter,
 };
@@ -33,6 +33,8 @@ pub trait HandlerFn<HandlerKind: Kind, Inputs>: Send + Sync + 'static {
     fn call(&self, call: &Call) -> Invocation;
     /// What its inputs require.
     fn requires() -> Vec<Requirement>;
+    /// What the engine may write for it.
+    fn touches() -> Touches;
 }
 
 /// What a closure may return: nothing, or a `Result`.
@@ -46,6 +48,10 @@ pub trait Answer<HandlerKind: Kind> {
     /// # Errors
     /// The failure of the closure.
     fn into_returned(self) -> Returned;
+
+    /// Whether there is a value, which is stored in the status.
+    #[must_use]
+    fn has_value() -> bool;
 }
 
 impl<K: Kind> Answer<K> for ()
@@ -55,12 +61,21 @@ where
     fn into_returned(self) -> Returned {
         Outcome::<K>::into_output(self).map_err(HandlerError::from)
     }
+
+    fn has_value() -> bool {
+        false
+    }
 }
 
 impl<K: Kind, T: Outcome<K>, E: Failure> Answer<K> for Result<T, E> {
     fn into_returned(self) -> Returned {
         let value = self.map_err(|error| HandlerError::from(error.into_error()))?;
         value.into_output().map_err(HandlerError::from)
+    }
+
+    fn has_value() -> bool {
+        // Only types without borrowed parts have an id, so the name has to do.
+        std::any::type_name::<T>() != std::any::type_name::<()>()
     }
 }
 
@@ -91,6 +106,13 @@ macro_rules! closures {
             fn requires() -> Vec<Requirement> {
                 let all: Vec<Option<Requirement>> = vec![$($input::requires()),*];
                 all.into_iter().flatten().collect()
+            }
+
+            fn touches() -> Touches {
+                let status = <Fut::Output as Answer<K>>::has_value();
+                let answer = Touches { status, ..Touches::nothing() };
+                let inputs: &[Touches] = &[$($input::touches()),*];
+                inputs.iter().fold(answer, |all, one| all.or(*one))
             }
         }
     };
@@ -170,12 +192,13 @@ impl Closure {
         kind: HandlerKind,
         function: impl HandlerFn<K, I>,
     ) -> Self {
-        fn requires<K: Kind, I, F: HandlerFn<K, I>>(_: &F) -> Vec<Requirement> {
-            F::requires()
+        fn look<K: Kind, I, F: HandlerFn<K, I>>(_: &F) -> (Vec<Requirement>, Touches) {
+            (F::requires(), F::touches())
         }
-        let requires = requires(&function);
+        let (requires, touches) = look(&function);
         let invoke = Arc::new(Erased::<K, I, _>(function, PhantomData));
-        Self(Declaration { handler: Handler::new(id, kind, invoke), requires })
+        let handler = Handler { touches, ..Handler::new(id, kind, invoke) };
+        Self(Declaration { handler, requires })
     }
 
     /// The same handler for some resources.

@@ -13,6 +13,7 @@ mod status;
 
 use std::future::Future;
 
+use kopf_core::handler::Touches;
 use kopf_core::{Call, Subject};
 
 use crate::error::Error;
@@ -59,6 +60,12 @@ pub trait Input<HandlerKind: Kind>: Sized {
     fn requires() -> Option<Requirement> {
         None
     }
+
+    /// What the function may have written through this input; decides about generated rights.
+    #[must_use]
+    fn touches() -> Touches {
+        Touches::nothing()
+    }
 }
 
 /// A parameter taken by reference, as in `&Spec`.
@@ -98,6 +105,12 @@ pub trait InputMut<HandlerKind: Kind>: Sized {
     /// # Errors
     /// A failure counts as the handler's own failure.
     fn put_back(held: Self::Held, call: &Call) -> Result<(), Error>;
+
+    /// What the function may have written through this input; decides about generated rights.
+    #[must_use]
+    fn touches() -> Touches {
+        Touches::nothing()
+    }
 }
 
 /// A value that is held as itself.

@@ -11,7 +11,7 @@ use crate::selector::TypedResource;
 
 pub use kopf_core::filter::When;
 pub use kopf_core::handler::{
-    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions, TimerOptions,
+    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions, TimerOptions, Touches,
     WebhookOptions,
 };
 pub use kopf_core::{
@@ -64,9 +64,16 @@ pub struct Requires<K, T>(PhantomData<(K, T)>);
 /// What an input by reference requires; nothing if it is no input, which is told elsewhere.
 pub struct RequiresRef<K, T>(PhantomData<(K, T)>);
 
+/// What a changeable input touches; nothing if it is no input, which is told elsewhere.
+pub struct RequiresMut<K, T>(PhantomData<(K, T)>);
+
 pub trait RequiresNothing {
     fn find() -> Option<Requirement> {
         None
+    }
+
+    fn touches() -> Touches {
+        Touches::nothing()
     }
 }
 
@@ -75,7 +82,21 @@ impl<K: Kind, T: Input<K>> Requires<K, T> {
     pub fn find() -> Option<Requirement> {
         T::requires()
     }
+
+    #[must_use]
+    pub fn touches() -> Touches {
+        T::touches()
+    }
 }
+
+impl<K: Kind, T: InputMut<K>> RequiresMut<K, T> {
+    #[must_use]
+    pub fn touches() -> Touches {
+        T::touches()
+    }
+}
+
+impl<K, T> RequiresNothing for RequiresMut<K, T> {}
 
 impl<K: Kind, T: InputRef<K>> RequiresRef<K, T> {
     #[must_use]
@@ -87,6 +108,33 @@ impl<K: Kind, T: InputRef<K>> RequiresRef<K, T> {
 impl<K, T> RequiresNothing for Requires<K, T> {}
 
 impl<K, T> RequiresNothing for RequiresRef<K, T> {}
+
+/// What the returned type touches: a value goes to the status, nothing goes nowhere.
+///
+/// The inherent functions win over the trait's, as in [`Returning`].
+pub struct Answered<R>(PhantomData<R>);
+
+pub trait ReturnsValue {
+    fn touches() -> Touches {
+        Touches { status: true, ..Touches::nothing() }
+    }
+}
+
+impl Answered<()> {
+    #[must_use]
+    pub fn touches() -> Touches {
+        Touches::nothing()
+    }
+}
+
+impl<E> Answered<Result<(), E>> {
+    #[must_use]
+    pub fn touches() -> Touches {
+        Touches::nothing()
+    }
+}
+
+impl<R> ReturnsValue for Answered<R> {}
 
 pub fn selector_of<K: TypedResource>() -> Selector {
     K::selector()

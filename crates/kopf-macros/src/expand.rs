@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, ItemFn, Meta, Result, ReturnType};
+use syn::{Attribute, Error, Expr, ItemFn, Meta, Result, ReturnType, Type};
 
 use crate::duration;
 use crate::filter;
@@ -276,6 +276,7 @@ fn declaration(
         }
         Passing::Mutable => None,
     });
+    let touches = touches(*kind, function, parameters);
     Ok(quote!({
         let mut handler = ::kopf::__private::Handler::new(
             #id,
@@ -293,8 +294,38 @@ fn declaration(
         use ::kopf::__private::RequiresNothing as _;
         let requires: ::std::vec::Vec<::std::option::Option<::kopf::__private::Requirement>> =
             ::std::vec![#(#requires),*];
+        handler.touches = #touches;
         ::kopf::Declaration { handler, requires: requires.into_iter().flatten().collect() }
     }))
+}
+
+/// What the function may have written for it, by its inputs and its result.
+fn touches(kind: Kind, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
+    let marker = kind.marker();
+    let inputs = parameters.iter().filter_map(|Parameter { passing, ty }| {
+        let requires = match passing {
+            Passing::Value => quote!(Requires),
+            Passing::Reference => return None,
+            Passing::Mutable => quote!(RequiresMut),
+        };
+        let input = quote!(::kopf::__private::#requires::<::kopf::kind::#marker, #ty>);
+        Some(quote_spanned!(ty.span()=> .or(#input::touches())))
+    });
+    let result = match &function.sig.output {
+        ReturnType::Type(_, ty) if kind.stores() && !matches!(**ty, Type::ImplTrait(_)) => {
+            quote_spanned!(ty.span()=> ::kopf::__private::Answered::<#ty>::touches())
+        }
+        // Only its caller could say what it is.
+        ReturnType::Type(..) if kind.stores() => {
+            quote!(::kopf::__private::Touches::everything())
+        }
+        _ => quote!(::kopf::__private::Touches::nothing()),
+    };
+    quote!({
+        #[allow(unused_imports)]
+        use ::kopf::__private::ReturnsValue as _;
+        #result #(#inputs)*
+    })
 }
 
 fn target(kind: Kind, options: &Options) -> Result<TokenStream> {

@@ -113,6 +113,11 @@ impl Kind {
         Ident::new(self.marker, Span::call_site())
     }
 
+    /// Whether what its functions return goes to the status.
+    pub(crate) fn stores(self) -> bool {
+        self.family == Family::Storing && self.attribute != "event"
+    }
+
     /// All options that make sense, the most common first.
     pub(crate) fn all_options(self) -> impl Iterator<Item = &'static str> {
         let selection = if self.selects { SELECTION } else { &[] };

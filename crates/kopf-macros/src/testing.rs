@@ -2,14 +2,46 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, ItemFn, Result};
+use syn::{Error, Ident, ItemFn, LitInt, Result, Token};
+
+/// How the test is run, beyond once in a world of its own.
+#[derive(Default)]
+struct Options {
+    torture: Option<LitInt>,
+    rbac: bool,
+    least_privilege: bool,
+}
+
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut options = Self::default();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            match name.to_string().as_str() {
+                "torture" => {
+                    input.parse::<Token![=]>()?;
+                    options.torture = Some(input.parse()?);
+                }
+                "rbac" => options.rbac = true,
+                "least_privilege" => options.least_privilege = true,
+                _ => {
+                    let advice = "`#[kopf::test]` has the options `torture = 50`, `rbac` and `least_privilege`";
+                    return Err(Error::new(name.span(), advice));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(options)
+    }
+}
 
 /// Wraps the function into a test that runs it in a world of its own.
 pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    if !options.is_empty() {
-        return Err(Error::new(options.span(), "`#[kopf::test]` has no options"));
-    }
+    let options: Options = syn::parse2(options)?;
     let function: ItemFn = syn::parse2(item)
         .map_err(|error| Error::new(error.span(), "`#[kopf::test]` goes above a function"))?;
     let signature = &function.sig;
@@ -23,13 +55,30 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
     let (attrs, vis, name, output, body) =
         (&function.attrs, &function.vis, &signature.ident, &signature.output, &function.block);
     let inputs = &signature.inputs;
-    let call = if inputs.is_empty() { quote!(|_| test()) } else { quote!(test) };
+    let test = if inputs.is_empty() { quote!(|_| test()) } else { quote!(test) };
+    let mut runs = Vec::new();
+    if options.rbac {
+        runs.push(quote!(::kopf::testing::guarded(#test);));
+    }
+    if options.least_privilege {
+        runs.push(quote!(::kopf::testing::least_privilege(#test);));
+    }
+    if let Some(rounds) = &options.torture {
+        runs.push(quote!(::kopf::testing::torture(#rounds, #test);));
+    }
+    // The other ways to run a test report failures themselves.
+    let (result, call) = match runs.as_slice() {
+        [] => (quote!(#output), quote!(::kopf::testing::run(#test))),
+        runs => (TokenStream::new(), quote!(#(#runs)*)),
+    };
+    // Code blocks of documentation are not compiled as tests, and call the function themselves.
     Ok(quote! {
-        #[::core::prelude::v1::test]
+        #[cfg_attr(test, ::core::prelude::v1::test)]
+        #[cfg_attr(not(test), allow(dead_code))]
         #(#attrs)*
-        #vis fn #name() #output {
+        #vis fn #name() #result {
             async fn test(#inputs) #output #body
-            ::kopf::testing::run(#call)
+            #call
         }
     })
 }

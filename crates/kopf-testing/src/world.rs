@@ -1,31 +1,46 @@
-//! One test's own cluster: forked from a prepared one, with helpers for typed objects.
+//! One test's own cluster: forked from a prepared one, with a clock that waits for nobody.
+//!
+//! Owns the server, the clients and what is known of the operators in it. Objects are read and
+//! written in `objects` and `untyped`; what operators did is told by `requests`, `posted`, `logs`.
 
-use std::fmt::Debug;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use kopf_apiserver::Server;
-use kopf_engine::{Clock, EngineBuilder, Running};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use kopf_apiserver::{Fault, Server, User};
+use kopf_core::handler::Family;
+use kopf_core::rights::Right;
+use kopf_engine::{AdmissionEndpoint, Clock, EngineBuilder, Running};
+use kube::Client;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::clock::VirtualClock;
+use crate::door::Door;
+use crate::logs::Logs;
+use crate::operated::Operated;
+use crate::privilege;
+use crate::requests::Requests;
+use crate::torture::Torment;
 
-/// The prepared server that worlds are forked from: namespaces exist, schemas are parsed.
+/// The prepared servers that worlds are forked from: namespaces exist, schemas are parsed.
 static PREPARED: LazyLock<Server> = LazyLock::new(|| Server::builder().clock(VirtualClock).build());
+static PREPARED_WITH_RBAC: LazyLock<Server> =
+    LazyLock::new(|| Server::builder().clock(VirtualClock).rbac(true).build());
 
-/// The namespace that helpers use.
-const NAMESPACE: &str = "default";
+/// The namespace that objects are in unless told otherwise.
+pub(crate) const NAMESPACE: &str = "default";
+/// Who operators are.
+pub(crate) const OPERATOR: &str = "operator";
 /// How much virtual time `until` gives a condition.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often `until` looks, in virtual time.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The same while the operator is tortured.
+const PATIENCE_UNDER_TORTURE: Duration = Duration::from_secs(7200);
 /// Less than any delay that matters; with paused time, it passes when nothing else can run.
 const A_MOMENT: Duration = Duration::from_millis(1);
+/// Tortured operators are done when nothing has changed for this long: longer than default retries.
+const CALM: Duration = Duration::from_secs(180);
+/// How long a world may take to become calm; with timers that write, it never does.
+const CALM_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What went wrong in a world.
 #[derive(Debug, thiserror::Error)]
@@ -35,63 +50,177 @@ pub enum WorldError {
     #[error("the server refused")]
     Refused(#[from] kube::Error),
     /// A condition did not come true.
-    #[error("{what} did not come true within {PATIENCE:?} of virtual time; last seen: {last}")]
+    #[error("{what} did not come true within {patience:?} of virtual time; last seen: {last}")]
     Never {
         /// The condition.
         what: String,
+        /// How long it was waited for.
+        patience: Duration,
         /// What was seen instead.
         last: String,
     },
+    /// The server has no such resource.
+    #[error("the server has no resource {0}")]
+    Unknown(String),
 }
 
-/// One test's own cluster.
-pub struct World {
-    server: Server,
-    client: Client,
+/// One test's own cluster; clones are the same cluster.
+#[derive(Clone)]
+pub struct World(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) logs: Logs,
+    pub(crate) rights: Rights,
+    pub(crate) torment: Option<Arc<Torment>>,
+    // Written when an operator starts, read by whoever proves something about its rights.
+    pub(crate) granted: Mutex<Vec<Right>>,
+    // Everything that runs here, to be stopped before the end state is looked at.
+    pub(crate) crew: Mutex<Vec<Operated>>,
+}
+
+/// What operators may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// Everything.
+    All,
+    /// Exactly what is derived from their handlers.
+    Own,
+    /// The same without one verb: the number of the right, and of the verb in it.
+    OwnWithout(usize, usize),
 }
 
 /// Runs a test in a world of its own, with paused time.
 ///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+///
+/// kopf_testing::run(|world| async move {
+///     let map: ConfigMap = serde_json::from_value(serde_json::json!({
+///         "metadata": {"name": "a"}, "data": {"key": "value"},
+///     }))?;
+///     world.create(&map).await?;
+///     world.advance(std::time::Duration::from_secs(3600)).await; // takes no time
+///     assert_eq!(world.get::<ConfigMap>("a").await?.data, map.data);
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// }).expect("nothing is refused");
+/// ```
+///
 /// # Panics
 /// Panics when the runtime cannot be built, and when the test panics.
 pub fn run<T, F: Future<Output = T>>(test: impl FnOnce(World) -> F) -> T {
+    in_world(Rights::All, None, async |world| test(world).await)
+}
+
+/// Runs a test in a world with these properties; shows the log of the operator when it panics.
+pub(crate) fn in_world<T>(
+    rights: Rights,
+    torment: Option<Arc<Torment>>,
+    test: impl AsyncFnOnce(World) -> T,
+) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime of one thread can always be built");
-    runtime.block_on(async { test(World::new()).await })
+    let logs = Logs::default();
+    let _capturing = logs.capture();
+    let _showing = logs.shown_on_panic();
+    runtime.block_on(async { test(World::with(rights, torment, logs.clone())).await })
 }
 
 impl World {
     /// A new world; needs a tokio runtime, best one with paused time (see [`run`]).
     #[must_use]
     pub fn new() -> Self {
-        let server = PREPARED.fork();
-        let client = Client::new(server.service(), NAMESPACE);
-        Self { server, client }
+        Self::with(Rights::All, None, Logs::default())
     }
 
-    /// The API server: faults, request log, controllers.
+    fn with(rights: Rights, torment: Option<Arc<Torment>>, logs: Logs) -> Self {
+        let prepared = if rights == Rights::All { &PREPARED } else { &PREPARED_WITH_RBAC };
+        let server = prepared.fork();
+        let client = Client::new(server.service(), NAMESPACE);
+        let (granted, crew) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { server, client, logs, rights, torment, granted, crew }))
+    }
+
+    /// The API server: the lives of Pods, controllers, users, webhooks.
     #[must_use]
     pub fn server(&self) -> &Server {
-        &self.server
+        &self.0.server
     }
 
-    /// A client with all rights.
+    /// A client with all rights, whose requests are not counted as the operator's.
     #[must_use]
     pub fn client(&self) -> Client {
-        self.client.clone()
+        self.0.client.clone()
     }
 
-    /// The objects of a namespaced type in the default namespace.
-    #[must_use]
-    pub fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope>,
-        K::DynamicType: Default,
-    {
-        Api::namespaced(self.client(), NAMESPACE)
+    /// Starts an operator in this world, with its definitions, and waits until it watches.
+    ///
+    /// Takes an engine's builder, or anything that becomes one, such as `kopf::Operator`. It runs
+    /// until the returned handle is dropped.
+    ///
+    /// # Panics
+    /// Panics when the server refuses a definition of the operator, and under torture, which
+    /// needs [`World::operate`] to start the operator again after a crash.
+    pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
+        let is_tortured = self.0.torment.is_some();
+        assert!(
+            !is_tortured,
+            "under torture use `world.operate(operator)`, which can start it again"
+        );
+        let operator = operator.into();
+        self.prepare_for(&operator).await;
+        let (running, _) = self.hire(operator);
+        running.settled().await;
+        running
+    }
+
+    /// Runs an operator in this world until its end, and again after each crash.
+    ///
+    /// Takes the function that makes the operator. Waits until it watches.
+    ///
+    /// # Panics
+    /// Panics when the server refuses a definition of the operator.
+    pub async fn operate<O: Into<EngineBuilder> + 'static>(
+        &self,
+        operator: impl Fn() -> O + Send + 'static,
+    ) -> Operated {
+        self.prepare_for(&operator().into()).await;
+        let operated = Operated::start(self.clone(), operator).await;
+        self.0.crew.lock().push(operated.clone());
+        operated
+    }
+
+    /// Defines what the operator is for, and grants what it may do.
+    async fn prepare_for(&self, operator: &EngineBuilder) {
+        for definition in operator.definitions() {
+            self.define(&definition).await.expect("the server accepts derived definitions");
+        }
+        for definition in operator.implied_definitions() {
+            // Somebody else may have defined the resource, with more knowledge.
+            let defined = self.create_definition(&definition).await;
+            defined.expect("the server accepts definitions that allow everything");
+        }
+        let rights = operator.rights();
+        privilege::grant(self, &rights).await;
+        *self.0.granted.lock() = rights;
+    }
+
+    /// Starts an operator behind a door of its own.
+    pub(crate) fn hire(&self, operator: EngineBuilder) -> (Running, Door) {
+        let mut user = User::service_account(NAMESPACE, OPERATOR);
+        if self.0.rights == Rights::All {
+            user.groups.push("system:masters".into());
+        }
+        let door = Door::new(self.0.server.service_as(user), self.0.torment.clone());
+        let clock = Clock::following_tokio(VirtualClock.now());
+        let has_webhooks = operator.handlers().any(|it| it.kind.family() == Family::Admission);
+        let operator = if has_webhooks { operator.admission(webhooks()) } else { operator };
+        let client = Client::new(door.clone(), NAMESPACE);
+        (operator.client(client).clock(clock).build().start(), door)
     }
 
     /// Installs a custom resource definition; one that is there already is brought up to date.
@@ -99,94 +228,40 @@ impl World {
     /// # Errors
     /// Fails when the server refuses it.
     pub async fn define(&self, definition: &Value) -> Result<(), WorldError> {
-        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let request = http::Request::builder()
-            .method("PATCH")
-            .uri(format!("{path}/{name}?fieldManager=kopf-testing&force=true"))
-            .header("content-type", "application/apply-patch+yaml")
-            .body(definition.to_string().into_bytes())
-            .map_err(kube::Error::HttpError)?;
-        self.client.request::<Value>(request).await?;
-        Ok(())
-    }
-
-    /// Creates an object.
-    ///
-    /// # Errors
-    /// Fails when the server refuses it.
-    pub async fn create<K>(&self, object: &K) -> Result<K, WorldError>
-    where
-        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
-        K::DynamicType: Default,
-    {
-        Ok(self.api().create(&PostParams::default(), object).await?)
-    }
-
-    /// Reads an object.
-    ///
-    /// # Errors
-    /// Fails when there is none.
-    pub async fn get<K>(&self, name: &str) -> Result<K, WorldError>
-    where
-        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-        K::DynamicType: Default,
-    {
-        Ok(self.api().get(name).await?)
-    }
-
-    /// Changes an object with a merge patch.
-    ///
-    /// # Errors
-    /// Fails when the server refuses it.
-    pub async fn patch<K>(&self, name: &str, patch: &Value) -> Result<K, WorldError>
-    where
-        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-        K::DynamicType: Default,
-    {
-        Ok(self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
-    }
-
-    /// Asks for the deletion of an object.
-    ///
-    /// # Errors
-    /// Fails when there is none.
-    pub async fn delete<K>(&self, name: &str) -> Result<(), WorldError>
-    where
-        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-        K::DynamicType: Default,
-    {
-        self.api::<K>().delete(name, &DeleteParams::default()).await?;
-        Ok(())
-    }
-
-    /// Starts an operator in this world, with its definitions, and waits until it watches.
-    ///
-    /// Takes an engine's builder, or anything that becomes one, such as `kopf::Operator`.
-    ///
-    /// # Panics
-    /// Panics when the server refuses a definition of the operator.
-    pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
-        let operator = operator.into();
-        for definition in operator.definitions() {
-            self.define(&definition).await.expect("the server accepts derived definitions");
-        }
-        let clock = Clock::following_tokio(VirtualClock.now());
-        let running = operator.client(self.client()).clock(clock).build().start();
-        running.settled().await;
-        running
+        self.apply(definition).await.map(drop)
     }
 
     /// Resolves when nobody has anything to do now: no handler, no controller, no request.
     ///
-    /// What waits for a later moment, such as a retry, does not count.
+    /// What waits for a later moment, such as a retry, does not count. Under torture it resolves
+    /// when nothing has changed for some minutes, since crashes and losses take time to mend.
     pub async fn settled(&self) {
+        if self.0.torment.is_some() {
+            return self.calmed().await;
+        }
         // Paused time moves only when every task waits for it; so once this sleep is over, all
         // that could be done without waiting has been done. The second one is for work that the
         // first one woke up.
         for _ in 0..2 {
             tokio::time::sleep(A_MOMENT).await;
-            self.server.settle().await;
+            self.0.server.settle().await;
+        }
+    }
+
+    /// Resolves when no object has changed for some minutes of virtual time.
+    pub(crate) async fn calmed(&self) {
+        let deadline = tokio::time::Instant::now() + CALM_PATIENCE;
+        let mut since = tokio::time::Instant::now();
+        let mut version = self.0.server.resource_version();
+        while tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(CALM / 6).await;
+            self.0.server.settle().await;
+            let newest = self.0.server.resource_version();
+            if newest != version {
+                (version, since) = (newest, tokio::time::Instant::now());
+            } else if since.elapsed() >= CALM {
+                return;
+            }
         }
     }
 
@@ -196,32 +271,69 @@ impl World {
         self.settled().await;
     }
 
-    /// Waits until an object is as wanted, and returns it.
+    /// Lets real time pass from now on, for what has sockets, such as webhooks.
     ///
-    /// # Errors
-    /// Fails when it is not within ten minutes of virtual time.
-    pub async fn until<K>(
-        &self,
-        name: &str,
-        what: &str,
-        condition: impl Fn(&K) -> bool,
-    ) -> Result<K, WorldError>
-    where
-        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
-        K::DynamicType: Default,
-    {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let last = match self.get::<K>(name).await {
-                Ok(object) if condition(&object) => return Ok(object),
-                Ok(object) => format!("{object:?}"),
-                Err(error) => error.to_string(),
-            };
-            if tokio::time::Instant::now() >= deadline {
-                return Err(WorldError::Never { what: format!("{what} of {name}"), last });
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
+    /// Then nothing is settled by itself: wait with [`World::until`].
+    pub fn in_real_time(&self) {
+        tokio::time::resume();
+    }
+
+    /// How long conditions are waited for.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.0.torment.is_some() { PATIENCE_UNDER_TORTURE } else { PATIENCE }
+    }
+
+    /// Makes matching requests fail, wait or go wrong in other ways; see [`crate::fault`].
+    pub fn fault(&self, fault: Fault) {
+        self.0.server.add_fault(fault);
+    }
+
+    /// Ends all faults.
+    pub fn heal(&self) {
+        self.0.server.clear_faults();
+    }
+
+    /// The requests of operators about objects, so far or since they were forgotten.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        Requests::of_operators(&self.0.server)
+    }
+
+    /// Forgets the requests so far.
+    pub fn forget_requests(&self) {
+        self.0.server.clear_requests();
+    }
+
+    /// The requests of operators that were refused for lack of rights.
+    #[must_use]
+    pub fn forbidden(&self) -> Requests {
+        self.requests().answered(403)
+    }
+
+    /// What was logged in this world: by the engine, and by handlers.
+    #[must_use]
+    pub fn logs(&self) -> Logs {
+        self.0.logs.clone()
+    }
+
+    /// Stops everything that [`World::operate`] has started.
+    pub(crate) async fn dismiss(&self) {
+        let crew = std::mem::take(&mut *self.0.crew.lock());
+        for operated in crew {
+            operated.stop().await;
         }
+    }
+}
+
+/// Reviews come through a socket, as in real life.
+fn webhooks() -> AdmissionEndpoint {
+    AdmissionEndpoint {
+        address: ([127, 0, 0, 1], 0).into(),
+        host: None,
+        service: None,
+        certificate: None,
+        authority: None,
+        managed: Some(format!("{OPERATOR}.kopf.dev")),
     }
 }
 

@@ -7,6 +7,10 @@ async fn create_fn(spec: &Spec, name: Name) -> Result<Value> {
     Ok(json!({"message": "hello world"}))
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("minimal", [create_fn])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("minimal", [create_fn]).main()
+    operator().main()
 }

@@ -37,6 +37,10 @@ async fn resize(Change { old, new }: Change<u32>, recorder: Recorder) -> Result 
     Ok(())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("typed", [prepare, resize])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("typed", [prepare, resize]).main()
+    operator().main()
 }

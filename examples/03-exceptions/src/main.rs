@@ -32,6 +32,10 @@ fn ignored() -> Result<(), String> {
     Err("never mind".into())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("exceptions", [arbitrary, temporary, permanent, ignored])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("exceptions", [arbitrary, temporary, permanent, ignored]).main()
+    operator().main()
 }

@@ -18,6 +18,10 @@ async fn pods(kind: Option<EventKind>, name: Name, namespace: Namespace) {
     println!("{kind:?} of pod {namespace}/{name}");
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("events", [event_fn_with_error, normal_event_fn, pods])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("events", [event_fn_with_error, normal_event_fn, pods]).main()
+    operator().main()
 }

@@ -33,7 +33,10 @@ fn connect(cause: Cause, name: Name) {
     println!("CONNECTED to {name} because of {}", cause.reason.as_str());
 }
 
-fn main() -> kopf::Exit {
+pub fn operator() -> kopf::Operator {
     kopf::operator!("handlers", [create_1, create_2, update_fn, field_fn, delete_fn, connect])
-        .main()
+}
+
+fn main() -> kopf::Exit {
+    operator().main()
 }

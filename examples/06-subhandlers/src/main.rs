@@ -22,6 +22,10 @@ async fn place(item: Param<String>, attempt: Attempt) -> Result<String> {
     Ok(format!("{} is placed", *item))
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("subhandlers", [fill])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("subhandlers", [fill]).main()
+    operator().main()
 }

@@ -25,6 +25,10 @@ async fn big(name: Name) {
     println!("{name} is big");
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("filtering", [gold, good_mood, from_a_to_b, big])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("filtering", [gold, good_mood, from_a_to_b, big]).main()
+    operator().main()
 }

@@ -7,10 +7,8 @@ use kopf::{Config, Operator};
 #[derive(Default)]
 struct Seen(AtomicU32);
 
-#[tokio::main]
-async fn main() -> Result {
-    kopf::logging::Logging::default().install();
-    let operator = Operator::new("embedded")
+pub fn operator() -> Operator {
+    Operator::new("embedded")
         .state(Seen::default())
         .on_create("greetings.v1.kopf.dev", |name: Name, seen: State<Seen>| async move {
             let count = seen.0.fetch_add(1, Ordering::Relaxed) + 1;
@@ -18,8 +16,13 @@ async fn main() -> Result {
         })
         .timer("greetings.v1.kopf.dev", 60.secs(), |name: Name| async move {
             println!("{name} is still here");
-        });
-    let mut running = operator.start(Config::default()).await?;
+        })
+}
+
+#[tokio::main]
+async fn main() -> Result {
+    kopf::logging::Logging::default().install();
+    let mut running = operator().start(Config::default()).await?;
     running.ready().await;
     println!("the operator runs beside us; press Ctrl-C to stop it");
     tokio::signal::ctrl_c().await?;

@@ -6,7 +6,7 @@ use kopf::prelude::*;
 
 struct Started(Instant);
 
-#[kopf::on::startup]
+#[kopf::on::startup(needs = ["create,patch events"])]
 async fn configure(settings: &mut Settings, log: Log) {
     settings.posting.handlers = true; // successes and failures become Kubernetes events
     settings.execution.default_backoff = 10.secs();
@@ -35,8 +35,11 @@ async fn say_good_bye(log: Log) {
 #[kopf::on::create("kopf.dev", "v1", "greetings")]
 async fn create_fn() {}
 
-fn main() -> kopf::Exit {
+pub fn operator() -> kopf::Operator {
     kopf::operator!("hooks", [configure, log_in, uptime, say_good_bye, create_fn])
         .state(Started(Instant::now()))
-        .main()
+}
+
+fn main() -> kopf::Exit {
+    operator().main()
 }

@@ -18,6 +18,10 @@ fn watch_slowly(name: Name, stopped: Stopped) {
     }
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("daemons", [watch, watch_slowly])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("daemons", [watch, watch_slowly]).main()
+    operator().main()
 }

@@ -14,6 +14,10 @@ async fn idle(name: Name, Now(now): Now) {
     println!("{name} was left alone until {now}");
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("timers", [tick, idle])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("timers", [tick, idle]).main()
+    operator().main()
 }

@@ -19,6 +19,10 @@ async fn nodes_in_use(pods: &Index<pods_by_node>) -> usize {
     pods.keys().len()
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("indexing", [pods_by_node, count, nodes_in_use])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("indexing", [pods_by_node, count, nodes_in_use]).main()
+    operator().main()
 }

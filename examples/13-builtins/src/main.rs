@@ -2,20 +2,28 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kopf::prelude::*;
 use kube::Api;
+use kube::api::{Patch as Change, PatchParams};
 
 /// Writes down every pod that fails, in a config map beside it.
-#[kopf::on::field(Pod, field = "status.phase", new = "Failed", needs = ["create configmaps"])]
+#[kopf::on::field(Pod, field = "status.phase", new = "Failed", needs = ["create,patch configmaps"])]
 async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let note: ConfigMap = serde_json::from_value(json!({
-        "metadata": {"generateName": format!("{name}-failed-")},
+    let note = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
         "data": {"message": pod.status.as_ref().and_then(|it| it.message.clone()).unwrap_or_default()},
-    }))?;
+    });
+    // Applied under a name that follows from the pod's: trying again makes no second note.
     let notes: Api<ConfigMap> = Api::namespaced(client, &namespace);
-    notes.create(&Default::default(), &note).await.retry_in(5.secs())?;
+    let applying = PatchParams::apply("builtins").force();
+    let note = Change::Apply(&note);
+    notes.patch(&format!("{name}-failed"), &applying, &note).await.retry_in(5.secs())?;
     Ok(())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("builtins", [note_failure])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("builtins", [note_failure]).main()
+    operator().main()
 }

@@ -19,6 +19,10 @@ async fn sets(object: &Object) {
     println!("a set: {object:?}");
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("many-kinds", [all, ours, sets])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("many-kinds", [all, ours, sets]).main()
+    operator().main()
 }

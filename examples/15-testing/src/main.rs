@@ -7,8 +7,12 @@ async fn mark_as_old(patch: &mut Patch) {
     patch.set("metadata.labels.age", "old");
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("testing", [mark_as_old])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("testing", [mark_as_old]).main()
+    operator().main()
 }
 
 #[cfg(test)]

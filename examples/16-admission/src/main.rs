@@ -28,6 +28,10 @@ async fn check_size(bucket: &Bucket, user: User, warnings: &mut Warnings) -> Res
     Ok(())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("admission", [default_class, check_size])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("admission", [default_class, check_size]).main()
+    operator().main()
 }

@@ -27,6 +27,10 @@ async fn muster(pods: &Owned<Pod>, patch: &mut Patch) {
     patch.set("status.aboard", format!("{running} of {}", pods.len()));
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("children", [hire, muster])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("children", [hire, muster]).main()
+    operator().main()
 }

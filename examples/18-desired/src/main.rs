@@ -29,6 +29,10 @@ fn children(spec: &Spec, name: Name) -> Result<Vec<Child>> {
     Ok(all.into_iter().map(Child::from).collect())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("desired", [children])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("desired", [children]).main()
+    operator().main()
 }

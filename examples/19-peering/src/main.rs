@@ -1,7 +1,7 @@
 //! What you learn: several operators of one kind; the one with the highest priority works.
 use kopf::prelude::*;
 
-#[kopf::on::startup]
+#[kopf::on::startup(needs = ["list,patch,watch clusterkopfpeerings.kopf.dev"])]
 async fn configure(settings: &mut Settings) {
     settings.peering.name = "example".into();
     settings.peering.mandatory = true;
@@ -13,6 +13,10 @@ async fn create_fn() -> String {
     format!("handled by process {}", std::process::id())
 }
 
+pub fn operator() -> kopf::Operator {
+    kopf::operator!("peering", [configure, create_fn])
+}
+
 fn main() -> kopf::Exit {
-    kopf::operator!("peering", [configure, create_fn]).main()
+    operator().main()
 }

@@ -45,7 +45,7 @@ pub struct Message {
 }
 
 /// Makes the successes and failures of handlers visible in `kubectl describe`.
-#[kopf::on::startup]
+#[kopf::on::startup(needs = ["create,patch events"])]
 pub async fn configure(settings: &mut Settings) {
     settings.posting.handlers = true;
 }

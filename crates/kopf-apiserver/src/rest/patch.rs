@@ -9,6 +9,7 @@ use super::{Call, Change, create, update_with};
 use crate::apply;
 use crate::decode::{Decoded, media_type};
 use crate::query::FieldValidation;
+use crate::request::{RequestInfo, Verb};
 use crate::schema::decode::{json as json_body, yaml as yaml_body};
 use crate::{FieldError, StatusError, Stored, meta, patch as patches, schema};
 
@@ -238,6 +239,9 @@ async fn server_side_apply(
         meta::metadata_mut(&mut object).insert("name".into(), name.into());
         finish_applied(call, &mut object);
         call.tracked = true;
+        // Whoever may only patch must not create in this way.
+        let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
+        crate::pipeline::authorize(&call.inner, &call.user, &creation)?;
         return Ok((create(call, object).await?, true));
     }
     let stored = update_with(call, Change::Apply, |call, old| {

@@ -1,15 +1,14 @@
-//! The rights follow from the handlers, and every document is one that Kubernetes knows.
+//! Every document is one that Kubernetes knows, and every file is named by the kustomization.
 
 use std::sync::Arc;
 
 use expect_test::expect;
-use kopf_core::handler::DesiredOptions;
-use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, Output};
+use kopf_core::handler::WebhookOptions;
+use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, Output, Settings};
 use kopf_model::Selector;
-use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
-use super::{Options, files, rules, to_yaml};
+use super::{Content, File, Options, files, to_yaml};
 
 struct Nothing;
 
@@ -19,12 +18,9 @@ impl Invoke for Nothing {
     }
 }
 
-fn handler(kind: HandlerKind, group: &str, plural: &str) -> Handler {
-    Handler::new("fn", kind, Arc::new(Nothing)).for_resources(Selector {
-        group: Some(group.to_owned()),
-        version: Some("v1".to_owned()),
-        name: SelectorName::Plural(plural.to_owned()),
-    })
+fn handler(kind: HandlerKind) -> Handler {
+    let selector = Selector::exact("example.com", "v1", "greetings");
+    Handler::new("fn", kind, Arc::new(Nothing)).for_resources(selector)
 }
 
 fn options(serves: Option<Vec<String>>) -> Options {
@@ -33,93 +29,38 @@ fn options(serves: Option<Vec<String>>) -> Options {
         namespace: "operators".into(),
         serves,
         image: "demo:latest".into(),
+        program: "demo".into(),
     }
 }
 
-fn shown(handlers: &[Handler], options: &Options) -> String {
-    let mut text = String::new();
-    for rule in rules(handlers, options).unwrap() {
-        text += &format!(
-            "{:?} {}/{}: {}\n",
-            rule.scope,
-            rule.group,
-            rule.resource,
-            rule.verbs.join(",")
-        );
-    }
-    text
+fn files_of(handlers: &[Handler], options: &Options) -> Vec<File> {
+    files(handlers, &Settings::default(), options)
 }
 
-fn cluster_scoped() -> Value {
-    json!({"metadata": {"name": "tenants.example.com"}, "spec": {"scope": "Cluster", "versions": [{}]}})
+fn documents(files: &[File]) -> Vec<Value> {
+    let of = |file: &File| match &file.content {
+        Content::Documents(documents) => documents.clone(),
+        Content::Kustomization(_) | Content::Dockerfile(_) => Vec::new(),
+    };
+    files.iter().flat_map(of).collect()
 }
 
-#[test]
-fn a_create_handler_may_watch_and_patch() {
-    let handlers = [handler(HandlerKind::Create, "example.com", "greetings")];
-    expect![[r#"
-        Namespaces /events: create,patch
-        Namespaces example.com/greetings: list,patch,watch
-        Namespaces example.com/greetings/status: patch
-        Cluster apiextensions.k8s.io/customresourcedefinitions: list,watch
-    "#]]
-    .assert_eq(&shown(&handlers, &options(None)));
+fn kinds(files: &[File]) -> String {
+    let kind = |it: &Value| format!("{} {}", it["kind"], it["metadata"]["namespace"]);
+    documents(files).iter().map(kind).collect::<Vec<_>>().join("\n")
 }
 
-#[test]
-fn an_index_may_only_look() {
-    let handlers = [handler(HandlerKind::Index, "", "pods")];
-    expect![[r#"
-        Namespaces /events: create,patch
-        Namespaces /pods: list,watch
-    "#]]
-    .assert_eq(&shown(&handlers, &options(None)));
-}
-
-#[test]
-fn desired_children_may_be_applied_and_deleted() {
-    let children =
-        vec![Selector::exact("apps", "v1", "deployments"), Selector::exact("", "v1", "namespaces")];
-    let kind = HandlerKind::Desired(DesiredOptions { children });
-    let handlers = [handler(kind, "example.com", "sites")];
-    expect![[r#"
-        Namespaces /events: create,patch
-        Namespaces apps/deployments: create,delete,list,patch,watch
-        Namespaces example.com/sites: list,patch,watch
-        Namespaces example.com/sites/status: patch
-        Cluster /namespaces: create,delete,list,patch,watch
-        Cluster apiextensions.k8s.io/customresourcedefinitions: list,watch
-    "#]]
-    .assert_eq(&shown(&handlers, &options(None)));
-}
-
-#[test]
-fn cluster_scoped_kinds_are_granted_in_the_cluster() {
-    let mut tenants = handler(HandlerKind::Create, "example.com", "tenants");
-    tenants.crd = Some(cluster_scoped);
-    let text = shown(&[tenants], &options(Some(vec!["a".into()])));
-    assert!(text.contains("Cluster example.com/tenants: list,patch,watch"), "{text}");
-    assert!(!text.contains("tenants/status"), "{text}");
-}
-
-#[test]
-fn a_selector_without_a_group_is_an_error_that_names_the_handler() {
-    let mut vague = handler(HandlerKind::Create, "", "pods");
-    vague.selector = Some(Selector { name: SelectorName::Everything, ..Selector::default() });
-    let error = rules(&[vague], &options(None)).unwrap_err();
-    assert_eq!(error.to_string(), "handler `fn` does not say which API group and plural it is for");
+fn container(files: &[File]) -> Value {
+    let documents = documents(files);
+    let deployment = documents.iter().find(|it| it["kind"] == "Deployment").unwrap();
+    deployment["spec"]["template"]["spec"]["containers"][0].clone()
 }
 
 #[test]
 fn namespaced_operators_get_a_role_in_each_namespace() {
-    let handlers = [handler(HandlerKind::Create, "example.com", "greetings")];
-    let files = files(&handlers, &options(Some(vec!["a".into(), "b".into()]))).unwrap();
-    let roles: Vec<String> = files
-        .iter()
-        .flat_map(|(_, documents)| documents)
-        .map(|document| format!("{} {}", document["kind"], document["metadata"]["namespace"]))
-        .collect();
+    let serves = Some(vec!["a".into(), "b".into()]);
     expect![[r#"
+        "Namespace" null
         "ServiceAccount" "operators"
         "ClusterRole" null
         "ClusterRoleBinding" null
@@ -127,9 +68,74 @@ fn namespaced_operators_get_a_role_in_each_namespace() {
         "RoleBinding" "a"
         "Role" "b"
         "RoleBinding" "b"
-        "Deployment" "operators"
-        "Kustomization" null"#]]
-    .assert_eq(&roles.join("\n"));
+        "Deployment" "operators""#]]
+    .assert_eq(&kinds(&files_of(&[handler(HandlerKind::Create)], &options(serves))));
+}
+
+#[test]
+fn cluster_wide_operators_get_one_role() {
+    let files = files_of(&[handler(HandlerKind::Create)], &options(None));
+    expect![[r#"
+        "Namespace" null
+        "ServiceAccount" "operators"
+        "ClusterRole" null
+        "ClusterRoleBinding" null
+        "Deployment" "operators""#]]
+    .assert_eq(&kinds(&files));
+    let arguments = container(&files)["args"].clone();
+    let wanted = json!([
+        "run",
+        "--standalone",
+        "--liveness=http://0.0.0.0:8080/healthz",
+        "--all-namespaces"
+    ]);
+    assert_eq!(arguments, wanted);
+}
+
+#[test]
+fn the_namespace_default_is_not_ours_to_define() {
+    let options = Options { namespace: "default".into(), ..options(None) };
+    assert!(!kinds(&files_of(&[], &options)).contains("Namespace"));
+}
+
+#[test]
+fn webhooks_get_a_service() {
+    let webhook = handler(HandlerKind::Validate(WebhookOptions::default()));
+    let files = files_of(&[webhook], &options(None));
+    let service = documents(&files).into_iter().find(|it| it["kind"] == "Service").unwrap();
+    assert_eq!(service["spec"]["ports"][0]["targetPort"], "webhooks");
+    let container = container(&files);
+    assert_eq!(container["ports"][1]["name"], "webhooks");
+    let arguments = container["args"].to_string();
+    assert!(arguments.contains("--webhook-service=operators/demo"), "{arguments}");
+}
+
+#[test]
+fn the_kustomization_names_all_manifests() {
+    let files = files_of(&[handler(HandlerKind::Create)], &options(None));
+    let names: Vec<&str> = files.iter().map(|file| file.name).collect();
+    let wanted =
+        ["namespace.yaml", "rbac.yaml", "deployment.yaml", "kustomization.yaml", "Dockerfile"];
+    assert_eq!(names, wanted);
+    let Content::Kustomization(kustomization) = &files[3].content else { panic!("{files:?}") };
+    assert_eq!(kustomization["resources"], json!(wanted[..3]));
+}
+
+#[test]
+fn the_image_runs_the_program_without_rights() {
+    let files = files_of(&[], &options(None));
+    expect![[r#"
+        FROM rust:1-slim AS build
+        WORKDIR /src
+        COPY . .
+        RUN cargo build --release --bin demo
+
+        FROM debian:stable-slim
+        COPY --from=build /src/target/release/demo /usr/local/bin/operator
+        USER 65532
+        ENTRYPOINT ["operator"]
+    "#]]
+    .assert_eq(&files.last().unwrap().text().unwrap());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use kopf_core::handler::Touches;
 use kopf_core::{Call, Subject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -170,6 +171,10 @@ impl<K: ObjectKind> InputMut<K> for Patch {
         call.patch.lock().absorb(held.0.0);
         Ok(())
     }
+
+    fn touches() -> Touches {
+        Touches { object: true, status: true, ..Touches::nothing() }
+    }
 }
 
 /// Logs about the object: its lines carry the reference to it.
@@ -234,6 +239,10 @@ impl<K: ObjectKind> Input<K> for Recorder {
     fn take(call: &Call) -> Result<Self, Error> {
         let recorder = std::sync::Arc::clone(&call.operator.recorder);
         Ok(Self { subject: subject(call)?.clone(), recorder })
+    }
+
+    fn touches() -> Touches {
+        Touches { events: true, ..Touches::nothing() }
     }
 }
 

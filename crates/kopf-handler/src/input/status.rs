@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use kopf_core::Call;
+use kopf_core::handler::Touches;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -94,5 +95,9 @@ where
             kopf_model::merge::combine(&mut call.patch.lock().merge, changes);
         }
         Ok(())
+    }
+
+    fn touches() -> Touches {
+        Touches { status: true, ..Touches::nothing() }
     }
 }

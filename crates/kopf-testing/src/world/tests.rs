@@ -106,3 +106,66 @@ fn an_operator_retries_in_virtual_time() {
     });
     assert!(calls.load(Ordering::SeqCst) >= 2, "the retry was not made");
 }
+
+#[test]
+fn requests_are_counted_and_told() {
+    run(|world| async move {
+        world.operate(crate::fixture::greeter).await;
+        world.forget_requests();
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
+        world.settled().await;
+        let patches = world.requests().patches().on("greetings").named("a");
+        patches.clone().through("status").assert_count(1);
+        assert_eq!(
+            patches.through("status").bodies()[0]["status"]["create_fn"]["message"],
+            "hello"
+        );
+        world.requests().creates().assert_none();
+        let text = world.requests().patches().to_string();
+        assert!(text.contains("patch default/greetings/a/status -> 200"), "{text}");
+    });
+}
+
+#[test]
+fn faults_trouble_only_the_operator() {
+    run(|world| async move {
+        world.operate(crate::fixture::greeter).await;
+        world.fault(crate::fault::on("greetings").status(503).times(3));
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
+        let has_result = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
+        greetings.until("a", "the result", has_result).await.unwrap();
+        assert_eq!(world.requests().answered(503).count(), 3);
+        assert!(!world.logs().complaints().is_empty(), "failures are told");
+    });
+}
+
+#[test]
+fn crashes_are_survived_and_counted() {
+    run(|world| async move {
+        let operator = world.operate(crate::fixture::greeter).await;
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
+        operator.crash().await;
+        let has_result = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
+        greetings.until("a", "the result", has_result).await.unwrap();
+        assert_eq!(operator.crashes(), 1);
+        operator.stop().await;
+        greetings.delete("a").await.unwrap();
+        world.advance(Duration::from_secs(60)).await;
+        greetings.get("a").await.expect("nobody is there to let it go");
+    });
+}
+
+#[test]
+fn lines_are_captured_with_their_objects() {
+    run(|world| async move {
+        world.operate(crate::fixture::greeter).await;
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
+        world.settled().await;
+        let lines = world.logs().about("a");
+        assert!(lines.iter().any(|it| it.message.contains("create_fn")), "{lines:?}");
+    });
+}

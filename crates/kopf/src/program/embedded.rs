@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use kopf_apiserver::{Listening, Server};
+use kopf_apiserver::{Listening, Server, User};
 use kopf_cli::definitions::{self, Wanted};
+use kopf_cli::load::Document;
 use kopf_cli::{kubeconfig, load, manifests};
+use kopf_core::Handler;
 use kopf_engine::ProbesEndpoint;
 use serde_json::Value;
 
@@ -29,6 +31,9 @@ pub(super) struct EmbeddedArguments {
     /// The port of the API server on loopback; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0, requires = "embedded")]
     port: u16,
+    /// Enforce RBAC, with the operator as its own service account with exactly the generated roles
+    #[arg(long, requires = "embedded")]
+    rbac: bool,
 }
 
 /// Starts the server, installs what the operator needs, and runs the operator there.
@@ -42,7 +47,7 @@ pub(super) async fn run(
     let documents = load::read(&embedded.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
     })?;
-    let server = Server::new();
+    let server = Server::builder().rbac(embedded.rbac).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, embedded.port));
     let listening = server
         .listen(address)
@@ -73,12 +78,40 @@ pub(super) async fn run(
     let _logs = Logs::install(arguments, operator.name())?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
+    let client = match embedded.rbac {
+        true => with_own_rights(&server, &client, &operator, &handlers).await?,
+        false => client,
+    };
     let config =
         Config { client: Some(client), webhooks: Some(webhooks), probes: Some(probes), ..config };
     let running = operator.start(config).await?;
     let outcome = until_stopped(running).await;
     listening.shutdown().await;
     outcome
+}
+
+/// Grants the operator what `manifests` would grant it; gives a client that may do only that.
+async fn with_own_rights(
+    server: &Server,
+    admin: &kube::Client,
+    operator: &Operator,
+    handlers: &[Handler],
+) -> Result<kube::Client, Failure> {
+    let options = manifests::Options {
+        name: operator.name().to_owned(),
+        namespace: "default".into(),
+        serves: None,
+        image: String::new(),
+        program: String::new(),
+    };
+    let rights = manifests::rights_of(handlers, &operator.settings, &options);
+    let documents = manifests::rights_documents(&rights, &options).into_iter();
+    let documents: Vec<Document> = documents
+        .map(|manifest| Document { place: "the rights of the operator".into(), manifest })
+        .collect();
+    load::apply(admin, &documents).await?;
+    let account = User::service_account(&options.namespace, &options.name);
+    Ok(kube::Client::new(server.service_as(account), options.namespace))
 }
 
 fn announce(path: &Path, listening: &Listening, sample: Option<&Value>) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use kopf_cli::failure::Failure;
-use kopf_cli::manifests::{self, Options};
+use kopf_cli::manifests::{self, Content, Options};
 
 use crate::Operator;
 
@@ -26,27 +26,50 @@ pub(super) struct ManifestsArguments {
 
 /// Prints the manifests, or writes them into a folder.
 pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result<(), Failure> {
+    if let Some(pattern) = arguments.serves.iter().find(|name| name.contains(['*', '!', ','])) {
+        return Err(Failure::usage(format!("`{pattern}` is a pattern, not a namespace"))
+            .hint("privileges are granted in namespaces: name each with its own `--serves`"));
+    }
     let handlers: Vec<_> = operator.handlers().cloned().collect();
     let options = Options {
         name: operator.name().to_owned(),
         namespace: arguments.namespace.clone(),
         serves: (!arguments.serves.is_empty()).then(|| arguments.serves.clone()),
         image: arguments.image.clone(),
+        program: program(operator.name()),
     };
-    let files = manifests::files(&handlers, &options).map_err(|error| {
-        Failure::usage(error).hint("name the resource by group, version and plural, or by a type")
-    })?;
+    let files = manifests::files(&handlers, &operator.settings, &options);
     let Some(folder) = &arguments.output else {
-        // A kustomization only makes sense beside the files that it names.
-        let documents = files.into_iter().filter(|(name, _)| name != "kustomization.yaml");
-        let documents: Vec<_> = documents.flat_map(|(_, documents)| documents).collect();
+        let documents: Vec<_> = files
+            .into_iter()
+            .filter_map(|file| match file.content {
+                Content::Documents(documents) => Some(documents),
+                // These only make sense as files.
+                Content::Kustomization(_) | Content::Dockerfile(_) => None,
+            })
+            .flatten()
+            .collect();
         print!("{}", manifests::to_yaml(&documents)?);
         return Ok(());
     };
-    std::fs::create_dir_all(folder)?;
-    for (name, documents) in files {
-        std::fs::write(folder.join(name), manifests::to_yaml(&documents)?)?;
+    let unwritable = |error: std::io::Error| {
+        Failure::usage(format!("could not write into `{}`: {error}", folder.display()))
+            .hint("give a writable folder with `--output`")
+    };
+    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    for file in files {
+        std::fs::write(folder.join(file.name), file.text()?).map_err(unwritable)?;
     }
-    println!("Written. Deploy it with `kubectl apply -k {}`.", folder.display());
+    let folder = folder.display();
+    println!("Written. Build the image and deploy it:\n");
+    println!("    docker build -t {} -f {folder}/Dockerfile .", arguments.image);
+    println!("    kubectl apply -k {folder}");
     Ok(())
+}
+
+/// The name of this program's file, which cargo gives to the same program in the image.
+fn program(operator: &str) -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());
+    name.unwrap_or(operator).to_owned()
 }

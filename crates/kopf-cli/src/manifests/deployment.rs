@@ -1,0 +1,117 @@
+//! How the operator itself runs in a cluster: its Deployment, the Service of its webhooks, its image.
+
+use serde_json::{Value, json};
+
+use super::Options;
+
+/// The port of probes and metrics inside the container.
+const PROBE_PORT: u16 = 8080;
+/// The port of webhooks inside the container.
+const WEBHOOK_PORT: u16 = 9443;
+/// A user without rights, by number, so that the cluster can see that it is not root.
+const USER: u32 = 65532;
+
+/// The Deployment, and the Service that leads the cluster to the webhooks if there are any.
+pub(super) fn documents(options: &Options, has_webhooks: bool) -> Vec<Value> {
+    let mut documents = vec![deployment(options, has_webhooks)];
+    if has_webhooks {
+        documents.push(json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": options.name, "namespace": options.namespace},
+            "spec": {
+                "selector": labels(options),
+                "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
+            },
+        }));
+    }
+    documents
+}
+
+fn labels(options: &Options) -> Value {
+    json!({"app.kubernetes.io/name": options.name})
+}
+
+fn deployment(options: &Options, has_webhooks: bool) -> Value {
+    let labels = labels(options);
+    let mut ports = vec![json!({"name": "probes", "containerPort": PROBE_PORT})];
+    if has_webhooks {
+        ports.push(json!({"name": "webhooks", "containerPort": WEBHOOK_PORT}));
+    }
+    let probe =
+        |path: &str| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": 10});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": options.name, "namespace": options.namespace, "labels": labels},
+        "spec": {
+            "replicas": 1,
+            // Two operators at once would handle everything twice.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": options.name,
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "runAsUser": USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [{
+                        "name": "operator",
+                        "image": options.image,
+                        "args": arguments(options, has_webhooks),
+                        "ports": ports,
+                        "livenessProbe": probe("/healthz"),
+                        "readinessProbe": probe("/readyz"),
+                        "resources": {
+                            "requests": {"cpu": "10m", "memory": "32Mi"},
+                            "limits": {"memory": "128Mi"},
+                        },
+                        "securityContext": {
+                            "allowPrivilegeEscalation": false,
+                            "readOnlyRootFilesystem": true,
+                            "capabilities": {"drop": ["ALL"]},
+                        },
+                    }],
+                },
+            },
+        },
+    })
+}
+
+fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
+    // The rights do not include the peering objects of other operators.
+    let mut arguments = vec![
+        "run".to_owned(),
+        "--standalone".to_owned(),
+        format!("--liveness=http://0.0.0.0:{PROBE_PORT}/healthz"),
+    ];
+    match &options.serves {
+        None => arguments.push("--all-namespaces".to_owned()),
+        Some(namespaces) => {
+            arguments.extend(namespaces.iter().map(|name| format!("--namespace={name}")));
+        }
+    }
+    if has_webhooks {
+        arguments.push(format!("--webhook=0.0.0.0:{WEBHOOK_PORT}"));
+        arguments.push(format!("--webhook-service={}/{}", options.namespace, options.name));
+    }
+    arguments
+}
+
+/// Builds the program where the sources are, and leaves only it in the image.
+pub(super) fn dockerfile(program: &str) -> String {
+    format!(
+        "FROM rust:1-slim AS build\n\
+         WORKDIR /src\n\
+         COPY . .\n\
+         RUN cargo build --release --bin {program}\n\
+         \n\
+         FROM debian:stable-slim\n\
+         COPY --from=build /src/target/release/{program} /usr/local/bin/operator\n\
+         USER {USER}\n\
+         ENTRYPOINT [\"operator\"]\n"
+    )
+}

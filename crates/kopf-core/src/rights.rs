@@ -1,0 +1,266 @@
+//! The least rights that an operator needs in its cluster, derived from its handlers.
+//!
+//! Pure. Every right is there because the engine or a declared need uses it; nothing is granted "to
+//! be safe". The test kit proves it: without any single verb an operator's scenario is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kopf_model::Selector;
+use kopf_model::resource::SelectorName;
+
+use crate::handler::{Family, Handler, HandlerKind};
+use crate::settings::Settings;
+
+/// Anything, in place of a group or a resource.
+const ANY: &str = "*";
+
+/// Whether a right is about objects in namespaces or about the cluster itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Granted in the served namespaces.
+    Namespaces,
+    /// Granted in the whole cluster, whatever is served.
+    Cluster,
+}
+
+/// Which part of the cluster an operator serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Everything: all rights are granted in the whole cluster.
+    Cluster,
+    /// Some namespaces: what can be is granted only there.
+    Namespaces,
+}
+
+/// Verbs on one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// Where it must be granted.
+    pub scope: Scope,
+    /// The API group, or `*`.
+    pub group: String,
+    /// The plural, with a subresource after a slash if any; or `*`.
+    pub resource: String,
+    /// The verbs, sorted.
+    pub verbs: Vec<String>,
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(formatter, "{} {}{dot}{}", self.verbs.join(","), self.resource, self.group)
+    }
+}
+
+/// All rights of an operator, sorted, one per resource.
+///
+/// A handler for a family of resources, such as a category, is granted what it does on all
+/// resources of its group, or of all groups: which ones there are only the cluster knows.
+#[must_use]
+pub fn of<'a>(
+    handlers: impl IntoIterator<Item = &'a Handler>,
+    settings: &Settings,
+    serves: Serves,
+) -> Vec<Right> {
+    let mut verbs = Verbs::default();
+    let posting = &settings.posting;
+    let mut posts = posting.enabled && (posting.handlers || posting.loggers);
+    for handler in handlers {
+        let is_telling = matches!(handler.kind, HandlerKind::Desired(_)) || handler.touches.events;
+        posts |= posting.enabled && is_telling;
+        for need in &handler.needs {
+            let scope = scope_of(&need.group, &need.resource);
+            let needed: Vec<&str> = need.verbs.iter().map(|verb| verb.trim()).collect();
+            verbs.add(scope, &need.group, &need.resource, &needed);
+        }
+        match (&handler.selector, handler.kind.family()) {
+            (Some(selector), Family::Admission) => verbs.add_webhooks(selector),
+            (Some(selector), _) => verbs.add_watched(handler, selector),
+            (None, _) => {}
+        }
+    }
+    if posts {
+        verbs.add(Scope::Namespaces, "", "events", &["create", "patch"]);
+    }
+    verbs.into_rights(serves)
+}
+
+#[derive(Default)]
+struct Verbs(BTreeMap<(Scope, String, String), BTreeSet<String>>);
+
+impl Verbs {
+    fn add(&mut self, scope: Scope, group: &str, resource: &str, verbs: &[&str]) {
+        let key = (scope, group.to_owned(), resource.to_owned());
+        self.0.entry(key).or_default().extend(verbs.iter().map(|&verb| verb.to_owned()));
+    }
+
+    /// Both configurations are written, whichever has our webhooks.
+    fn add_webhooks(&mut self, selector: &Selector) {
+        for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+            let group = "admissionregistration.k8s.io";
+            self.add(Scope::Cluster, group, kind, &["create", "get", "patch"]);
+        }
+        self.add_definitions(resource(selector).0);
+    }
+
+    /// Definitions of custom resources come and go, and the engine follows them.
+    fn add_definitions(&mut self, group: &str) {
+        if group == ANY || group.contains('.') && !group.ends_with(".k8s.io") {
+            let crds = "customresourcedefinitions";
+            self.add(Scope::Cluster, "apiextensions.k8s.io", crds, &["list", "watch"]);
+        }
+    }
+
+    fn add_watched(&mut self, handler: &Handler, selector: &Selector) {
+        let (group, plural) = resource(selector);
+        let scope = own_scope(handler, group, plural);
+        self.add(scope, group, plural, &["list", "watch"]);
+        if writes_object(handler) {
+            self.add(scope, group, plural, &["patch"]);
+        }
+        if writes_status(handler) {
+            let status = if plural == ANY { ANY.to_owned() } else { format!("{plural}/status") };
+            self.add(scope, group, &status, &["patch"]);
+        }
+        for child in handler.kind.children() {
+            let (group, plural) = resource(child);
+            // Children may be anywhere; applying creates what does not exist.
+            let scope = scope_of(group, plural).max(scope);
+            let needed: &[&str] = match handler.kind {
+                HandlerKind::Observe(_) => &["list", "watch"],
+                _ => &["list", "watch", "create", "patch", "delete"],
+            };
+            self.add(scope, group, plural, needed);
+        }
+        self.add_definitions(group);
+    }
+
+    fn into_rights(self, serves: Serves) -> Vec<Right> {
+        let all = self.0.clone();
+        let rights = self.0.into_iter().map(|((scope, group, resource), mut verbs)| {
+            verbs.retain(|verb| !is_granted_anyway(&all, (scope, &group, &resource), verb, serves));
+            Right { scope, group, resource, verbs: verbs.into_iter().collect() }
+        });
+        rights.filter(|right| !right.verbs.is_empty()).collect()
+    }
+}
+
+/// Whether a wider right has the verb already.
+fn is_granted_anyway(
+    all: &BTreeMap<(Scope, String, String), BTreeSet<String>>,
+    (scope, group, resource): (Scope, &str, &str),
+    verb: &str,
+    serves: Serves,
+) -> bool {
+    all.iter().any(|((other_scope, other_group, other_resource), verbs)| {
+        let is_same = (*other_scope, other_group.as_str(), other_resource.as_str())
+            == (scope, group, resource);
+        !is_same
+            && (*other_scope >= scope || serves == Serves::Cluster)
+            && (other_group == ANY || other_group == group)
+            && (other_resource == ANY || other_resource == resource)
+            && verbs.contains(verb)
+    })
+}
+
+/// The group and the plural as rules name them.
+fn resource(selector: &Selector) -> (&str, &str) {
+    let group = selector.group.as_deref().unwrap_or(ANY);
+    match &selector.name {
+        SelectorName::Plural(name) | SelectorName::Any(name) => (group, name),
+        _ => (group, ANY),
+    }
+}
+
+/// Typed resources say their scope; of others only the built-in ones are known.
+fn own_scope(handler: &Handler, group: &str, plural: &str) -> Scope {
+    let definition = handler.crd.map(|crd| crd());
+    match definition.as_ref().and_then(|definition| definition["spec"]["scope"].as_str()) {
+        Some("Cluster") => Scope::Cluster,
+        Some(_) => Scope::Namespaces,
+        None => scope_of(group, plural),
+    }
+}
+
+/// Built-in resources without namespaces; anything else is taken as namespaced.
+fn scope_of(group: &str, resource: &str) -> Scope {
+    let plural = resource.split('/').next().unwrap_or_default();
+    let known = match group {
+        "" => &["namespaces", "nodes", "persistentvolumes"][..],
+        "rbac.authorization.k8s.io" => &["clusterroles", "clusterrolebindings"],
+        "storage.k8s.io" => &["storageclasses", "csinodes", "csidrivers", "volumeattachments"],
+        "apiextensions.k8s.io" => &["customresourcedefinitions"],
+        "scheduling.k8s.io" => &["priorityclasses"],
+        "networking.k8s.io" => &["ingressclasses"],
+        "admissionregistration.k8s.io" => {
+            &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+        }
+        _ => &[],
+    };
+    if known.contains(&plural) { Scope::Cluster } else { Scope::Namespaces }
+}
+
+/// Whether the object itself is written: what was last handled, progress, finalizers, patches.
+fn writes_object(handler: &Handler) -> bool {
+    match handler.kind.family() {
+        Family::Changing | Family::Spawning => true,
+        Family::Desiring => handler.touches.object || outlives_owner(handler),
+        _ => handler.touches.object,
+    }
+}
+
+/// Whether children may need the finalizer of their owner, being where owner references cannot go.
+fn outlives_owner(handler: &Handler) -> bool {
+    let HandlerKind::Desired(desired) = &handler.kind else { return false };
+    let owner = handler.selector.as_ref().map(resource);
+    let owner =
+        owner.map_or(Scope::Namespaces, |(group, plural)| own_scope(handler, group, plural));
+    let scope = |child: &Selector| {
+        let (group, plural) = resource(child);
+        scope_of(group, plural)
+    };
+    desired.children.iter().any(|child| scope(child) > owner)
+}
+
+/// Whether the status is written, through its own endpoint where there is one.
+fn writes_status(handler: &Handler) -> bool {
+    let is_written = handler.touches.status || matches!(handler.kind, HandlerKind::Desired(_));
+    let is_looking_only = matches!(handler.kind.family(), Family::Indexing | Family::Admission);
+    is_written && !is_looking_only && has_status(handler)
+}
+
+/// Whether the status has an endpoint of its own; of unknown resources it is assumed.
+fn has_status(handler: &Handler) -> bool {
+    let Some(definition) = handler.crd.map(|crd| crd()) else {
+        return handler.selector.as_ref().map(resource).is_none_or(may_have_status);
+    };
+    let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();
+    versions.iter().any(|version| version["subresources"]["status"].is_object())
+}
+
+/// Built-in resources are known; any other may have a status.
+fn may_have_status((group, plural): (&str, &str)) -> bool {
+    let with_status = match group {
+        "" => &[
+            "namespaces",
+            "nodes",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "replicationcontrollers",
+            "resourcequotas",
+            "services",
+        ][..],
+        "apps" => &["daemonsets", "deployments", "replicasets", "statefulsets"],
+        "batch" => &["cronjobs", "jobs"],
+        "autoscaling" => &["horizontalpodautoscalers"],
+        "policy" => &["poddisruptionbudgets"],
+        "networking.k8s.io" => &["ingresses"],
+        "rbac.authorization.k8s.io" | "storage.k8s.io" | "scheduling.k8s.io" => &[],
+        _ => return true,
+    };
+    plural == ANY || with_status.contains(&plural)
+}
+
+#[cfg(test)]
+mod tests;

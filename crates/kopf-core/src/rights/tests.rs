@@ -1,0 +1,176 @@
+//! The rights follow from the handlers, and from nothing else.
+
+use std::sync::Arc;
+
+use kopf_model::Selector;
+use kopf_model::resource::SelectorName;
+use serde_json::{Value, json};
+
+use super::{Serves, of};
+use crate::handler::{DesiredOptions, Need, Touches, WebhookOptions};
+use crate::invoke::Output;
+use crate::settings::Settings;
+use crate::{Call, Handler, HandlerKind, Invocation, Invoke};
+
+struct Nothing;
+
+impl Invoke for Nothing {
+    fn invoke(&self, _call: Call) -> Invocation {
+        Invocation::Blocking(Box::new(|| Ok(Output::Nothing)))
+    }
+}
+
+fn handler(kind: HandlerKind, group: &str, plural: &str) -> Handler {
+    let selector = Selector::exact(group, "v1", plural);
+    let handler = Handler::new("fn", kind, Arc::new(Nothing)).for_resources(selector);
+    Handler { touches: Touches::nothing(), ..handler }
+}
+
+fn greeting(kind: HandlerKind) -> Handler {
+    handler(kind, "example.com", "greetings")
+}
+
+fn check(handlers: &[Handler], expected: &[&str]) {
+    let found = of(handlers, &Settings::default(), Serves::Namespaces);
+    let found: Vec<String> =
+        found.iter().map(|right| format!("{:?}: {right}", right.scope)).collect();
+    assert_eq!(found, expected);
+}
+
+const CRDS: &str = "Cluster: list,watch customresourcedefinitions.apiextensions.k8s.io";
+
+#[test]
+fn a_change_handler_keeps_its_state_on_the_object() {
+    let patched = "Namespaces: list,patch,watch greetings.example.com";
+    check(&[greeting(HandlerKind::Create)], &[patched, CRDS]);
+}
+
+#[test]
+fn results_go_to_the_status_and_recorded_events_to_the_cluster() {
+    let touches = Touches { status: true, events: true, object: false };
+    let handler = Handler { touches, ..greeting(HandlerKind::Create) };
+    check(
+        &[handler],
+        &[
+            "Namespaces: create,patch events",
+            "Namespaces: list,patch,watch greetings.example.com",
+            "Namespaces: patch greetings/status.example.com",
+            CRDS,
+        ],
+    );
+}
+
+#[test]
+fn spies_and_indexes_only_look() {
+    check(&[greeting(HandlerKind::Event)], &["Namespaces: list,watch greetings.example.com", CRDS]);
+    check(&[handler(HandlerKind::Index, "", "pods")], &["Namespaces: list,watch pods"]);
+}
+
+#[test]
+fn functions_of_which_nothing_is_known_may_do_anything_to_their_object() {
+    let spy = Handler { touches: Touches::everything(), ..greeting(HandlerKind::Event) };
+    check(
+        &[spy],
+        &[
+            "Namespaces: create,patch events",
+            "Namespaces: list,patch,watch greetings.example.com",
+            "Namespaces: patch greetings/status.example.com",
+            CRDS,
+        ],
+    );
+}
+
+#[test]
+fn webhooks_configure_themselves_and_follow_definitions_only() {
+    check(
+        &[greeting(HandlerKind::Validate(WebhookOptions::default()))],
+        &[
+            "Cluster: create,get,patch mutatingwebhookconfigurations.admissionregistration.k8s.io",
+            "Cluster: create,get,patch validatingwebhookconfigurations.admissionregistration.k8s.io",
+            CRDS,
+        ],
+    );
+}
+
+#[test]
+fn desired_children_are_applied_and_deleted_where_they_are() {
+    let children =
+        vec![Selector::exact("apps", "v1", "deployments"), Selector::exact("", "v1", "namespaces")];
+    check(
+        &[greeting(HandlerKind::Desired(DesiredOptions { children }))],
+        &[
+            "Namespaces: create,patch events",
+            "Namespaces: create,delete,list,patch,watch deployments.apps",
+            "Namespaces: list,patch,watch greetings.example.com",
+            "Namespaces: patch greetings/status.example.com",
+            "Cluster: create,delete,list,patch,watch namespaces",
+            CRDS,
+        ],
+    );
+}
+
+#[test]
+fn owners_beside_their_children_need_no_finalizer() {
+    let children = vec![Selector::exact("", "v1", "services")];
+    let desired = greeting(HandlerKind::Desired(DesiredOptions { children }));
+    let found = of(&[desired], &Settings::default(), Serves::Cluster);
+    let owner = found.iter().find(|right| right.resource == "greetings").expect("it is watched");
+    assert_eq!(owner.verbs, ["list", "watch"]);
+}
+
+#[test]
+fn declared_needs_are_granted() {
+    let mut handler = greeting(HandlerKind::Index);
+    handler.needs.push(Need {
+        group: String::new(),
+        resource: "pods".into(),
+        verbs: vec!["create".into(), " get".into()],
+    });
+    check(
+        &[handler],
+        &["Namespaces: create,get pods", "Namespaces: list,watch greetings.example.com", CRDS],
+    );
+}
+
+#[test]
+fn families_of_resources_take_wildcards_which_cover_the_rest() {
+    let all = Selector { name: SelectorName::Category("all".into()), ..Selector::default() };
+    let spy = Handler { selector: Some(all), ..greeting(HandlerKind::Event) };
+    let ours = Selector { group: Some("example.com".into()), ..Selector::everything() };
+    let ours = Handler { selector: Some(ours), ..greeting(HandlerKind::Create) };
+    let one = greeting(HandlerKind::Create);
+    check(
+        &[spy, ours, one],
+        &["Namespaces: list,watch *.*", "Namespaces: patch *.example.com", CRDS],
+    );
+}
+
+#[test]
+fn wildcards_cover_definitions_when_everything_is_served() {
+    let spy = Handler { selector: Some(Selector::everything()), ..greeting(HandlerKind::Event) };
+    let found = of(&[spy], &Settings::default(), Serves::Cluster);
+    assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["list,watch *.*"]);
+}
+
+#[test]
+fn built_in_resources_without_a_status_are_known() {
+    let touches = Touches { status: true, ..Touches::nothing() };
+    let maps =
+        Handler { touches, ..handler(HandlerKind::Timer(Default::default()), "", "configmaps") };
+    check(&[maps], &["Namespaces: list,patch,watch configmaps"]);
+    let pods = Handler { touches, ..handler(HandlerKind::Event, "", "pods") };
+    check(&[pods], &["Namespaces: list,watch pods", "Namespaces: patch pods/status"]);
+}
+
+#[test]
+fn cluster_wide_resources_are_granted_in_the_cluster() {
+    fn definition() -> Value {
+        json!({"spec": {"scope": "Cluster", "versions": [{}]}})
+    }
+    let typed =
+        Handler { crd: Some(definition), ..greeting(HandlerKind::Delete { optional: true }) };
+    check(
+        &[typed, handler(HandlerKind::Index, "", "nodes")],
+        &["Cluster: list,watch nodes", CRDS, "Cluster: list,patch,watch greetings.example.com"],
+    );
+}

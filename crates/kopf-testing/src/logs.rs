@@ -1,0 +1,180 @@
+//! What was logged in a world: lines of the engine and of handlers, with the objects they are about.
+//!
+//! A layer for `tracing` on the thread of the test. Lines of blocking handlers, which run on threads
+//! of their own, go to the process's subscriber instead.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+
+/// How many lines are kept.
+const LINES_MAX: usize = 20_000;
+/// How many of them are shown when a test fails.
+const SHOWN_MAX: usize = 60;
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// How important it is.
+    pub level: Level,
+    /// Who said it: `kopf.objects` for lines about objects.
+    pub target: String,
+    /// The name of the object that it is about, if any.
+    pub object: Option<String>,
+    /// The text, with the fields after it.
+    pub message: String,
+}
+
+/// The lines so far; clones see the same lines.
+#[derive(Clone, Default)]
+pub struct Logs(Arc<Mutex<Vec<LogLine>>>);
+
+impl Logs {
+    /// All lines.
+    #[must_use]
+    pub fn lines(&self) -> Vec<LogLine> {
+        self.0.lock().clone()
+    }
+
+    /// The lines about one object.
+    #[must_use]
+    pub fn about(&self, object: &str) -> Vec<LogLine> {
+        let mut lines = self.lines();
+        lines.retain(|line| line.object.as_deref() == Some(object));
+        lines
+    }
+
+    /// The warnings and errors.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<LogLine> {
+        let mut lines = self.lines();
+        lines.retain(|line| line.level <= Level::WARN);
+        lines
+    }
+
+    /// Whether any line contains the text.
+    #[must_use]
+    pub fn contains(&self, text: &str) -> bool {
+        self.0.lock().iter().any(|line| line.message.contains(text))
+    }
+
+    /// Forgets the lines so far.
+    pub fn clear(&self) {
+        self.0.lock().clear();
+    }
+
+    /// Listens on this thread for as long as the guard lives, unless the test has a subscriber of
+    /// its own.
+    pub(crate) fn capture(&self) -> Option<DefaultGuard> {
+        let is_free = tracing::dispatcher::get_default(|it| it.is::<NoSubscriber>());
+        is_free.then(|| {
+            let listener = tracing_subscriber::registry().with(Listener(self.clone()));
+            tracing::subscriber::set_default(listener)
+        })
+    }
+
+    /// Shows the last lines when the test panics.
+    pub(crate) fn shown_on_panic(&self) -> ShownOnPanic {
+        ShownOnPanic(self.clone())
+    }
+}
+
+/// Shows the log of a failing test.
+pub(crate) struct ShownOnPanic(Logs);
+
+impl Drop for ShownOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the end of the log:\n{}", self.0);
+        }
+    }
+}
+
+/// The last lines, without those for debugging.
+impl fmt::Display for Logs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = self.lines();
+        lines.retain(|line| line.level <= Level::INFO);
+        for line in lines.iter().skip(lines.len().saturating_sub(SHOWN_MAX)) {
+            writeln!(formatter, "  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for LogLine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { level, target, object, message } = self;
+        let object = object.as_deref().map(|name| format!(" [{name}]")).unwrap_or_default();
+        write!(formatter, "{level} {target}{object} {message}")
+    }
+}
+
+struct Listener(Logs);
+
+/// The name of the object that a span is about.
+struct ObjectName(String);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        metadata.target().starts_with("kopf") && *metadata.level() <= Level::DEBUG
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let (Some(name), Some(span)) = (fields.name, context.span(id)) {
+            span.extensions_mut().insert(ObjectName(name));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let object = context.event_scope(event).into_iter().flatten().find_map(|span| {
+            span.extensions().get::<ObjectName>().map(|ObjectName(name)| name.clone())
+        });
+        let metadata = event.metadata();
+        let mut lines = self.0.0.lock();
+        if lines.len() >= LINES_MAX {
+            lines.remove(0);
+        }
+        lines.push(LogLine {
+            level: *metadata.level(),
+            target: metadata.target().to_owned(),
+            object,
+            message: fields.message + &fields.rest,
+        });
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    rest: String,
+    name: Option<String>,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "name" {
+            self.name = Some(value.to_owned());
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _infallible = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.rest, " {name}={value:?}"),
+        };
+    }
+}

@@ -1,0 +1,111 @@
+//! An operator that is started again after each crash.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kopf_engine::{EngineBuilder, Running};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::door::Door;
+use crate::world::World;
+
+/// How long a crashed operator is away.
+const AWAY: Duration = Duration::from_secs(2);
+/// How long to wait until it watches; under torture it may not come so far.
+const BEGINNING: Duration = Duration::from_secs(60);
+
+/// An operator in a world; it lives as long as the world does.
+#[derive(Clone)]
+pub struct Operated {
+    commands: mpsc::UnboundedSender<Command>,
+    crashes: Arc<AtomicUsize>,
+}
+
+enum Command {
+    Stop(oneshot::Sender<()>),
+    Crash(oneshot::Sender<()>),
+}
+
+impl Operated {
+    pub(crate) async fn start<O: Into<EngineBuilder> + 'static>(
+        world: World,
+        operator: impl Fn() -> O + Send + 'static,
+    ) -> Self {
+        let (commands, received) = mpsc::unbounded_channel();
+        let crashes = Arc::new(AtomicUsize::new(0));
+        let (running, door) = world.hire(operator().into());
+        let is_watching = async {
+            tokio::select! {
+                () = running.settled() => {}
+                () = door.killed() => {}
+            }
+        };
+        // Whoever takes longer is waited for by the test itself.
+        let _ = tokio::time::timeout(BEGINNING, is_watching).await;
+        let shift = Shift { world, operator, commands: received, crashes: Arc::clone(&crashes) };
+        tokio::spawn(shift.supervise(running, door));
+        Self { commands, crashes }
+    }
+
+    /// Asks for the end and waits for it; the operator winds up in order.
+    pub async fn stop(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.commands.send(Command::Stop(done)).is_ok() {
+            let _ = is_done.await;
+        }
+    }
+
+    /// Kills the operator at once, as `kill -9` would, and starts it again.
+    pub async fn crash(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.commands.send(Command::Crash(done)).is_ok() {
+            let _ = is_done.await;
+        }
+    }
+
+    /// How often it has crashed.
+    #[must_use]
+    pub fn crashes(&self) -> usize {
+        self.crashes.load(Ordering::Relaxed)
+    }
+}
+
+struct Shift<F> {
+    world: World,
+    operator: F,
+    commands: mpsc::UnboundedReceiver<Command>,
+    crashes: Arc<AtomicUsize>,
+}
+
+impl<O: Into<EngineBuilder>, F: Fn() -> O> Shift<F> {
+    async fn supervise(mut self, mut running: Running, mut door: Door) {
+        loop {
+            let command = tokio::select! {
+                biased;
+                () = door.killed() => None,
+                Some(command) = self.commands.recv() => Some(command),
+            };
+            let done = match command {
+                Some(Command::Stop(done)) => {
+                    // A failing cleanup is the operator's business, and in its log.
+                    if let Err(error) = running.stop().await {
+                        tracing::error!(target: "kopf.testing", %error, "the operator ended badly");
+                    }
+                    let _ = done.send(());
+                    return;
+                }
+                Some(Command::Crash(done)) => Some(done),
+                None => None,
+            };
+            door.kill();
+            running.abort();
+            self.crashes.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(AWAY).await;
+            (running, door) = self.world.hire((self.operator)().into());
+            if let Some(done) = done {
+                let _ = done.send(());
+            }
+        }
+    }
+}

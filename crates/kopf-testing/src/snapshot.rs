@@ -1,0 +1,140 @@
+//! The state of a whole world as text, without what differs from run to run.
+//!
+//! Uids, versions, times, addresses and generated names are replaced, so that two runs of the same
+//! scenario give the same text. What every cluster has from its beginning is left out.
+
+mod normal;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use http::Method;
+use serde_json::Value;
+
+use crate::untyped::{group_version_of, path};
+use crate::world::{World, WorldError};
+
+/// Resources that tell nothing about the state that an operator is responsible for.
+const IGNORED: &[&str] =
+    &["events", "leases", "customresourcedefinitions", "componentstatuses", "nodes"];
+/// What the controllers put into every namespace.
+const USUAL: &[(&str, &str)] = &[
+    ("ConfigMap", "kube-root-ca.crt"),
+    ("ServiceAccount", "default"),
+    ("Service", "kubernetes"),
+    ("Endpoints", "kubernetes"),
+    ("EndpointSlice", "kubernetes"),
+];
+/// The namespaces that every cluster has.
+const SYSTEM: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
+/// On objects that the test kit itself has made.
+pub(crate) const OURS: &str = "kopf.dev/testing";
+
+/// Everything in a world that was not there from the beginning, in a comparable form.
+///
+/// ```
+/// # use kopf_testing::{World, WorldError};
+/// # async fn example(world: &World) -> Result<(), WorldError> {
+/// let state = world.snapshot().await?.only(&["KopfExample", "Pod"]).without("metadata.labels");
+/// assert_eq!(state.to_string(), "...");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot(Vec<Value>);
+
+impl World {
+    /// The state of everything that was not there from the beginning.
+    ///
+    /// # Errors
+    /// Fails when the server cannot be asked.
+    pub async fn snapshot(&self) -> Result<Snapshot, WorldError> {
+        let mut objects = Vec::new();
+        let mut seen = BTreeSet::new();
+        for resource in self.resources().await? {
+            let is_listed = resource.verbs.contains("list") && resource.preferred;
+            if !is_listed || IGNORED.contains(&resource.plural.as_str()) {
+                continue;
+            }
+            let path = path(&group_version_of(&resource), "", &resource.plural, "");
+            let mut list = self.send(Method::GET, &path, "application/json", &Value::Null).await?;
+            let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            for mut object in items {
+                object["apiVersion"] = group_version_of(&resource).into();
+                object["kind"] = resource.kind.clone().into();
+                // Some resources are served by several groups.
+                let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                if !is_usual(&object) && seen.insert(uid) {
+                    objects.push(object);
+                }
+            }
+        }
+        Ok(Snapshot(normal::normalised(objects)))
+    }
+}
+
+/// Whether every cluster has it.
+fn is_usual(object: &Value) -> bool {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    let (kind, name) = (text(&object["kind"]), text(&metadata["name"]));
+    let namespace = text(&metadata["namespace"]);
+    let is_role = kind.starts_with("ClusterRole")
+        && metadata["labels"]["kubernetes.io/bootstrapping"].is_string();
+    is_role
+        || USUAL.contains(&(kind.as_str(), name.as_str()))
+        || SYSTEM.contains(&namespace.as_str())
+        || (kind == "Namespace" && (SYSTEM.contains(&name.as_str()) || name == "default"))
+        || matches!(kind.as_str(), "StorageClass" | "PriorityClass" | "FlowSchema")
+        || kind == "PriorityLevelConfiguration"
+        || metadata["labels"][OURS].is_string()
+}
+
+impl Snapshot {
+    /// Only the objects of these kinds.
+    #[must_use]
+    pub fn only(mut self, kinds: &[&str]) -> Self {
+        self.0.retain(|object| kinds.iter().any(|kind| object["kind"] == *kind));
+        self
+    }
+
+    /// Without the field at a dotted path, in all objects.
+    #[must_use]
+    pub fn without(mut self, path: &str) -> Self {
+        for object in &mut self.0 {
+            remove(object, path);
+        }
+        self
+    }
+
+    /// The objects, in the order of kind, namespace and name.
+    #[must_use]
+    pub fn objects(&self) -> &[Value] {
+        &self.0
+    }
+}
+
+fn remove(value: &mut Value, path: &str) {
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    let Some(fields) = value.as_object_mut() else { return };
+    if rest.is_empty() {
+        fields.shift_remove(key);
+    } else if let Some(inner) = fields.get_mut(key) {
+        remove(inner, rest);
+    }
+}
+
+/// The objects as YAML documents.
+impl fmt::Display for Snapshot {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, object) in self.0.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "---\n" };
+            let text = serde_norway::to_string(object).map_err(|_| fmt::Error)?;
+            write!(formatter, "{separator}{text}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Torture: a scenario with crashes anywhere, losses and delays ends as an undisturbed one does.
+//!
+//! Owns the rounds and their comparison; what happens to each request is decided in `torment`.
+
+mod torment;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+
+pub(crate) use torment::{Act, Asked, Torment};
+
+use crate::difference;
+use crate::ending::{Ending, panic_text};
+use crate::snapshot::Snapshot;
+use crate::world::{Rights, World, in_world};
+
+/// Where seeds begin, so that the same rounds are run every time.
+const FIRST_SEED: u64 = 0x6b6f_7066;
+/// With this variable, only the round of one seed is run.
+const SEED_VARIABLE: &str = "KOPF_TORTURE_SEED";
+
+/// Runs a scenario undisturbed, and then so many times under torture; all must end alike.
+///
+/// Every round kills the operator at some of its requests, before or after the server has taken
+/// them; every second round also refuses, delays and breaks requests, answers lists with former
+/// states, and loses, repeats and delays the events of watches. Rounds are the same every time.
+///
+/// The scenario starts the operator with [`World::operate`]. What it returns in an `Ok` is compared,
+/// too. Timers that write for ever never end alike: delete their objects at the end of the scenario.
+///
+/// ```no_run
+/// # use kopf_testing::{World, WorldError, torture};
+/// # fn operator() -> kopf_engine::EngineBuilder { unimplemented!() }
+/// torture(50, async |world: World| {
+///     world.operate(operator).await;
+///     let examples = world.objects("kopfexamples.v1.kopf.dev");
+///     examples.create(&serde_json::json!({"metadata": {"name": "a"}})).await?;
+///     examples.until("a", "the result", |it| it["status"].is_object()).await?;
+///     Ok::<(), WorldError>(())
+/// });
+/// ```
+///
+/// # Panics
+/// Panics when the undisturbed scenario fails, and when a round fails or ends differently; then it
+/// tells the seed, what was done in the round, and the difference.
+pub fn torture<E: Ending>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
+    Torture::new(rounds).run(scenario);
+}
+
+/// Torture with options.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `run`"]
+pub struct Torture {
+    rounds: usize,
+    ignored: Vec<String>,
+    has_crashes: bool,
+}
+
+/// How one round ended.
+struct End {
+    told: String,
+    state: Snapshot,
+}
+
+impl Torture {
+    /// So many rounds.
+    pub fn new(rounds: usize) -> Self {
+        Self { rounds, ignored: Vec::new(), has_crashes: true }
+    }
+
+    /// Ignores the field at a dotted path when end states are compared.
+    pub fn ignoring(mut self, path: &str) -> Self {
+        self.ignored.push(path.to_owned());
+        self
+    }
+
+    /// Only disturbances, no crashes.
+    pub fn without_crashes(mut self) -> Self {
+        self.has_crashes = false;
+        self
+    }
+
+    /// Runs the scenario, undisturbed and then tortured.
+    ///
+    /// # Panics
+    /// As [`torture`].
+    pub fn run<E: Ending>(&self, scenario: impl AsyncFn(World) -> E) {
+        let calm = Arc::new(Torment::none());
+        let expected = match self.round(&calm, &scenario) {
+            Ok(end) => end,
+            Err(failure) => panic!("the scenario fails without any torture: {failure}"),
+        };
+        let requests = calm.requests();
+        let only = std::env::var(SEED_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
+        for round in 0..self.rounds {
+            let seed = FIRST_SEED + round as u64;
+            if only.is_some_and(|only| only != seed) {
+                continue;
+            }
+            let crashes = if self.has_crashes { requests } else { 0 };
+            let torment = Arc::new(Torment::planned(seed, round, self.rounds, crashes));
+            let problem = match self.round(&torment, &scenario) {
+                Ok(end) => self.difference(&expected, &end),
+                Err(failure) => failure,
+            };
+            assert!(
+                problem.is_empty(),
+                "round {round} of {} ends differently; run only it with {SEED_VARIABLE}={seed}\n\
+                 what was done:\n{}\nwhat came of it (- undisturbed, + tortured):\n{problem}",
+                self.rounds,
+                torment.deeds(),
+            );
+        }
+    }
+
+    fn round<E: Ending>(
+        &self,
+        torment: &Arc<Torment>,
+        scenario: &impl AsyncFn(World) -> E,
+    ) -> Result<End, String> {
+        in_world(Rights::All, Some(Arc::clone(torment)), async |world: World| {
+            let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
+            let told = match ended.map(Ending::into_text) {
+                Ok(told) => told.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
+                Err(panic) => return Err(format!("{}\n{}", panic_text(&*panic), world.logs())),
+            };
+            torment.end();
+            world.calmed().await;
+            world.dismiss().await;
+            let state = world.snapshot().await.map_err(|error| error.to_string())?;
+            Ok(End { told, state })
+        })
+    }
+
+    fn difference(&self, expected: &End, found: &End) -> String {
+        let told = difference::between(&expected.told, &found.told);
+        let text = |end: &End| {
+            let state = self.ignored.iter().fold(end.state.clone(), |it, path| it.without(path));
+            state.to_string()
+        };
+        told + &difference::between(&text(expected), &text(found))
+    }
+}
+
+#[cfg(test)]
+mod tests;

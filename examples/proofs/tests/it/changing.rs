@@ -1,0 +1,149 @@
+//! Examples of handlers that react to changes.
+
+use kopf::prelude::*;
+use kopf::testing::{Untyped, World, WorldError};
+
+use crate::examples::{
+    embedding, exceptions, filtering, handlers, hooks, minimal, subhandlers, typed,
+};
+use crate::{is_handled, is_held};
+
+type Outcome = Result<(), WorldError>;
+
+/// Creates a greeting and waits until it is handled.
+async fn greet(world: &World, labels: Value, spec: Value) -> Result<Untyped, WorldError> {
+    let greetings = world.objects("greetings.v1.kopf.dev");
+    let notes = json!({"mood": "good"});
+    let metadata = json!({"name": "a", "labels": labels, "annotations": notes});
+    let greeting = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Greeting", "metadata": metadata, "spec": spec,
+    });
+    greetings.create(&greeting).await?;
+    greetings.until("a", "handling", is_handled).await?;
+    Ok(greetings)
+}
+
+/// Changes a greeting and waits until that is handled.
+async fn change(greetings: &Untyped, spec: Value) -> Outcome {
+    greetings.patch("a", &json!({"spec": spec})).await?;
+    greetings.until("a", "handling", is_handled).await.map(drop)
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn minimal(world: World) -> Outcome {
+    world.operate(minimal::operator).await;
+    let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
+    let seen = greetings.get("a").await?;
+    assert_eq!(seen["status"]["create_fn"]["message"], "hello world");
+    Ok(())
+}
+
+async fn databases(world: World) -> Result<Untyped, WorldError> {
+    world.operate(typed::operator).await;
+    let databases = world.objects("databases.v1.example.com");
+    let database = json!({
+        "apiVersion": "example.com/v1", "kind": "Database",
+        "metadata": {"name": "a"}, "spec": {"sizeGb": 5},
+    });
+    databases.create(&database).await?;
+    databases.until("a", "handling", is_handled).await?;
+    let seen = databases.get("a").await?;
+    assert_eq!(seen["status"]["phase"], "Ready");
+    // Shrinking fails for good, and growing again is told again.
+    for size in [10, 5, 10] {
+        change(&databases, json!({"sizeGb": size})).await?;
+    }
+    Ok(databases)
+}
+
+#[kopf::test(torture = 24)]
+async fn typed(world: World) -> Outcome {
+    databases(world).await.map(drop)
+}
+
+#[kopf::test(least_privilege)]
+async fn typed_with_events(world: World) -> Outcome {
+    databases(world.clone()).await?;
+    world.advance(60.secs()).await;
+    let events = world.events().await?;
+    let repeated = events.iter().find(|it| it.message == "from Some(5) to Some(10) GB");
+    assert_eq!(repeated.map(|it| it.count), Some(2), "{events:?}");
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn exceptions(world: World) -> Outcome {
+    world.operate(exceptions::operator).await;
+    let trials = world.objects("trials.v1.kopf.dev");
+    let trial = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Trial", "metadata": {"name": "a"}, "spec": {"x": 1},
+    });
+    trials.create(&trial).await?;
+    let handled = trials.until("a", "handling", is_handled).await?;
+    assert_eq!(handled["status"]["temporary"], "done after 4 attempts");
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn handlers(world: World) -> Outcome {
+    world.operate(handlers::operator).await;
+    let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
+    change(&greetings, json!({"field": "y"})).await?;
+    greetings.delete("a").await?;
+    greetings.until_gone("a").await
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn subhandlers(world: World) -> Outcome {
+    world.operate(subhandlers::operator).await;
+    let drawers = world.objects("drawers.v1.kopf.dev");
+    let drawer = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Drawer",
+        "metadata": {"name": "a"}, "spec": {"items": ["socks", "shirts"]},
+    });
+    drawers.create(&drawer).await?;
+    let handled = drawers.until("a", "handling", is_handled).await?;
+    assert_eq!(handled["status"]["fill/socks"], "socks is placed");
+    assert_eq!(handled["status"]["fill/shirts"], "shirts is placed");
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn filtering(world: World) -> Outcome {
+    world.operate(filtering::operator).await;
+    let labels = json!({"tier": "gold", "team": "blue"});
+    let greetings = greet(&world, labels, json!({"size": 7, "field": "a"})).await?;
+    change(&greetings, json!({"field": "b"})).await
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn embedding(world: World) -> Outcome {
+    world.operate(embedding::operator).await;
+    let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
+    greetings.until("a", "holding", is_held).await?;
+    world.advance(70.secs()).await;
+    greetings.delete("a").await?;
+    greetings.until_gone("a").await
+}
+
+#[kopf::test(torture = 24)]
+async fn hooks(world: World) -> Outcome {
+    world.operate(hooks::operator).await;
+    greet(&world, json!({}), json!({"field": "x"})).await.map(drop)
+}
+
+#[kopf::test(least_privilege)]
+async fn hooks_with_events(world: World) -> Outcome {
+    world.operate(hooks::operator).await;
+    let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
+    // Forgotten by the user, and so created once more.
+    let forgotten = json!({"kopf.zalando.org/last-handled-configuration": null});
+    let change = json!({"metadata": {"annotations": forgotten}, "spec": {"field": "y"}});
+    greetings.patch("a", &change).await?;
+    greetings.until("a", "handling", is_handled).await?;
+    world.advance(60.secs()).await;
+    let events = world.events().await?;
+    assert_eq!(events[0].message, "Handler create_fn succeeded.");
+    assert_eq!(events[0].count, 2);
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Examples for built-in kinds, many kinds, and admission.
+
+use kopf::prelude::*;
+use kopf::testing::{PodSelector, Stage, World, WorldError};
+
+use crate::examples::{admission, builtins, events, many_kinds};
+
+type Outcome = Result<(), WorldError>;
+
+/// A Pod that is never restarted.
+pub(crate) fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "web"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "web", "image": "nginx"}]},
+    })
+}
+
+/// A definition that nobody has a type for.
+fn definition(plural: &str, kind: &str) -> Value {
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.kopf.dev")},
+        "spec": {
+            "group": "kopf.dev", "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": anything},
+            }],
+        },
+    })
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn events(world: World) -> Outcome {
+    world.operate(events::operator).await;
+    let greeting = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Greeting", "metadata": {"name": "a"},
+    });
+    world.apply(&greeting).await?;
+    world.apply(&pod("web")).await?;
+    world.advance(5.secs()).await;
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn builtins(world: World) -> Outcome {
+    world.server().stage(PodSelector::any(), Stage::crash(1).after(5.secs()));
+    world.operate(builtins::operator).await;
+    world.apply(&pod("web")).await?;
+    let maps = world.objects("configmaps.v1");
+    maps.until("web-failed", "the note", |it| it["data"].is_object()).await?;
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn many_kinds(world: World) -> Outcome {
+    world.define(&definition("greetings", "Greeting")).await?;
+    world.operate(many_kinds::operator).await;
+    world.apply(&pod("web")).await?;
+    let greeting = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Greeting", "metadata": {"name": "a"},
+    });
+    world.apply(&greeting).await?;
+    let greetings = world.objects("greetings.v1.kopf.dev");
+    greetings.until("a", "the kind", |it| it["status"]["ours"]["kind"] == "Greeting").await?;
+    Ok(())
+}
+
+#[kopf::test(least_privilege)]
+async fn admission(world: World) -> Outcome {
+    // Reviews come through a socket.
+    world.in_real_time();
+    world.operate(admission::operator).await;
+    let buckets = world.objects("buckets.v1.example.com");
+    let bucket = |name: &str, size: u32| {
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Bucket",
+            "metadata": {"name": name}, "spec": {"size": size},
+        })
+    };
+    let created = buckets.create(&bucket("small", 10)).await?;
+    assert_eq!(created["spec"]["class"], "standard");
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Examples of what runs beside objects, and of indexes.
+
+use kopf::prelude::*;
+use kopf::testing::{World, WorldError};
+
+use crate::examples::{daemons, indexing, testing, timers};
+use crate::is_held;
+
+type Outcome = Result<(), WorldError>;
+
+fn greeting() -> Value {
+    json!({
+        "apiVersion": "kopf.dev/v1", "kind": "Greeting",
+        "metadata": {"name": "a"}, "spec": {"field": "x"},
+    })
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn daemons(world: World) -> Outcome {
+    world.operate(daemons::operator).await;
+    let greetings = world.objects("greetings.v1.kopf.dev");
+    greetings.create(&greeting()).await?;
+    greetings.until("a", "holding", is_held).await?;
+    world.advance(12.secs()).await;
+    greetings.delete("a").await?;
+    greetings.until_gone("a").await
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn timers(world: World) -> Outcome {
+    world.operate(timers::operator).await;
+    let greetings = world.objects("greetings.v1.kopf.dev");
+    greetings.create(&greeting()).await?;
+    greetings.until("a", "ticking", |it| it["status"]["tick"].as_u64() > Some(1)).await?;
+    greetings.delete("a").await?;
+    greetings.until_gone("a").await
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn indexing(world: World) -> Outcome {
+    world.operate(indexing::operator).await;
+    world.apply(&crate::kinds::pod("web")).await?;
+    let nodes = world.objects("nodes.v1").in_cluster();
+    let names = nodes.list().await?;
+    let name = names[0]["metadata"]["name"].as_str().expect("nodes have names").to_owned();
+    nodes.until(&name, "holding", is_held).await?;
+    Ok(())
+}
+
+#[kopf::test(torture = 24, least_privilege)]
+async fn testing(world: World) -> Outcome {
+    world.operate(testing::operator).await;
+    let maps = world.objects("configmaps.v1");
+    maps.create(&json!({"metadata": {"name": "a", "labels": {"app": "web"}}})).await?;
+    maps.until("a", "ageing", |it| it["metadata"]["labels"]["age"] == "old").await?;
+    maps.delete("a").await?;
+    maps.until_gone("a").await
+}
