@@ -15,12 +15,12 @@ fn children_are_told_with_their_state() {
         ("ConfigMap default/a".to_owned(), "ready".to_owned()),
     ];
     expect![[r#"
-
+        Database default/web
           children: ChildrenNotReady, Service default/b is missing
             ConfigMap default/a  ready
             Pod default/web      is pending
     "#]]
-    .assert_eq(&render(found, lines));
+    .assert_eq(&format!("Database default/web{}", render(found, lines)));
 }
 
 #[test]
