@@ -65,15 +65,15 @@ impl Torment {
     pub(crate) fn planned(seed: u64, round: usize, rounds: usize, requests: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut crashes = BTreeMap::new();
-        if requests > 0 && round % 2 == 0 {
+        if requests > 0 && round.is_multiple_of(2) {
             let steps = rounds.div_ceil(2);
-            crashes.insert(round / 2 * requests / steps, round % 4 == 0);
+            crashes.insert(round / 2 * requests / steps, round.is_multiple_of(4));
         } else if requests > 0 {
             for _ in 0..random.usize(1..=CRASHES_MAX) {
                 crashes.insert(random.usize(0..requests * 3 / 2 + 1), random.bool());
             }
         }
-        let disturbances = if round % 2 == 0 { 0 } else { DISTURBANCES_MAX };
+        let disturbances = if round.is_multiple_of(2) { 0 } else { DISTURBANCES_MAX };
         Self::with(seed, crashes, disturbances)
     }
 

@@ -117,8 +117,7 @@ impl Row {
 /// The fewest writes per object of a case, as derived in the performance study.
 fn floor(case: &str, has_status: bool) -> f64 {
     match (case, has_status) {
-        ("silent" | "delete/deletion", _)
-        | ("create" | "two" | "update/update", false) => 1.0,
+        ("silent" | "delete/deletion", _) | ("create" | "two" | "update/update", false) => 1.0,
         ("event", _) | ("delete" | "two-delete", false) => 2.0,
         ("create" | "two" | "update/update", true) => 2.0,
         _ => 3.0,
@@ -199,7 +198,7 @@ impl Sheet {
             None => "",
         };
         let (kopf, controller) = (ratio(self.kopf(row)), ratio(controller));
-        let _infallible = write!(text, " {kopf} | {controller} | {bar} | {verdict} |\n");
+        let _infallible = writeln!(text, " {kopf} | {controller} | {bar} | {verdict} |");
         text
     }
 
