@@ -32,7 +32,8 @@ const SEED_VARIABLE: &str = "KOPF_TORTURE_SEED";
 ///
 /// ```no_run
 /// # use kopf_testing::{World, WorldError, torture};
-/// # fn operator() -> kopf_engine::EngineBuilder { unimplemented!() }
+/// # use kopf_engine::{Engine, EngineBuilder};
+/// # fn operator() -> EngineBuilder { Engine::builder(kopf_core::Registry::new()) }
 /// torture(50, async |world: World| {
 ///     world.operate(operator).await;
 ///     let examples = world.objects("kopfexamples.v1.kopf.dev");
