@@ -277,9 +277,11 @@ impl Cycle {
             self.execute(&mut agenda, inputs, &pass).instrument(cause.clone()).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
-        // Children that only we can delete must not be there before the finalizer.
-        let must_wait = step == Step::Add && wishes.is_needed;
         let view = wishes.view;
+        // Children that only we can delete must not be there before the finalizer. All others wait
+        // for it as well: what is said about them goes along with what the handlers write then.
+        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
+        let must_wait = step == Step::Add && has_family;
         if let Some(rehearsal) = self.shared.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
                 let proposals = self.propose(wishes).await;
@@ -288,7 +290,7 @@ impl Cycle {
             return Ok(Next::Finish);
         }
         let mut children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
-        if let Some(view) = view {
+        if let Some(view) = view.filter(|_| !must_wait) {
             let wake_at = self.observe(&snapshot, view).await;
             children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
         }

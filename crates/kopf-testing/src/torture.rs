@@ -5,6 +5,7 @@
 mod torment;
 
 use std::panic::AssertUnwindSafe;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -20,12 +21,15 @@ use crate::world::{Rights, World, in_world};
 const FIRST_SEED: u64 = 0x6b6f_7066;
 /// With this variable, only the round of one seed is run.
 const SEED_VARIABLE: &str = "KOPF_TORTURE_SEED";
+/// With this variable, every test has so many rounds, whatever it says itself.
+const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 
 /// Runs a scenario undisturbed, and then so many times under torture; all must end alike.
 ///
 /// Every round kills the operator at some of its requests, before or after the server has taken
 /// them; every second round also refuses, delays and breaks requests, answers lists with former
 /// states, and loses, repeats and delays the events of watches. Rounds are the same every time.
+/// `KOPF_TORTURE_ROUNDS=500` in the environment makes it so many.
 ///
 /// The scenario starts the operator with [`World::operate`]. What it returns in an `Ok` is compared,
 /// too. Timers that write for ever never end alike: delete their objects at the end of the scenario.
@@ -68,6 +72,7 @@ struct End {
 impl Torture {
     /// So many rounds.
     pub fn new(rounds: usize) -> Self {
+        let rounds = number_in(ROUNDS_VARIABLE).unwrap_or(rounds);
         Self { rounds, ignored: Vec::new(), has_crashes: true }
     }
 
@@ -94,7 +99,7 @@ impl Torture {
             Err(failure) => panic!("the scenario fails without any torture: {failure}"),
         };
         let requests = calm.requests();
-        let only = std::env::var(SEED_VARIABLE).ok().and_then(|text| text.parse::<u64>().ok());
+        let only = number_in::<u64>(SEED_VARIABLE);
         for round in 0..self.rounds {
             let seed = FIRST_SEED + round as u64;
             if only.is_some_and(|only| only != seed) {
@@ -143,6 +148,11 @@ impl Torture {
         };
         told + &difference::between(&text(expected), &text(found))
     }
+}
+
+/// The number in a variable of the environment.
+pub(crate) fn number_in<N: FromStr>(variable: &str) -> Option<N> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
 #[cfg(test)]

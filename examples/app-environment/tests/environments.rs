@@ -17,8 +17,9 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 const MANY: usize = 200;
 /// How many children an environment with one stage has.
 const CHILDREN: usize = 8;
-/// How many writes of the environment itself it takes to make it, at most.
-const WRITES_MAX: usize = 4;
+/// How many writes of the environment itself it takes to make it: the finalizer, the status, and
+/// what was handled.
+const WRITES: usize = 3;
 
 fn environment(name: &str, stages: &[&str]) -> AppEnvironment {
     let spec = AppEnvironmentSpec {
@@ -146,6 +147,17 @@ async fn a_crash_in_the_middle_changes_nothing(world: World) {
     running.stop().await.expect("the operator ends well");
 }
 
+#[kopf::test]
+async fn an_environment_is_written_three_times(world: World) {
+    let running = start(&world, &FakeRegistry::default()).await;
+    create(&world, &environment("shop", &["dev"])).await;
+    world.advance(60.secs()).await;
+    let writes = world.requests().patches().on("appenvironments");
+    writes.assert_count(WRITES);
+    assert_eq!(writes.clone().through("status").count(), 1, "{writes}");
+    running.stop().await.expect("the operator ends well");
+}
+
 /// What the engine has asked of the cluster, by method; watches are not counted by number.
 fn engine_requests(running: &kopf::testing::Running) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
@@ -178,9 +190,8 @@ async fn many_applications_come_and_go_at_once(world: World) {
     println!("{MANY} environments with {CHILDREN} children each, requests per environment:");
     println!("  to make it: {}", per_environment(&made));
     println!("  to the registry: {:.2}", registry.requests() as f64 / MANY as f64);
-    // One application per child; finalizer, status with inputs and conditions, and what was handled.
     let patches = made.get("PATCH").copied().unwrap_or_default();
-    assert!(patches <= (MANY * (CHILDREN + WRITES_MAX)) as u64, "{made:?}");
+    assert_eq!(patches, (MANY * (CHILDREN + WRITES)) as u64, "{made:?}");
     world.advance(3600.secs()).await;
     let quiet = engine_requests(&running).get("PATCH").copied().unwrap_or_default();
     assert_eq!(quiet, patches, "nothing is written while nothing changes");

@@ -8,6 +8,9 @@ use serde_json::Value;
 /// Fields of the metadata that say nothing about the state.
 const DROPPED: &[&str] = &["managedFields", "resourceVersion", "creationTimestamp", "uid"];
 
+/// Kinds whose generation only counts how often a controller has looked, or signs of life.
+const COUNTING: &[&str] = &["EndpointSlice", "KopfPeering", "ClusterKopfPeering"];
+
 /// The beginnings of values that the controllers make up.
 const RANDOM: &[&str] = &["kube-api-access-", "containerd://"];
 
@@ -34,8 +37,10 @@ pub(super) fn normalised(mut objects: Vec<Value>) -> Vec<Value> {
         find_random(object, &mut names);
     }
     for object in &mut objects {
+        let is_counting = COUNTING.iter().any(|kind| object["kind"] == *kind);
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| !DROPPED.contains(&key.as_str()));
+            metadata.retain(|key, _| !is_counting || key != "generation");
         }
         tidy(object, &names);
     }

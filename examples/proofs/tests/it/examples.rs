@@ -26,5 +26,6 @@ include! {
     testing = "../../../15-testing/src/main.rs";
     admission = "../../../16-admission/src/main.rs";
     children = "../../../17-children/src/main.rs";
+    desired = "../../../18-desired/src/main.rs";
     peering = "../../../19-peering/src/main.rs";
 }

@@ -1,12 +1,58 @@
-//! Examples of children, and of several operators.
+//! Examples of children: made by handlers, and desired.
 
 use kopf::prelude::*;
-use kopf::testing::{World, WorldError};
+use kopf::testing::{Untyped, World, WorldError, fault};
 
-use crate::examples::{children, peering};
+use crate::examples::{children, desired, peering};
 use crate::is_handled;
 
 type Outcome = Result<(), WorldError>;
+
+/// Leaves behind what another version of the operator might have made, and waits until it is gone.
+pub(crate) async fn plant_stray(objects: &Untyped, name: &str) -> Outcome {
+    let mut stray = objects.get(name).await?;
+    let strayed = format!("{name}-stray");
+    let metadata = stray["metadata"].as_object_mut().expect("objects have metadata");
+    let kept = ["labels", "annotations", "ownerReferences", "namespace"];
+    metadata.retain(|key, _| kept.contains(&key.as_str()));
+    metadata.insert("name".into(), strayed.clone().into());
+    for (part, key) in [("spec", "clusterIP"), ("spec", "clusterIPs"), ("spec", "volumeName")] {
+        stray[part].as_object_mut().map(|fields| fields.shift_remove(key));
+    }
+    stray.as_object_mut().map(|fields| fields.shift_remove("status"));
+    objects.create(&stray).await?;
+    objects.until_gone(&strayed).await
+}
+
+/// Lets a child fail twice in the same way, so that it is told, and told again.
+pub(crate) async fn refuse_twice(
+    world: &World,
+    resource: &str,
+    objects: &Untyped,
+    name: &str,
+) -> Outcome {
+    for _ in 0..2 {
+        world.fault(fault::on(resource).patches().status(422).times(1));
+        objects.delete(name).await?;
+        objects.until(name, "the end", |it| it.is_null() || is_deleting(it)).await?;
+        objects.until(name, "the return", |it| it.is_object() && !is_deleting(it)).await?;
+    }
+    world.advance(60.secs()).await;
+    let events = world.events().await?;
+    let told = events.iter().find(|it| it.reason == "ApplyFailed");
+    assert!(told.is_some_and(|it| it.count > 1), "{events:?}");
+    Ok(())
+}
+
+fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+pub(crate) fn is_ready(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
+}
 
 #[kopf::test(torture = 24, least_privilege)]
 async fn children(world: World) -> Outcome {
@@ -19,7 +65,36 @@ async fn children(world: World) -> Outcome {
     Ok(())
 }
 
+async fn site(world: &World) -> Result<(Untyped, Untyped), WorldError> {
+    world.operate(desired::operator).await;
+    let sites = world.objects("sites.v1.kopf.dev");
+    let site = json!({"metadata": {"name": "a"}, "spec": {"replicas": 2, "port": 80}});
+    sites.create(&site).await?;
+    sites.until("a", "readiness", is_ready).await?;
+    Ok((sites, world.objects("services.v1")))
+}
+
+#[kopf::test(torture = 24)]
+async fn desired(world: World) -> Outcome {
+    let (sites, services) = site(&world).await?;
+    services.delete("a").await?;
+    services.until("a", "the return", Value::is_object).await?;
+    sites.patch("a", &json!({"spec": {"replicas": 3, "port": null}})).await?;
+    services.until_gone("a").await?;
+    let has_three = |it: &Value| it["status"]["readyReplicas"] == 3;
+    world.objects("deployments.v1.apps").until("a", "three replicas", has_three).await?;
+    Ok(())
+}
+
 #[kopf::test(least_privilege)]
+async fn desired_with_events(world: World) -> Outcome {
+    let (_, services) = site(&world).await?;
+    refuse_twice(&world, "services", &services, "a").await?;
+    plant_stray(&services, "a").await?;
+    plant_stray(&world.objects("deployments.v1.apps"), "a").await
+}
+
+#[kopf::test(torture = 12, least_privilege)]
 async fn peering(world: World) -> Outcome {
     let manifests = include_str!("../../../19-peering/peering.yaml");
     let documents = serde_norway::Deserializer::from_str(manifests);

@@ -5,6 +5,7 @@ mod examples;
 mod families;
 mod kinds;
 mod running;
+mod whole;
 
 use kopf::prelude::Value;
 
