@@ -509,7 +509,7 @@ impl Cycle {
             self.flags.held = self.object.finalizers().contains(&self.served.finalizer);
             self.flags.deleting = self.object.is_deleting();
             if self.is_settled {
-                settled = self.scan();
+                settled = self.served.scanner.scan_noted(self.object.raw()).ok();
             }
         }
         self.flags.indexed = true;

@@ -14,6 +14,7 @@ use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::activities::{ActivityError, HandlerLogin, Stage};
@@ -183,7 +184,8 @@ impl Engine {
         let surroundings = watch::Sender::default();
         let admission = self.serve_admission(surroundings.subscribe()).await?;
         let (close_poster, closing) = oneshot::channel();
-        let poster = tokio::spawn(self.poster.run(Arc::clone(&self.context), closing));
+        let posting = self.poster.run(Arc::clone(&self.context), closing);
+        let poster = AbortOnDropHandle::new(tokio::spawn(posting));
         let (sender, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             cluster: self.cluster,
@@ -203,14 +205,17 @@ impl Engine {
             surroundings,
             wheel: Arc::default(),
             stopping: TaskTracker::new(),
+            ended: CancellationToken::new(),
             background: AtomicUsize::new(0),
             messages: sender,
         });
+        // However this ends, even by being dropped in the middle: no task outlives it.
+        let _ended = shared.ended.clone().drop_guard();
         let wheel = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared.wheel).turn()));
         self.ready.send_replace(true);
         let identity = self.identity.unwrap_or_else(|| peering::identity(shared.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
-        let peering = tokio::spawn(peering);
+        let peering = AbortOnDropHandle::new(tokio::spawn(peering));
         let was_mandatory = self.context.settings.read().peering.mandatory;
         let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages);
         let reactor = reactor.starting_paused(was_mandatory).run(&mut shutdown).await;
@@ -570,10 +575,8 @@ fn policy(settings: &Settings) -> Policy {
 }
 
 /// Lets the poster send what is still waiting, but not for long.
-async fn finish_posting(poster: tokio::task::JoinHandle<()>, close: oneshot::Sender<()>) {
+async fn finish_posting(poster: AbortOnDropHandle<()>, close: oneshot::Sender<()>) {
     // It may have ended already; then there is nothing to close.
     let _ = close.send(());
-    let abort = poster.abort_handle();
     let _ = tokio::time::timeout(POSTING_GRACE, poster).await;
-    abort.abort();
 }

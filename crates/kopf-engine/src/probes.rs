@@ -19,6 +19,7 @@ use kopf_core::occasion::Activity;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -107,7 +108,10 @@ impl Probes {
     }
 
     async fn serve(self: Arc<Self>, listener: TcpListener) {
+        // Connections end with the server.
+        let mut connections = JoinSet::new();
         loop {
+            while connections.try_join_next().is_some() {}
             let Ok((stream, peer)) = listener.accept().await else {
                 // Out of file descriptors, most likely; others may let go of some.
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -122,7 +126,7 @@ impl Probes {
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 // Whoever asks may hang up at any moment.
                 let _ = connection.await;
             });

@@ -17,8 +17,9 @@ use kopf_core::occasion::EventKind;
 use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
 use kopf_model::{Object, Timestamp};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cycle::{self, Done, Job, Mode};
 use crate::insights::{Desired, Insights, Scope};
@@ -84,7 +85,7 @@ pub(crate) struct Reactor {
     unindexed: HashSet<Key>,
     rediscovery: Rediscovery,
     /// The tasks of the watches of CRDs and namespaces.
-    observers: Vec<AbortHandle>,
+    observers: Vec<AbortOnDropHandle<()>>,
     listed_namespaces: Option<BTreeSet<Arc<str>>>,
     is_paused: bool,
     is_discovered: bool,
@@ -98,7 +99,7 @@ struct Watch {
     desired: Desired,
     served: Arc<Served>,
     store: Store,
-    task: AbortHandle,
+    task: AbortOnDropHandle<()>,
     is_listed: bool,
     is_listing: bool,
     is_failing: bool,
@@ -588,7 +589,7 @@ fn is_unchanged(record: &crate::store::Record, served: &Served, object: &Object)
     let Some(settled) = record.settled else { return false };
     record.flags.deleting == object.is_deleting()
         && record.flags.held == object.finalizers().contains(&served.finalizer)
-        && served.scanner.scan(object.raw()).is_ok_and(|hash| hash == settled)
+        && served.scanner.scan_noted(object.raw()).is_ok_and(|hash| hash == settled)
 }
 
 /// The namespace of an object as a number.
@@ -598,13 +599,13 @@ fn group_of(object: &Object) -> u32 {
     (hasher.finish() & u64::from(u32::MAX)) as u32
 }
 
-/// Starts a task that follows a collection until the reactor is gone.
+/// Starts a task that follows a collection until the reactor or the handle is gone.
 fn follow(
     shared: &Shared,
     collection: kopf_client::Collection,
     tag: Tag,
     sink: &mpsc::Sender<(Tag, Vec<Observation>)>,
-) -> AbortHandle {
+) -> AbortOnDropHandle<()> {
     let watcher = Watcher::new(shared.cluster.clone(), collection, tag, sink.clone());
-    tokio::spawn(watcher.run()).abort_handle()
+    AbortOnDropHandle::new(tokio::spawn(watcher.run()))
 }

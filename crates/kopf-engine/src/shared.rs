@@ -7,17 +7,19 @@ use std::sync::atomic::AtomicUsize;
 use kopf_client::Cluster;
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
-use kopf_core::invoke::{self, Extensions, Indexes, OperatorContext};
+use kopf_core::invoke::{self, Extensions, Indexes, OperatorContext, StopReason};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
 use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
-use kopf_core::settings::{Settings, Storages};
+use kopf_core::settings::{Background, Settings, Storages};
 use kopf_model::{EssenceScanner, Resource};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::background::Daemon;
 use crate::children::{ChildStore, Family};
 use crate::clock::Clock;
 use crate::execute::Pool;
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) wheel: Arc<Wheel>,
     /// Daemons and timers that are stopped without anybody waiting for them.
     pub(crate) stopping: TaskTracker,
+    /// Set when nobody waits for those either: the engine is over.
+    pub(crate) ended: CancellationToken,
     /// How many daemons and timers exist.
     pub(crate) background: AtomicUsize,
     /// The way to the reactor, from cycles, daemons and discovery.
@@ -82,8 +86,10 @@ impl Served {
         let storages =
             settings.persistence.storages().expect("the prefixes are checked at the start");
         let mut own_annotations = storages.progress.own_annotations();
-        own_annotations.extend(storages.diffbase.own_annotations(&serde_json::Value::Null));
-        let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone());
+        let notes = storages.diffbase.own_annotations(&serde_json::Value::Null);
+        own_annotations.extend(notes.clone());
+        let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone())
+            .with_notes(notes, storages.diffbase.own_fields());
         let looks_beyond_essence =
             handlers.changing.iter().chain(&handlers.spawning).any(looks_beyond);
         let essence_decides = handlers.watching.is_empty()
@@ -133,6 +139,13 @@ impl Shared {
         let owner = subject.object.uid().to_owned();
         let family = || Arc::new(Family { shared: Arc::clone(self), owner }) as _;
         self.children.is_used().then(family)
+    }
+
+    /// Stops a daemon or timer without anybody waiting for it, but not beyond the engine's end.
+    pub(crate) fn see_off(&self, daemon: Daemon, reason: StopReason, settings: Background) {
+        let stopping = daemon.stop(reason, settings);
+        let until_the_end = self.ended.clone().run_until_cancelled_owned(stopping);
+        self.stopping.spawn(until_the_end);
     }
 
     /// A copy of the settings as they are now.

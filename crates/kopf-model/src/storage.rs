@@ -43,6 +43,11 @@ pub trait DiffBaseStorage: Send + Sync {
         let _ = body;
         Vec::new()
     }
+
+    /// The fields outside of annotations that are written by [`store`](Self::store).
+    fn own_fields(&self) -> Vec<FieldPath> {
+        Vec::new()
+    }
 }
 
 /// Keeps the progress of handlers on objects.
@@ -140,6 +145,10 @@ impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
 
     fn own_annotations(&self, body: &Value) -> Vec<String> {
         (**self).own_annotations(body)
+    }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        (**self).own_fields()
     }
 }
 

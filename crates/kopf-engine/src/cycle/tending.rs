@@ -150,7 +150,7 @@ impl Cycle {
         let daemons: BTreeMap<_, _> = std::mem::take(&mut self.memory.daemons);
         let settings = self.shared.context.settings.read().background.clone();
         for daemon in daemons.into_values() {
-            self.shared.stopping.spawn(daemon.stop(reason, settings.clone()));
+            self.shared.see_off(daemon, reason, settings.clone());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use kopf_client::{ChangeKind, Observation};
 use kopf_core::queue::Urgency;
-use tokio::task::AbortHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Reactor, Tag, follow};
 use crate::insights::Desired;
@@ -10,7 +10,7 @@ use crate::store::Version;
 
 pub(super) struct ChildWatch {
     desired: Desired,
-    pub(super) task: AbortHandle,
+    pub(super) task: AbortOnDropHandle<()>,
     is_failing: bool,
 }
 

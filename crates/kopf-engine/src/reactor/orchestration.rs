@@ -12,6 +12,7 @@ use kopf_core::queue::Urgency;
 use kopf_core::settings::Settings;
 use kopf_model::Resource;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Reactor, Tag, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
@@ -38,7 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Rediscovery {
     /// None in the option means all groups.
     groups: Option<Option<BTreeSet<String>>>,
-    is_under_way: bool,
+    /// The one that is under way, which ends with the reactor.
+    under_way: Option<AbortOnDropHandle<()>>,
     attempts: usize,
     pub(super) next_at: Option<Instant>,
 }
@@ -89,18 +91,18 @@ impl Reactor {
 
     pub(super) fn rediscover_if_due(&mut self) {
         let is_due = self.rediscovery.next_at.is_some_and(|at| at <= Instant::now());
-        if !is_due || self.rediscovery.is_under_way {
+        if !is_due || self.rediscovery.under_way.is_some() {
             return;
         }
         let Some(groups) = self.rediscovery.groups.take() else { return };
         self.rediscovery.next_at = None;
-        self.rediscovery.is_under_way = true;
         let shared = Arc::clone(&self.shared);
-        tokio::spawn(async move {
+        let discovery = tokio::spawn(async move {
             let result = shared.cluster.discover(groups.as_ref()).await;
             // The reactor is gone only when nobody cares any more.
             let _ = shared.messages.send(Message::Discovered { groups, result });
         });
+        self.rediscovery.under_way = Some(AbortOnDropHandle::new(discovery));
     }
 
     pub(super) fn discovered(
@@ -108,7 +110,7 @@ impl Reactor {
         groups: Option<BTreeSet<String>>,
         result: Result<Discovered, RequestError>,
     ) {
-        self.rediscovery.is_under_way = false;
+        self.rediscovery.under_way = None;
         let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
         match result {
             Err(error) => {
@@ -412,7 +414,7 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
     }
     let settings = shared.context.settings.read().background.clone();
     for daemon in std::mem::take(&mut memory.daemons).into_values() {
-        shared.stopping.spawn(daemon.stop(reason, settings.clone()));
+        shared.see_off(daemon, reason, settings.clone());
     }
 }
 

@@ -4,7 +4,7 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::{HandlerError, Output};
 use serde_json::json;
 
-use crate::world::{FINALIZER, World, handler, last_handled, quiesce, temporary};
+use crate::world::{FINALIZER, LAST_HANDLED, World, handler, last_handled, quiesce, temporary};
 
 #[tokio::test(start_paused = true)]
 async fn a_create_handler_takes_exactly_one_patch() {
@@ -182,5 +182,24 @@ async fn a_panic_is_an_error_like_any_other() {
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["0", "1"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_its_last_handled_state_is_created_anew() {
+    let world = World::new().await;
+    let update = world.noting("update_fn", HandlerKind::Update);
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), update]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: null}}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0"]);
+    // What was handled last is what the annotation says, whoever wrote it.
+    let edited = json!({"spec": {"x": 0}}).to_string();
+    world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: edited}}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0", "update_fn:0"]);
     engine.stop().await.expect("a clean end");
 }

@@ -6,6 +6,7 @@ use kopf_core::handler::{DaemonOptions, Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
+use crate::peering::{create_peering, freeze};
 use crate::world::{World, async_handler, eventually, handler, quiesce};
 
 /// How many objects there are; a task for each would be seen at once.
@@ -137,4 +138,129 @@ async fn a_crd_that_goes_takes_everything_along() {
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(world.calls.count(), runs);
     engine.stop().await.expect("a clean end");
+}
+
+/// A daemon that never looks at its flag, and is never cancelled either.
+fn stubborn(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    async_handler("stubborn", HandlerKind::Daemon(DaemonOptions::default()), move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            std::future::pending::<()>().await;
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+/// A timer whose only run never ends.
+fn endless(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    async_handler("endless", HandlerKind::Timer(every(60)), move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            std::future::pending::<()>().await;
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+/// A change handler that never ends, and says a lot before.
+fn talkative(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    async_handler("talkative", HandlerKind::Create, move |call| {
+        let calls = calls.clone();
+        async move {
+            let subject = call.subject.as_ref().expect("an object");
+            for number in 0..100 {
+                call.operator.recorder.record(subject, "Normal", "Said", &number.to_string());
+            }
+            calls.note("begun");
+            std::future::pending::<()>().await;
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_leaves_no_daemons_and_timers() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let before = tasks();
+    let handlers = vec![polite(&world), timer(&world, every(60))];
+    let engine = world.start_built(world.engine(handlers).identity("me@host")).await;
+    quiesce().await;
+    let without_objects = tasks();
+    create_all(&world).await;
+    eventually("daemons and timers", || world.calls.count() == 2 * OBJECTS).await;
+    quiesce().await;
+    assert_eq!(tasks(), without_objects + OBJECTS);
+    freeze(&world, 300).await;
+    eventually("the pause", || engine.status().snapshot().background == 0).await;
+    quiesce().await;
+    let in_pause = tasks();
+    assert!(in_pause < without_objects, "{in_pause}, and {without_objects} without objects");
+    let calls = world.calls.count();
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(world.calls.count(), calls, "nothing runs in a pause");
+    assert_eq!(tasks(), in_pause);
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    eventually("all again", || engine.status().snapshot().background == 2 * OBJECTS).await;
+    quiesce().await;
+    assert_eq!(tasks(), without_objects + OBJECTS);
+    engine.stop().await.expect("a clean end");
+    quiesce().await;
+    assert_eq!(tasks(), before, "nothing outlives the operator");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_dropped_takes_all_its_tasks_along() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let before = tasks();
+    let handlers = vec![
+        polite(&world),
+        stubborn(&world),
+        timer(&world, every(60)),
+        endless(&world),
+        talkative(&world),
+    ];
+    let mut settings = kopf_core::settings::Settings::default();
+    settings.posting.rate_per_second = 0.1;
+    let engine = world.start_built(world.engine(handlers).settings(settings)).await;
+    world.create("a", json!({})).await;
+    world.create("b", json!({})).await;
+    eventually("the beginnings", || world.calls.count() == 10).await;
+    // Its stubborn daemon is waited for in the background from now on.
+    world.merge("b", json!({"metadata": {"finalizers": null}})).await;
+    world.api().delete("b", &kube::api::DeleteParams::default()).await.expect("deleted");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    engine.abort();
+    quiesce().await;
+    let calls = world.calls.count();
+    world.journal.clear();
+    assert_eq!(tasks(), before, "nothing outlives the engine");
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(world.calls.count(), calls);
+    assert!(world.journal.requests().is_empty(), "nothing is written after a crash");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_takes_too_long_leaves_nothing_behind() {
+    let world = World::new().await;
+    let before = tasks();
+    let mut settings = kopf_core::settings::Settings::default();
+    settings.posting.enabled = false;
+    settings.process.ultimate_exiting_timeout = Some(Duration::from_secs(3));
+    let handlers = vec![stubborn(&world), endless(&world), talkative(&world)];
+    let engine = world.start_built(world.engine(handlers).settings(settings)).await;
+    world.create("a", json!({})).await;
+    eventually("the beginnings", || world.calls.count() == 3).await;
+    let began = tokio::time::Instant::now();
+    // Whether it is in time or overdue: it ends, and takes everything along.
+    let _ = engine.stop().await;
+    assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
+    quiesce().await;
+    assert_eq!(tasks(), before, "nothing outlives the operator");
 }

@@ -21,7 +21,7 @@ fn peerings(world: &World) -> Api<DynamicObject> {
     Api::all_with(world.client.clone(), &resource)
 }
 
-async fn create_peering(world: &World) {
+pub(crate) async fn create_peering(world: &World) {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -48,6 +48,15 @@ async fn create_peering(world: &World) {
     });
     let object = serde_json::from_value(object).expect("an object");
     peerings(world).create(&PostParams::default(), &object).await.expect("it is created");
+}
+
+/// As `kopf freeze -t SECONDS -p 200` does it; the clock of all tests begins with 2026.
+pub(crate) async fn freeze(world: &World, seconds: u64) {
+    let frozen = json!({"status": {"other@host": {
+        "priority": 200, "lifetime": seconds, "lastseen": "2026-01-01T00:00:10.000000+00:00",
+    }}});
+    let patch = Patch::Merge(frozen);
+    peerings(world).patch("default", &PatchParams::default(), &patch).await.expect("patched");
 }
 
 async fn records(world: &World) -> Value {
@@ -78,12 +87,7 @@ async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
     quiesce().await;
     let own = records(&world).await["me@host"].clone();
     assert_eq!((&own["priority"], &own["lifetime"]), (&json!(0), &json!(60)));
-    // As `kopf freeze -t 30 -p 200` does it.
-    let frozen = json!({"status": {"other@host": {
-        "priority": 200, "lifetime": 30, "lastseen": "2026-01-01T00:00:10.000000+00:00",
-    }}});
-    let patch = Patch::Merge(frozen);
-    peerings(&world).patch("default", &PatchParams::default(), &patch).await.expect("patched");
+    freeze(&world, 30).await;
     eventually("the pause", || engine.status().snapshot().paused).await;
     eventually("the end of the daemon", || world.calls.all().contains(&"ended".into())).await;
     world.create("b", json!({"x": 1})).await;

@@ -26,6 +26,14 @@ pub struct EssenceScanner {
     extra: Vec<FieldPath>,
     own_prefixes: Vec<String>,
     own_keys: Vec<String>,
+    notes: Notes,
+}
+
+/// Where the last handled state is; not a part of the essence.
+#[derive(Clone, Debug, Default)]
+struct Notes {
+    annotations: Vec<String>,
+    fields: Vec<FieldPath>,
 }
 
 impl EssenceScanner {
@@ -37,7 +45,19 @@ impl EssenceScanner {
     pub fn new(extra: Vec<FieldPath>, own_annotations: Vec<String>) -> Self {
         let (own_prefixes, own_keys) =
             own_annotations.into_iter().partition(|pattern| pattern.ends_with('/'));
-        Self { seed: RandomState::new(), extra, own_prefixes, own_keys }
+        let notes = Notes::default();
+        Self { seed: RandomState::new(), extra, own_prefixes, own_keys, notes }
+    }
+
+    /// The same with the places where the last handled state is stored, for [`scan_noted`].
+    ///
+    /// Annotations whose names begin so count, too: the names of some kinds are longer.
+    ///
+    /// [`scan_noted`]: Self::scan_noted
+    #[must_use]
+    pub fn with_notes(mut self, annotations: Vec<String>, fields: Vec<FieldPath>) -> Self {
+        self.notes = Notes { annotations, fields };
+        self
     }
 
     /// The fingerprint of the object in these bytes.
@@ -45,9 +65,23 @@ impl EssenceScanner {
     /// # Errors
     /// Fails when the bytes are not a JSON object.
     pub fn scan(&self, raw: &[u8]) -> Result<EssenceHash, serde_json::Error> {
+        self.walk(raw, false)
+    }
+
+    /// The fingerprint of the essence together with the stored last handled state.
+    ///
+    /// Whoever removes or edits that state wants the object to be handled anew.
+    ///
+    /// # Errors
+    /// Fails when the bytes are not a JSON object.
+    pub fn scan_noted(&self, raw: &[u8]) -> Result<EssenceHash, serde_json::Error> {
+        self.walk(raw, true)
+    }
+
+    fn walk(&self, raw: &[u8], is_noted: bool) -> Result<EssenceHash, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_slice(raw);
         let mut hasher = self.seed.build_hasher();
-        let walk = Walk { scanner: self, hasher: &mut hasher };
+        let walk = Walk { scanner: self, is_noted, hasher: &mut hasher };
         (&mut deserializer).deserialize_map(walk)?;
         Ok(EssenceHash(hasher.finish()))
     }
@@ -57,8 +91,17 @@ impl EssenceScanner {
             || self.own_prefixes.iter().any(|prefix| annotation.starts_with(prefix.as_str()))
     }
 
-    fn wants(&self, stanza: &str) -> bool {
-        self.extra.iter().any(|field| field.keys().next() == Some(stanza))
+    fn is_note(&self, annotation: &str) -> bool {
+        self.notes.annotations.iter().any(|key| annotation.starts_with(key.as_str()))
+    }
+
+    fn fields(&self, is_noted: bool) -> impl Iterator<Item = &FieldPath> {
+        let notes = if is_noted { self.notes.fields.as_slice() } else { &[] };
+        self.extra.iter().chain(notes)
+    }
+
+    fn wants(&self, stanza: &str, is_noted: bool) -> bool {
+        self.fields(is_noted).any(|field| field.keys().next() == Some(stanza))
     }
 
     /// Takes the extra fields at or below a stanza into the fingerprint.
@@ -66,9 +109,10 @@ impl EssenceScanner {
         &self,
         path: &[&str],
         value: &RawValue,
+        is_noted: bool,
         hasher: &mut impl Hasher,
     ) -> Result<(), serde_json::Error> {
-        for field in &self.extra {
+        for field in self.fields(is_noted) {
             if !path.iter().copied().eq(field.keys().take(path.len())) {
                 continue;
             }
@@ -118,6 +162,7 @@ impl<'de> Visitor<'de> for Member<'_> {
 /// Walks over the top level of an object.
 struct Walk<'s, H> {
     scanner: &'s EssenceScanner,
+    is_noted: bool,
     hasher: &'s mut H,
 }
 
@@ -133,13 +178,14 @@ impl<'de, H: Hasher> Visitor<'de> for Walk<'_, H> {
             match &*key {
                 "metadata" => map.next_value_seed(Metadata {
                     scanner: self.scanner,
+                    is_noted: self.is_noted,
                     hasher: &mut *self.hasher,
                 })?,
                 stanza @ ("apiVersion" | "kind" | "status") => {
-                    if self.scanner.wants(stanza) {
+                    if self.scanner.wants(stanza, self.is_noted) {
                         let value: &RawValue = map.next_value()?;
                         self.scanner
-                            .hash_extra(&[stanza], value, self.hasher)
+                            .hash_extra(&[stanza], value, self.is_noted, self.hasher)
                             .map_err(A::Error::custom)?;
                     } else {
                         map.next_value::<IgnoredAny>()?;
@@ -158,6 +204,7 @@ impl<'de, H: Hasher> Visitor<'de> for Walk<'_, H> {
 /// Walks over the metadata of an object.
 struct Metadata<'s, H> {
     scanner: &'s EssenceScanner,
+    is_noted: bool,
     hasher: &'s mut H,
 }
 
@@ -177,14 +224,14 @@ impl<'de, H: Hasher> Visitor<'de> for Metadata<'_, H> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { scanner, hasher } = self;
-        let wants_extra = scanner.wants("metadata");
+        let Self { scanner, is_noted, hasher } = self;
+        let wants_extra = scanner.wants("metadata", is_noted);
         while let Some(key) = map.next_key_seed(Text)? {
             match &*key {
                 // The usual case is read only once: annotations are often half of the object.
                 "annotations" if !wants_extra => {
                     let entries = map.next_value_seed(Entries)?;
-                    hash_annotations(scanner, &entries, hasher);
+                    hash_annotations(scanner, &entries, is_noted, hasher);
                 }
                 "labels" | "annotations" => {
                     let value: &RawValue = map.next_value()?;
@@ -192,16 +239,16 @@ impl<'de, H: Hasher> Visitor<'de> for Metadata<'_, H> {
                         (1_u8, value.get()).hash(hasher);
                     } else {
                         let entries = entries_of(value).map_err(A::Error::custom)?;
-                        hash_annotations(scanner, &entries, hasher);
+                        hash_annotations(scanner, &entries, is_noted, hasher);
                     }
                     scanner
-                        .hash_extra(&["metadata", &key], value, hasher)
+                        .hash_extra(&["metadata", &key], value, is_noted, hasher)
                         .map_err(A::Error::custom)?;
                 }
                 other if wants_extra => {
                     let value: &RawValue = map.next_value()?;
                     scanner
-                        .hash_extra(&["metadata", other], value, hasher)
+                        .hash_extra(&["metadata", other], value, is_noted, hasher)
                         .map_err(A::Error::custom)?;
                 }
                 _ => {
@@ -216,12 +263,15 @@ impl<'de, H: Hasher> Visitor<'de> for Metadata<'_, H> {
 fn hash_annotations(
     scanner: &EssenceScanner,
     entries: &[(Cow<'_, str>, &RawValue)],
+    is_noted: bool,
     hasher: &mut impl Hasher,
 ) {
     let owned = owned_prefixes(entries.iter().map(|(key, _)| &**key));
     for (key, value) in entries {
         if is_essential_annotation(key, &owned) && !scanner.is_own(key) {
             (2_u8, &**key, value.get()).hash(hasher);
+        } else if is_noted && scanner.is_note(key) {
+            (4_u8, &**key, value.get()).hash(hasher);
         }
     }
 }

@@ -134,3 +134,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_last_handled_state_counts_only_where_it_is_asked_for() {
+    let notes = vec!["kopf.zalando.org/last-handled-configuration".to_owned()];
+    let field = FieldPath::from("status.kopf.last");
+    let scanner = EssenceScanner::new(Vec::new(), Vec::new()).with_notes(notes, vec![field]);
+    let plain = |body: &Value| scanner.scan(body.to_string().as_bytes()).unwrap();
+    let noted = |body: &Value| scanner.scan_noted(body.to_string().as_bytes()).unwrap();
+    let before = body();
+    let annotation = "/metadata/annotations/kopf.zalando.org~1last-handled-configuration";
+    let mut edited = before.clone();
+    *edited.pointer_mut(annotation).unwrap() = json!("{\"spec\":1}");
+    let mut removed = before.clone();
+    let annotations = removed.pointer_mut("/metadata/annotations").unwrap();
+    annotations
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("kopf.zalando.org/last-handled-configuration");
+    let mut in_status = before.clone();
+    in_status["status"]["kopf"] = json!({"last": "{}"});
+    for after in [edited, removed, in_status] {
+        assert_eq!(plain(&before), plain(&after), "{after}");
+        assert_ne!(noted(&before), noted(&after), "{after}");
+    }
+    let mut others = before.clone();
+    others["status"]["kopf"] = json!({"progress": {}});
+    others["metadata"]["annotations"]["kopf.zalando.org/touch-dummy"] = json!("now");
+    assert_eq!(noted(&before), noted(&others));
+}

@@ -48,6 +48,10 @@ impl DiffBaseStorage for MultiDiffBase {
     fn own_annotations(&self, body: &Value) -> Vec<String> {
         self.0.iter().flat_map(|storage| storage.own_annotations(body)).collect()
     }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        self.0.iter().flat_map(|storage| storage.own_fields()).collect()
+    }
 }
 
 impl ProgressStorage for MultiProgress {

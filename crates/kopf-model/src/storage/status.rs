@@ -64,6 +64,10 @@ impl DiffBaseStorage for StatusDiffBase {
         patch.set(&self.field, Value::String(to_ascii(essence)));
         StoredForm::Plain
     }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        vec![self.field.clone()]
+    }
 }
 
 impl StatusProgress {
