@@ -29,6 +29,8 @@ pub struct StatusError {
     pub message: String,
     /// What the failure is about; boxed, since most results are successes.
     pub details: Option<Box<Details>>,
+    /// How to go on with a list whose state is not known any more.
+    pub continue_token: Option<Box<str>>,
 }
 
 /// What a failure is about.
@@ -51,7 +53,7 @@ pub struct Details {
 impl StatusError {
     /// A failure without details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self { code, reason: reason.to_owned(), message: message.into(), details: None }
+        Self { code, reason: reason.to_owned(), message: message.into(), ..Self::default() }
     }
 
     /// 400 BadRequest.
@@ -178,6 +180,9 @@ impl StatusError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message,
         });
+        if let Some(token) = &self.continue_token {
+            status["metadata"]["continue"] = json!(token);
+        }
         if !self.reason.is_empty() {
             status["reason"] = json!(self.reason);
         }

@@ -11,10 +11,12 @@ mod snapshot;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
+use tokio::time::Instant;
 
 pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line, write_event};
 pub(crate) use snapshot::{ObjectKey, Snapshot};
@@ -30,11 +32,18 @@ pub struct StoreLimits {
     pub ring_bytes_max: usize,
     /// Past snapshots for paging and exact reads.
     pub snapshots_max: usize,
+    /// Snapshots for lists that are read in pages; each is kept for five minutes.
+    pub paged_snapshots_max: usize,
 }
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        Self { ring_events_max: 10_000, ring_bytes_max: 32 << 20, snapshots_max: 512 }
+        Self {
+            ring_events_max: 10_000,
+            ring_bytes_max: 32 << 20,
+            snapshots_max: 512,
+            paged_snapshots_max: 64,
+        }
     }
 }
 
@@ -81,6 +90,8 @@ pub(crate) struct Store {
 
 struct Writer {
     history: VecDeque<Arc<Snapshot>>,
+    /// The states of lists that are read in pages, oldest first.
+    paged: VecDeque<(Instant, Arc<Snapshot>)>,
     young: YoungTrees,
     observer: Option<Observer>,
 }
@@ -100,6 +111,7 @@ impl Store {
             newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
                 history: VecDeque::from([Arc::clone(&snapshot)]),
+                paged: VecDeque::new(),
                 young: YoungTrees::default(),
                 observer: None,
             }),
@@ -155,8 +167,26 @@ impl Store {
             .history
             .partition_point(|snapshot| snapshot.resource_version() <= resource_version);
         // History has one snapshot per version, so the last one not newer is exact.
-        let found = writer.history.get(index.checked_sub(1)?)?;
+        if let Some(found) = index.checked_sub(1).and_then(|index| writer.history.get(index)) {
+            return Some(Arc::clone(found));
+        }
+        let is_it = |snapshot: &Snapshot| snapshot.resource_version() == resource_version;
+        let (_, found) = writer.paged.iter().find(|(_, snapshot)| is_it(snapshot))?;
         Some(Arc::clone(found))
+    }
+
+    /// Keeps a state for the further pages of a list, however many changes come meanwhile.
+    ///
+    /// A real server has all states of the last five minutes. Kept are those that were asked for.
+    pub(crate) fn keep_for_pages(&self, snapshot: &Arc<Snapshot>) {
+        let mut writer = self.writer.lock();
+        if writer.paged.iter().any(|(_, kept)| Arc::ptr_eq(kept, snapshot)) {
+            return;
+        }
+        if writer.paged.len() >= self.limits.paged_snapshots_max {
+            writer.paged.pop_front();
+        }
+        writer.paged.push_back((Instant::now(), Arc::clone(snapshot)));
     }
 
     /// Forgets every event, but no past state.
@@ -172,7 +202,9 @@ impl Store {
     /// Forgets every event and old snapshot, so that older versions are expired.
     pub(crate) fn compact(&self) {
         self.forget_events();
-        self.writer.lock().history = VecDeque::from([self.snapshot()]);
+        let mut writer = self.writer.lock();
+        writer.history = VecDeque::from([self.snapshot()]);
+        writer.paged.clear();
     }
 
     /// A version up to which every event has reached its ring, for bookmarks.
@@ -232,6 +264,9 @@ impl Store {
         if writer.history.len() > self.limits.snapshots_max {
             writer.history.pop_front();
         }
+        while writer.paged.front().is_some_and(|(since, _)| since.elapsed() >= PAGES_KEPT) {
+            writer.paged.pop_front();
+        }
         writer.young.add(&stored);
         let object = Arc::clone(stored.packed());
         let event = Arc::new(Event { kind, key: change.key, object, previous });
@@ -244,6 +279,8 @@ impl Store {
     }
 }
 
+/// How long the further pages of a list can be asked for.
+const PAGES_KEPT: Duration = Duration::from_secs(300);
 /// Tables with at most this many objects keep their trees: they are read with every request.
 const KEPT_TREES_MAX: usize = 256;
 /// How many of the last written trees are held, for controllers and watchers with selectors.

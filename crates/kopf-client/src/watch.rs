@@ -25,6 +25,8 @@ const LINE_MAX: usize = 32 << 20;
 const BATCH_MAX: usize = 512;
 /// After this many failures in a row from the same version, the collection is listed anew.
 const RESUME_ATTEMPTS_MAX: u32 = 5;
+/// How much larger the pages become after a list that was too old before it was complete.
+const PAGE_GROWTH: u32 = 4;
 /// A list goes on after this time even if nothing is handled meanwhile: nobody is to be deaf.
 const BACKLOG_PATIENCE: Duration = Duration::from_secs(1);
 /// A watch that ends sooner than this without an event counts as a failure.
@@ -144,6 +146,8 @@ pub struct Watcher<T> {
     sink: mpsc::Sender<(T, Vec<Observation>)>,
     batch: Vec<Observation>,
     failures: u32,
+    /// How many lists in a row were too old before they were complete.
+    expired_lists: u32,
 }
 
 /// The receiver is gone: nobody wants the observations any more.
@@ -174,7 +178,7 @@ impl<T: Clone> Watcher<T> {
         tag: T,
         sink: mpsc::Sender<(T, Vec<Observation>)>,
     ) -> Self {
-        Self { cluster, collection, tag, sink, batch: Vec::new(), failures: 0 }
+        Self { cluster, collection, tag, sink, batch: Vec::new(), failures: 0, expired_lists: 0 }
     }
 
     /// Runs until the receiver is dropped.
@@ -184,13 +188,16 @@ impl<T: Clone> Watcher<T> {
                 Ok(version) => version,
                 Err(Stopped::Closed) => return,
                 Err(Stopped::Failed(error)) => {
+                    if error.is_expired() {
+                        self.expired_lists = self.expired_lists.saturating_add(1);
+                    }
                     if self.pause(error).await.is_err() {
                         return;
                     }
                     continue;
                 }
             };
-            self.failures = 0;
+            (self.failures, self.expired_lists) = (0, 0);
             if self.follow(version).await.is_err() {
                 return;
             }
@@ -256,7 +263,7 @@ impl<T: Clone> Watcher<T> {
         loop {
             let is_first = next.is_none();
             let mut path = self.path();
-            address::push_query(&mut path, "limit", &self.collection.limits.page_size.to_string());
+            address::push_query(&mut path, "limit", &self.page_size().to_string());
             if let Some(token) = &next {
                 address::push_query(&mut path, "continue", token);
             }
@@ -287,6 +294,16 @@ impl<T: Clone> Watcher<T> {
             self.flush().await?;
             self.wait_for_backlog().await;
         }
+    }
+
+    /// How many objects are asked for at once.
+    ///
+    /// A server that changes faster than the pages are read forgets the state that is listed. It
+    /// offers to go on with the newest state then, but changes on the former pages would be lost.
+    /// So the list begins anew with larger pages, until in the end there is a single one.
+    fn page_size(&self) -> u32 {
+        let growth = PAGE_GROWTH.saturating_pow(self.expired_lists);
+        self.collection.limits.page_size.saturating_mul(growth)
     }
 
     /// Lets those who handle the objects catch up, so that no list is in memory as a whole.

@@ -175,6 +175,7 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
     {
         meta.resource_version = version;
     }
+    let version = i64::try_from(meta.resource_version).unwrap_or(i64::MAX);
     let table = &call.resource.table;
     if let Some(name) = request.selector.name().filter(|_| !namespace.is_empty() && after.is_none())
     {
@@ -202,12 +203,15 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
             let remaining = seen.map_or_else(|| rest.count(), |seen| total.saturating_sub(seen));
             if remaining > 0 {
                 meta.remaining = Some(remaining as u64);
-                meta.continue_token = token(meta.resource_version, key, namespace, seen);
+                meta.continue_token = token(version, key, namespace, seen);
             }
         } else if rest.any(|(_, stored)| request.selector.matches_stored(&stored)) {
-            meta.continue_token = token(meta.resource_version, key, namespace, None);
+            meta.continue_token = token(version, key, namespace, None);
         }
         break;
+    }
+    if !meta.continue_token.is_empty() {
+        call.inner.store.keep_for_pages(&snapshot);
     }
     Ok(Listed { items, meta })
 }
@@ -252,13 +256,20 @@ fn next_page(
     } else {
         call.inner.store.snapshot_at(u64::try_from(version).unwrap_or(0))
     };
-    let snapshot = snapshot.ok_or_else(|| StatusError::expired(CONTINUE_EXPIRED))?;
+    let snapshot = snapshot.ok_or_else(|| {
+        let mut error = StatusError::expired(CONTINUE_EXPIRED);
+        error.continue_token = Some(token(LATEST, &key, namespace, None).into());
+        error
+    })?;
     // In another state than the one that was counted, the count means nothing.
     Ok((snapshot, Place { key, seen: seen.filter(|_| version >= 0) }))
 }
 
+/// The version in tokens that stands for the newest state, whichever that is.
+const LATEST: i64 = -1;
+
 /// `{v, rv, start, seen}` in URL-safe base64; the next page starts after `start`.
-fn token(version: u64, last: &ObjectKey, namespace: &str, seen: Option<usize>) -> String {
+fn token(version: i64, last: &ObjectKey, namespace: &str, seen: Option<usize>) -> String {
     let start = if namespace.is_empty() && !last.namespace.is_empty() {
         format!("{}/{}\0", last.namespace, last.name)
     } else {

@@ -80,3 +80,35 @@ fn past_states_stay_readable_within_the_limit() {
     write(&store, "c", 0, Some("1")).unwrap();
     assert!(store.snapshot_at(1).is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn states_of_paged_lists_are_kept_for_five_minutes() {
+    let limits = StoreLimits { snapshots_max: 2, paged_snapshots_max: 2, ..StoreLimits::default() };
+    let store = Store::new(limits, 0);
+    write(&store, "a", 0, Some("1")).unwrap();
+    let listed = store.snapshot();
+    store.keep_for_pages(&listed);
+    store.keep_for_pages(&listed);
+    for number in 0..1000 {
+        write(&store, &format!("b{number}"), 0, Some("1")).unwrap();
+    }
+    assert!(Arc::ptr_eq(&store.snapshot_at(1).unwrap(), &listed), "exactly what was listed");
+    assert!(store.snapshot_at(2).is_none(), "nobody has asked for this one");
+    tokio::time::advance(std::time::Duration::from_secs(300)).await;
+    write(&store, "c", 0, Some("1")).unwrap();
+    assert!(store.snapshot_at(1).is_none());
+}
+
+#[test]
+fn the_number_of_paged_lists_is_bounded() {
+    let limits = StoreLimits { snapshots_max: 1, paged_snapshots_max: 2, ..StoreLimits::default() };
+    let store = Store::new(limits, 0);
+    for name in ["a", "b", "c", "d"] {
+        write(&store, name, 0, Some("1")).unwrap();
+        store.keep_for_pages(&store.snapshot());
+    }
+    let known: Vec<bool> = (1..=4).map(|version| store.snapshot_at(version).is_some()).collect();
+    assert_eq!(known, [false, false, true, true]);
+    store.compact();
+    assert!(store.snapshot_at(3).is_none());
+}

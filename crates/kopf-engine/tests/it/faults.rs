@@ -37,6 +37,70 @@ async fn lists_that_fail_are_tried_again() {
     }
 }
 
+/// The sizes of the pages that were asked for.
+fn page_sizes(world: &World) -> Vec<String> {
+    let mut requests = world.journal.requests();
+    requests.retain(|it| it.path.ends_with("/kopfexamples") && it.query.contains("limit="));
+    let limit =
+        |query: &str| query.split('&').find_map(|it| it.strip_prefix("limit=")).map(Into::into);
+    let mut sizes: Vec<String> = requests.iter().filter_map(|it| limit(&it.query)).collect();
+    sizes.dedup();
+    sizes
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_old_before_its_end_comes_in_larger_pages() {
+    let world = World::new().await;
+    for number in 0..50 {
+        world.create(&format!("object-{number}"), json!({})).await;
+    }
+    // A server so busy that no second page is ever of the state of the first one.
+    let fault = Fault::Answer(410, None);
+    world.journal.add_rule(Rule { path: "continue=", ..rule(None, None, usize::MAX, fault) });
+    let mut settings = kopf_core::settings::Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.page_size = 10;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.engine(handlers).settings(settings).build().start();
+    eventually("all calls", || world.calls.count() == 50).await;
+    assert_eq!(page_sizes(&world), ["10", "40", "160"]);
+    world.create("new", json!({})).await;
+    world.until_handled("new").await;
+    assert_eq!(world.calls.count(), 51);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paged_list_is_not_disturbed_by_many_writes() {
+    let world = World::new().await;
+    for number in 0..30 {
+        world.create(&format!("object-{number:02}"), json!({})).await;
+    }
+    let mut settings = kopf_core::settings::Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.page_size = 5;
+    // Between any two pages there are more changes than the server remembers one by one.
+    let api = world.api();
+    let writing = async {
+        for number in 0..2_000 {
+            let patch =
+                kube::api::Patch::Merge(json!({"metadata": {"labels": {"n": number.to_string()}}}));
+            api.patch("object-29", &kube::api::PatchParams::default(), &patch)
+                .await
+                .expect("patched");
+        }
+    };
+    world.journal.hold_pages(true);
+    let engine = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+    let engine = engine.settings(settings).build().start();
+    eventually("the first page", || page_sizes(&world) == ["5"]).await;
+    writing.await;
+    world.journal.hold_pages(false);
+    eventually("all calls", || world.calls.count() == 30).await;
+    assert_eq!(page_sizes(&world), ["5"], "no list was too old");
+    engine.stop().await.expect("a clean end");
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_that_fail_are_tried_again() {
     for code in [401, 403, 404, 410, 429, 500, 503] {

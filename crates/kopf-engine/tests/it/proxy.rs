@@ -33,6 +33,7 @@ pub(crate) struct Recorded {
 #[derive(Clone)]
 pub(crate) struct Rule {
     pub(crate) method: Option<Method>,
+    /// A part of the path with the query.
     pub(crate) path: &'static str,
     /// Whether it is for watches only (true), for anything but watches (false), or for all.
     pub(crate) watches: Option<bool>,
@@ -68,6 +69,8 @@ struct Inner {
     /// How many requests are left until the engine is killed, and whether the last one is taken.
     kill: Option<(usize, bool)>,
     is_killed: bool,
+    /// Whether the further pages of lists have to wait.
+    holds_pages: bool,
     /// Whether anything that can go wrong does, now and then; see [`crate::chaos`].
     chaos: Option<Chaos>,
 }
@@ -96,6 +99,11 @@ impl Journal {
     /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
     pub(crate) fn kill_at(&self, number: usize, is_taken: bool) {
         self.0.lock().kill = Some((number, is_taken));
+    }
+
+    /// Lets the further pages of lists wait, or go on.
+    pub(crate) fn hold_pages(&self, is_held: bool) {
+        self.0.lock().holds_pages = is_held;
     }
 
     /// From now on anything goes wrong now and then.
@@ -173,8 +181,12 @@ impl Proxy {
         let path = parts.uri.path().to_owned();
         let query = parts.uri.query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
-        let fault = self.journal.fault(&parts.method, &path, is_watch);
+        let asked = format!("{path}?{query}");
+        let fault = self.journal.fault(&parts.method, &asked, is_watch);
         let misfortune = self.journal.misfortune(is_watch).unwrap_or_default();
+        while query.contains("continue=") && self.journal.0.lock().holds_pages {
+            tokio::time::sleep(MOMENT).await;
+        }
         tokio::time::sleep(misfortune.delay_before).await;
         if let Some(is_taken) = self.journal.is_last() {
             if is_taken {
