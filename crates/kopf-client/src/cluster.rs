@@ -158,6 +158,10 @@ impl Cluster {
         let session = self.0.vault.session().await.map_err(|error| no_login(outgoing, error))?;
         match self.attempt(&session, lane, outgoing).await {
             Err(error) if error.failure == Failure::Unauthorized => {}
+            Err(error) if error.is_about_certificates() => {
+                let error = error.report();
+                tracing::warn!(error, "the certificates do not fit any more; logging in anew");
+            }
             other => return other,
         }
         match self.0.vault.renew(&session).await {

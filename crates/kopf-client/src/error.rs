@@ -201,11 +201,45 @@ impl RequestError {
         text
     }
 
+    /// Whether the two sides do not accept each other's certificates, for which there is no 401.
+    pub(crate) fn is_about_certificates(&self) -> bool {
+        self.source.as_deref().is_some_and(|error| mistrusts(error))
+    }
+
     /// Whether the version to continue from is too old, so that a new list is needed.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.failure == Failure::Gone || self.reason.as_deref() == Some("Expired")
     }
+}
+
+/// Whether a certificate was refused, by us or by the server.
+pub(crate) fn mistrusts(error: &(dyn std::error::Error + 'static)) -> bool {
+    use rustls::{AlertDescription as Alert, Error};
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return match error {
+            Error::InvalidCertificate(_) | Error::NoCertificatesPresented => true,
+            Error::AlertReceived(alert) => matches!(
+                alert,
+                Alert::AccessDenied
+                    | Alert::BadCertificate
+                    | Alert::CertificateExpired
+                    | Alert::CertificateRequired
+                    | Alert::CertificateRevoked
+                    | Alert::CertificateUnknown
+                    | Alert::DecryptError
+                    | Alert::UnknownCA
+                    | Alert::UnsupportedCertificate
+            ),
+            _ => false,
+        };
+    }
+    // The error inside of an I/O error is not its source; its source is that error's source.
+    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    if inner.is_some_and(|inner| mistrusts(inner)) {
+        return true;
+    }
+    error.source().is_some_and(mistrusts)
 }
 
 fn describe(code: StatusCode, body: &[u8]) -> String {

@@ -10,6 +10,7 @@ use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
+use crate::error::mistrusts;
 use crate::vault::Vault;
 
 /// Sends requests with the credentials of the moment.
@@ -32,9 +33,10 @@ impl Renewing {
             Request::from_parts(parts.clone(), Body::from(bytes.clone()))
         };
         let session = self.vault.session().await?;
-        let response = session.writing.send(again(&parts)).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(response);
+        match session.writing.send(again(&parts)).await {
+            Ok(response) if response.status() != StatusCode::UNAUTHORIZED => return Ok(response),
+            Err(error) if !mistrusts(&error) => return Err(error.into()),
+            _ => {}
         }
         let renewed = self.vault.renew(&session).await?;
         Ok(renewed.writing.send(again(&parts)).await?)

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,13 @@ use kopf_core::invoke::Output;
 use kopf_core::registry::Registry;
 use kopf_engine::{Engine, EngineBuilder, EngineError};
 use kube::api::{Api, DynamicObject};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::world::{World, async_handler, examples, handler, temporary};
+
+/// All watches are live again within this time after new credentials can be had.
+const RECOVERY: Duration = Duration::from_secs(30);
 
 /// A folder of its own for every test, gone with it.
 struct Folder(PathBuf);
@@ -107,8 +111,10 @@ async fn survives_rotation(world: &World, builder: EngineBuilder, rotate: impl F
     world.server.add_token("two", User::admin());
     world.server.remove_token("one");
     rotate();
+    let recovered = tokio::time::Instant::now();
     world.create("after", json!({"x": 1})).await;
     world.until_handled("after").await;
+    assert!(recovered.elapsed() <= RECOVERY, "{:?}", recovered.elapsed());
     assert_eq!(world.calls.all(), ["seen before", "seen after"]);
     engine.stop().await.expect("a clean end");
 }
@@ -239,55 +245,100 @@ async fn a_login_that_fails_for_good_ends_the_operator() {
     assert!(matches!(error, EngineError::Login(_)), "{error}");
 }
 
-/// A door that asks for certificates, in front of the server.
-async fn certified_door(server: &Server, folder: &Path) -> (SocketAddr, String) {
-    let mut authority = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
-    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority_key = rcgen::KeyPair::generate().expect("a key");
-    let authority_pem = authority.self_signed(&authority_key).expect("a certificate").pem();
-    let issuer = rcgen::Issuer::new(authority, authority_key);
-    let issue = |name: &str| {
+/// A door that asks for certificates, in front of the server; all of them can be replaced.
+struct CertifiedDoor {
+    address: SocketAddr,
+    acceptor: Arc<Mutex<tokio_rustls::TlsAcceptor>>,
+    connections: Arc<Mutex<tokio::task::JoinSet<()>>>,
+}
+
+/// Somebody who issues certificates.
+struct Authority {
+    pem: String,
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self { pem, issuer: rcgen::Issuer::new(params, key) }
+    }
+
+    fn issue(&self, name: &str) -> (rcgen::Certificate, rcgen::KeyPair) {
         let key = rcgen::KeyPair::generate().expect("a key");
         let params = rcgen::CertificateParams::new(vec![name.to_owned()]).expect("parameters");
-        (params.signed_by(&key, &issuer).expect("a certificate"), key)
-    };
-    let (mine, my_key) = issue("operator");
-    std::fs::write(folder.join("client.crt"), mine.pem()).expect("a file");
-    std::fs::write(folder.join("client.key"), my_key.serialize_pem()).expect("a file");
-    let (theirs, their_key) = issue("127.0.0.1");
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(authority_der(&authority_pem)).expect("a root");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
-        Arc::new(roots),
-        Arc::clone(&provider),
-    )
-    .build()
-    .expect("a verifier");
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(their_key.serialize_der());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(vec![theirs.der().clone()], key.into())
-        .expect("a configuration");
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let service = server.service();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, service) = (acceptor.clone(), service.clone());
-            tokio::spawn(async move {
-                let Ok(stream) = acceptor.accept(stream).await else { return };
-                let service = TowerToHyperService::new(service);
-                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                // Whoever asks may hang up at any moment.
-                let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-            });
-        }
-    });
-    (address, authority_pem)
+        (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
+    }
+
+    /// Shows a certificate of this authority, and asks clients for one of the other.
+    fn acceptor(&self, clients: &Authority) -> tokio_rustls::TlsAcceptor {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(authority_der(&clients.pem)).expect("a root");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
+            Arc::new(roots),
+            Arc::clone(&provider),
+        )
+        .build()
+        .expect("a verifier");
+        let (certificate, key) = self.issue("127.0.0.1");
+        let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![certificate.der().clone()], key.into())
+            .expect("a configuration");
+        tokio_rustls::TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+impl CertifiedDoor {
+    async fn open(server: &Server, acceptor: tokio_rustls::TlsAcceptor) -> Self {
+        let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+        let door = Self {
+            address: listener.local_addr().expect("an address"),
+            acceptor: Arc::new(Mutex::new(acceptor)),
+            connections: Arc::default(),
+        };
+        let service = server.service();
+        let (acceptor, connections) = (Arc::clone(&door.acceptor), Arc::clone(&door.connections));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, service) = (acceptor.lock().clone(), service.clone());
+                connections.lock().spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let service = TowerToHyperService::new(service);
+                    let builder =
+                        hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    // Whoever asks may hang up at any moment.
+                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        door
+    }
+
+    /// From now on there are other certificates, also for those who were here before.
+    fn replace(&self, acceptor: tokio_rustls::TlsAcceptor) {
+        *self.acceptor.lock() = acceptor;
+        self.connections.lock().abort_all();
+    }
+
+    fn kubeconfig(&self, user: &Value) -> String {
+        json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": format!("https://{}", self.address), "certificate-authority": "ca.crt",
+            }}],
+            "users": [{"name": "it", "user": user}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        })
+        .to_string()
+    }
 }
 
 fn authority_der(pem: &str) -> rustls::pki_types::CertificateDer<'static> {
@@ -295,37 +346,77 @@ fn authority_der(pem: &str) -> rustls::pki_types::CertificateDer<'static> {
     rustls::pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate")
 }
 
+impl Folder {
+    /// Writes what the operator reads at a login.
+    fn write_certificates(&self, server: &Authority, clients: &Authority) {
+        let (certificate, key) = clients.issue("operator");
+        self.write("ca.crt", &server.pem);
+        self.write("client.crt", &certificate.pem());
+        self.write("client.key", &key.serialize_pem());
+    }
+}
+
+/// Relative paths are relative to the kubeconfig.
+fn certified_user() -> Value {
+    json!({"client-certificate": "client.crt", "client-key": "client.key"})
+}
+
 #[tokio::test]
 async fn a_client_certificate_is_shown() {
     let world = World::new().await;
     let folder = Folder::new("certificate");
-    let (address, authority) = certified_door(&world.server, &folder.0).await;
-    let config = |user: Value| {
-        json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "it",
-            "clusters": [{"name": "it", "cluster": {
-                "server": format!("https://{address}"),
-                "certificate-authority-data": base64_of(&authority),
-            }}],
-            "users": [{"name": "it", "user": user}],
-            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        })
-        .to_string()
-    };
-    // Relative paths are relative to the kubeconfig.
-    let user = json!({"client-certificate": "client.crt", "client-key": "client.key"});
-    let path = folder.write("config", &config(user));
+    let authority = Authority::new();
+    let door = CertifiedDoor::open(&world.server, authority.acceptor(&authority)).await;
+    folder.write_certificates(&authority, &authority);
+    let path = folder.write("config", &door.kubeconfig(&certified_user()));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = world.start_built(engine(vec![asking(&world)], login)).await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
     running.stop().await.expect("a clean end");
 
-    let path = folder.write("config", &config(json!({"token": "one"})));
+    let path = folder.write("config", &door.kubeconfig(&json!({"token": "one"})));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = engine(vec![asking(&world)], login).build().start();
     world.create("b", json!({"x": 1})).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(world.calls.all(), ["seen a"], "nobody comes in without a certificate");
     running.abort();
+}
+
+/// The cluster gets other authorities (for servers, for clients), and a while later the operator.
+async fn survives_other_authorities(name: &str, old: [&Authority; 2], new: [&Authority; 2]) {
+    let world = World::new().await;
+    let folder = Folder::new(name);
+    let door = CertifiedDoor::open(&world.server, old[0].acceptor(old[1])).await;
+    folder.write_certificates(old[0], old[1]);
+    let path = folder.write("config", &door.kubeconfig(&certified_user()));
+    let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
+    let running = world.start_built(engine(vec![asking(&world)], login)).await;
+    world.create("before", json!({"x": 1})).await;
+    world.until_handled("before").await;
+    door.replace(new[0].acceptor(new[1]));
+    world.create("meanwhile", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(world.calls.all(), ["seen before"], "the old certificates are refused");
+    folder.write_certificates(new[0], new[1]);
+    let recovered = tokio::time::Instant::now();
+    world.until_handled("meanwhile").await;
+    world.create("after", json!({"x": 1})).await;
+    world.until_handled("after").await;
+    assert!(recovered.elapsed() <= RECOVERY, "{:?}", recovered.elapsed());
+    assert_eq!(world.calls.all(), ["seen before", "seen meanwhile", "seen after"]);
+    running.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_new_authority_of_the_server_is_read_again() {
+    let (old, new, clients) = (Authority::new(), Authority::new(), Authority::new());
+    survives_other_authorities("authority", [&old, &clients], [&new, &clients]).await;
+}
+
+#[tokio::test]
+async fn a_new_client_certificate_is_read_again() {
+    let (server, old, new) = (Authority::new(), Authority::new(), Authority::new());
+    survives_other_authorities("rotated", [&server, &old], [&server, &new]).await;
 }
