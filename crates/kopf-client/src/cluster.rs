@@ -17,7 +17,7 @@ use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
 use crate::renewing::Renewing;
-use crate::vault::{ConnectTimeouts, Session, Vault};
+use crate::vault::{Manners, Session, Vault};
 
 /// The largest answer that is read; a list page of 500 big objects fits.
 const ANSWER_MAX: usize = 1 << 30;
@@ -47,6 +47,8 @@ pub struct Policy {
     pub error_backoffs: Vec<Duration>,
     /// Obey `Retry-After` even if it is shorter than the pause.
     pub enforce_retry_after: bool,
+    /// Use the proxies that the environment names.
+    pub trust_env: bool,
     /// How many writes may be under way.
     pub concurrent_writes_max: usize,
     /// Hand over `metadata.managedFields` of answers, too.
@@ -78,6 +80,7 @@ impl Default for Policy {
             watch_connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
             enforce_retry_after: false,
+            trust_env: false,
             concurrent_writes_max: 64,
             managed_fields: false,
         }
@@ -89,7 +92,7 @@ impl Cluster {
     #[must_use]
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
         let vault = Vault::new(login);
-        vault.set_connect_timeouts(ConnectTimeouts::of(&policy));
+        vault.set_manners(Manners::of(&policy));
         Self(Arc::new(Inner {
             vault: Arc::new(vault),
             limiter: Limiter::new(policy.concurrent_writes_max),
@@ -127,7 +130,7 @@ impl Cluster {
     /// Replaces the limits, for instance when a startup handler has changed the settings.
     pub fn set_policy(&self, policy: Policy) {
         self.0.limiter.set_max(policy.concurrent_writes_max);
-        self.0.vault.set_connect_timeouts(ConnectTimeouts::of(&policy));
+        self.0.vault.set_manners(Manners::of(&policy));
         *self.0.policy.write() = Arc::new(policy);
     }
 
@@ -170,9 +173,14 @@ impl Cluster {
         }
     }
 
+    pub(crate) fn error_backoffs(&self) -> Vec<Duration> {
+        self.0.policy.read().error_backoffs.clone()
+    }
+
     /// Sends, reads the whole answer, and tries again as the policy allows.
     pub(crate) async fn fetch(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
-        self.exchange(Lane::Watching, outgoing, None).await
+        let policy = Arc::clone(&self.0.policy.read());
+        self.exchange(Lane::Watching, outgoing, None, &policy.error_backoffs).await
     }
 
     /// The same for writes, within the limiter.
@@ -181,7 +189,17 @@ impl Cluster {
         outgoing: &Outgoing,
         urgency: Urgency,
     ) -> Result<Bytes, RequestError> {
-        self.exchange(Lane::Writing, outgoing, Some(urgency)).await
+        let policy = Arc::clone(&self.0.policy.read());
+        self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs).await
+    }
+
+    /// The same with pauses of its own between the attempts.
+    pub(crate) async fn write_patiently(
+        &self,
+        outgoing: &Outgoing,
+        backoffs: &[Duration],
+    ) -> Result<Bytes, RequestError> {
+        self.exchange(Lane::Writing, outgoing, Some(Urgency::Normal), backoffs).await
     }
 
     async fn exchange(
@@ -189,10 +207,11 @@ impl Cluster {
         lane: Lane,
         outgoing: &Outgoing,
         limited: Option<Urgency>,
+        backoffs: &[Duration],
     ) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
         let limiter = &self.0.limiter;
-        let mut backoffs = policy.error_backoffs.iter();
+        let mut backoffs = backoffs.iter();
         loop {
             let permit = match limited {
                 Some(urgency) => Some(limiter.acquire(urgency).await),

@@ -8,6 +8,7 @@ mod discovery;
 mod error;
 mod limiter;
 mod login;
+mod proxy;
 mod renewing;
 mod service_account;
 mod vault;

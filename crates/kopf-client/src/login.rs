@@ -103,6 +103,8 @@ pub struct ConnectionInfo {
     pub default_namespace: Option<String>,
     /// The proxy.
     pub proxy_url: Option<String>,
+    /// Use the proxies that the environment names, if there is none here.
+    pub trust_env: bool,
 }
 
 /// Login with what is there.
@@ -146,14 +148,12 @@ impl Login for DefaultLogin {
             }
             let options =
                 KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
-            let config = match &self.kubeconfig {
-                None => Config::from_kubeconfig(&options).await,
-                Some(path) => match Kubeconfig::read_from(path) {
-                    Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
-                    Err(error) => Err(error),
-                },
+            let kubeconfig = match &self.kubeconfig {
+                None => Kubeconfig::read(),
+                Some(path) => Kubeconfig::read_from(path),
             };
-            Ok(vec![config.map_err(|error| unusable("the kubeconfig", error))?.into()])
+            let kubeconfig = kubeconfig.map_err(|error| unusable("the kubeconfig", error))?;
+            Ok(vec![read(kubeconfig, &options, "the kubeconfig").await?.into()])
         })
     }
 }
@@ -186,9 +186,8 @@ impl ConnectionInfo {
         let explicit = |source| unusable("the login handler", source);
         let text = self.to_kubeconfig().to_string();
         let kubeconfig = Kubeconfig::from_yaml(&text).map_err(explicit)?;
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(explicit)?;
+        let options = KubeConfigOptions::default();
+        let mut config = read(kubeconfig, &options, "the login handler").await?;
         if let Some(scheme) = &self.scheme {
             let text = match &self.token {
                 Some(token) => format!("{scheme} {token}"),
@@ -243,6 +242,29 @@ impl std::fmt::Debug for ConnectionInfo {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "ConnectionInfo({})", self.server)
     }
+}
+
+/// The configuration of a kubeconfig, with no proxy but its own: the environment's is not ours to
+/// choose here.
+async fn read(
+    kubeconfig: Kubeconfig,
+    options: &KubeConfigOptions,
+    from: &str,
+) -> Result<Config, LoginError> {
+    let proxy = proxy_of(&kubeconfig, options);
+    let broken = |error| unusable(from, error);
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, options).await.map_err(broken)?;
+    let proxy = proxy.map(|proxy| proxy.parse()).transpose();
+    config.proxy_url = proxy.map_err(|error: http::uri::InvalidUri| unusable(from, error))?;
+    Ok(config)
+}
+
+fn proxy_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> Option<String> {
+    let context = options.context.as_ref().or(kubeconfig.current_context.as_ref())?;
+    let context = kubeconfig.contexts.iter().find(|it| it.name == *context)?.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|it| it.name == context.cluster)?;
+    let proxy = cluster.cluster.as_ref()?.proxy_url.clone()?;
+    Some(proxy).filter(|proxy| !proxy.is_empty())
 }
 
 /// The default login, shared.

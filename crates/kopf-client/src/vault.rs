@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
-use kube::client::{Body, ClientBuilder, ConfigExt};
+use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use parking_lot::RwLock;
 use tokio::time::Instant;
@@ -17,9 +17,17 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::cluster::Policy;
 use crate::login::{Connection, Credentials, Login, LoginError, unusable};
+use crate::proxy::{self, Proxy};
 
 /// The least time between two logins; refused credentials must not become a storm of logins.
 const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How soon a silent connection is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+/// How soon it is asked again.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often it may owe the answer.
+const KEEPALIVE_RETRIES: u32 = 3;
 
 /// The clients of one set of credentials.
 pub(crate) struct Session {
@@ -31,24 +39,26 @@ pub(crate) struct Session {
     expiration: Option<Timestamp>,
 }
 
-/// How long connecting may take; as the credentials say where nothing is given.
+/// How connections are made; as the credentials say where nothing is given.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ConnectTimeouts {
-    watching: Option<Duration>,
-    writing: Option<Duration>,
+pub(crate) struct Manners {
+    watch_timeout: Option<Duration>,
+    write_timeout: Option<Duration>,
+    trust_env: bool,
 }
 
-impl ConnectTimeouts {
+impl Manners {
     pub(crate) fn of(policy: &Policy) -> Self {
-        let writing = policy.connect_timeout;
-        Self { watching: policy.watch_connect_timeout.or(writing), writing }
+        let write_timeout = policy.connect_timeout;
+        let watch_timeout = policy.watch_connect_timeout.or(write_timeout);
+        Self { watch_timeout, write_timeout, trust_env: policy.trust_env }
     }
 }
 
 pub(crate) struct Vault {
     login: Arc<dyn Login>,
     /// For the next login; written when the settings are known.
-    connect_timeouts: RwLock<ConnectTimeouts>,
+    manners: RwLock<Manners>,
     /// Written under `logging_in`, read by every request.
     current: RwLock<Option<Arc<Session>>>,
     logging_in: tokio::sync::Mutex<LastLogin>,
@@ -64,15 +74,15 @@ impl Vault {
     pub(crate) fn new(login: Arc<dyn Login>) -> Self {
         Self {
             login,
-            connect_timeouts: RwLock::default(),
+            manners: RwLock::default(),
             current: RwLock::new(None),
             logging_in: Default::default(),
         }
     }
 
-    /// Sets how long connecting may take from the next login on.
-    pub(crate) fn set_connect_timeouts(&self, timeouts: ConnectTimeouts) {
-        *self.connect_timeouts.write() = timeouts;
+    /// Sets how connections are made from the next login on.
+    pub(crate) fn set_manners(&self, manners: Manners) {
+        *self.manners.write() = manners;
     }
 
     /// Whether the only credentials are a client that was handed over.
@@ -127,8 +137,8 @@ impl Vault {
             return Err(LoginError::Nothing);
         };
         last.generation += 1;
-        let timeouts = *self.connect_timeouts.read();
-        let session = Arc::new(Session::open(best, last.generation, timeouts).await?);
+        let manners = *self.manners.read();
+        let session = Arc::new(Session::open(best, last.generation, manners).await?);
         *self.current.write() = Some(Arc::clone(&session));
         if is_told {
             tracing::info!("{title} has finished.");
@@ -141,7 +151,7 @@ impl Session {
     async fn open(
         credentials: Credentials,
         generation: u64,
-        timeouts: ConnectTimeouts,
+        mut manners: Manners,
     ) -> Result<Self, LoginError> {
         let expiration = credentials.expiration;
         let config = match credentials.connection {
@@ -151,15 +161,20 @@ impl Session {
                 return Ok(Self { generation, watching, writing, default_namespace, expiration });
             }
             Connection::Config(config) => *config,
-            Connection::Explicit(info) => info.to_config().await?,
+            Connection::Explicit(info) => {
+                manners.trust_env |= info.trust_env;
+                info.to_config().await?
+            }
         };
         // Another part of the program may have chosen a provider already; either will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let proxy = proxy::choose(&config, manners.trust_env)?;
         let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
         Ok(Self {
             generation,
-            watching: thin_client(&config, timeouts.watching).map_err(broken)?,
-            writing: thin_client(&config, timeouts.writing).map_err(broken)?,
+            watching: thin_client(&config, manners.watch_timeout, proxy.as_ref())
+                .map_err(broken)?,
+            writing: thin_client(&config, manners.write_timeout, proxy.as_ref()).map_err(broken)?,
             default_namespace: config.default_namespace.clone(),
             expiration,
         })
@@ -167,20 +182,34 @@ impl Session {
 }
 
 /// `kube`'s stack without tracing and retries: those are ours, and cost more there.
-fn thin_client(config: &Config, timeout: Option<Duration>) -> Result<Client, kube::Error> {
-    let connect_timeout = timeout.or(config.connect_timeout);
-    if config.proxy_url.is_some() {
-        let mut config = config.clone();
-        config.default_retry = false;
-        config.connect_timeout = connect_timeout;
-        return Ok(ClientBuilder::try_from(config)?.build());
-    }
+fn thin_client(
+    config: &Config,
+    timeout: Option<Duration>,
+    proxy: Option<&Proxy>,
+) -> Result<Client, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    connector.set_keepalive(Some(Duration::from_secs(30)));
-    connector.set_connect_timeout(connect_timeout);
-    let connector = config.rustls_https_connector_with_connector(connector)?;
+    // Without these, a peer that vanishes silently is noticed after many minutes only.
+    connector.set_keepalive(Some(KEEPALIVE));
+    connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+    connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
+    connector.set_connect_timeout(timeout.or(config.connect_timeout));
+    match proxy {
+        Some(proxy) => client_over(
+            config,
+            config.rustls_https_connector_with_connector(proxy.tunnel(connector))?,
+        ),
+        None => client_over(config, config.rustls_https_connector_with_connector(connector)?),
+    }
+}
+
+fn client_over<C>(config: &Config, connector: C) -> Result<Client, kube::Error>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
     let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .build::<_, Body>(connector);
     let service = ServiceBuilder::new()

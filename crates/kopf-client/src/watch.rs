@@ -25,6 +25,8 @@ const LINE_MAX: usize = 32 << 20;
 const BATCH_MAX: usize = 512;
 /// After this many failures in a row from the same version, the collection is listed anew.
 const RESUME_ATTEMPTS_MAX: u32 = 5;
+/// The annotation of the bookmark after which a stream tells changes only.
+const INITIAL_END: &str = "k8s.io/initial-events-end";
 /// How much larger the pages become after a list that was too old before it was complete.
 const PAGE_GROWTH: u32 = 4;
 /// A list goes on after this time even if nothing is handled meanwhile: nobody is to be deaf.
@@ -43,6 +45,8 @@ pub struct Collection {
     pub label_selector: Option<String>,
     /// Only objects with these fields.
     pub field_selector: Option<String>,
+    /// Only this share of the objects.
+    pub shard_selector: Option<String>,
     /// The limits.
     pub limits: WatchLimits,
     /// Hand over `metadata.managedFields`, too.
@@ -54,8 +58,10 @@ pub struct Collection {
 /// The limits of a watch, from the operator's settings.
 #[derive(Clone, Debug)]
 pub struct WatchLimits {
-    /// How many objects one list page has.
+    /// How many objects one list page has; 0 for whole lists.
     pub page_size: u32,
+    /// Let the server stream what exists instead of listing it.
+    pub initial_streaming: bool,
     /// How long the server is asked to keep one watch open.
     pub server_timeout: Option<Duration>,
     /// How long one watch may last on our side.
@@ -146,6 +152,10 @@ pub struct Watcher<T> {
     sink: mpsc::Sender<(T, Vec<Observation>)>,
     batch: Vec<Observation>,
     failures: u32,
+    /// The stream has not told everything that exists yet.
+    is_initial: bool,
+    /// The server does not stream what exists.
+    refuses_streaming: bool,
     /// How many lists in a row were too old before they were complete.
     expired_lists: u32,
 }
@@ -178,12 +188,29 @@ impl<T: Clone> Watcher<T> {
         tag: T,
         sink: mpsc::Sender<(T, Vec<Observation>)>,
     ) -> Self {
-        Self { cluster, collection, tag, sink, batch: Vec::new(), failures: 0, expired_lists: 0 }
+        Self {
+            cluster,
+            collection,
+            tag,
+            sink,
+            batch: Vec::new(),
+            failures: 0,
+            is_initial: false,
+            refuses_streaming: false,
+            expired_lists: 0,
+        }
     }
 
     /// Runs until the receiver is dropped.
     pub async fn run(mut self) {
         loop {
+            if self.collection.limits.initial_streaming && !self.refuses_streaming {
+                self.is_initial = true;
+                if self.follow(String::new()).await.is_err() {
+                    return;
+                }
+                continue;
+            }
             let version = match self.list().await {
                 Ok(version) => version,
                 Err(Stopped::Closed) => return,
@@ -210,6 +237,9 @@ impl<T: Clone> Watcher<T> {
             let begun = Instant::now();
             let before = version.clone();
             let result = self.watch(&mut version).await;
+            if self.is_initial {
+                return self.begin_anew(result).await;
+            }
             if version != before {
                 self.failures = 0;
             }
@@ -233,6 +263,27 @@ impl<T: Clone> Watcher<T> {
                         return Ok(());
                     }
                 }
+            }
+        }
+    }
+
+    /// What exists was not told to the end: from the beginning, by streaming or by listing.
+    async fn begin_anew(&mut self, result: Result<(), Stopped>) -> Result<(), Closed> {
+        match result {
+            Err(Stopped::Closed) => Err(Closed),
+            Err(Stopped::Failed(error))
+                if matches!(error.failure, Failure::Invalid | Failure::Client(400)) =>
+            {
+                let (collection, error) = (&self.collection, error.report());
+                tracing::warn!(%collection, error, "the server does not stream; listing instead");
+                (self.refuses_streaming, self.is_initial) = (true, false);
+                Ok(())
+            }
+            Err(Stopped::Failed(error)) => self.pause(error).await,
+            Ok(()) => {
+                self.failures += 1;
+                tokio::time::sleep(self.backoff(None)).await;
+                Ok(())
             }
         }
     }
@@ -346,7 +397,12 @@ impl<T: Clone> Watcher<T> {
         let mut path = self.path();
         address::push_query(&mut path, "watch", "true");
         address::push_query(&mut path, "allowWatchBookmarks", "true");
-        address::push_query(&mut path, "resourceVersion", version);
+        if self.is_initial {
+            address::push_query(&mut path, "sendInitialEvents", "true");
+            address::push_query(&mut path, "resourceVersionMatch", "NotOlderThan");
+        } else {
+            address::push_query(&mut path, "resourceVersion", version);
+        }
         if let Some(timeout) = limits.server_timeout {
             address::push_query(&mut path, "timeoutSeconds", &timeout.as_secs().to_string());
         }
@@ -358,7 +414,10 @@ impl<T: Clone> Watcher<T> {
             Ok(response) => response?,
             Err(_) => return Err(timed_out(&outgoing, patience).into()),
         };
-        self.batch.push(Observation::Heartbeat);
+        self.batch.push(match self.is_initial {
+            true => Observation::ListBegun { version: String::new() },
+            false => Observation::Heartbeat,
+        });
         self.flush().await?;
         let mut body = response.into_body();
         let mut buffer = BytesMut::new();
@@ -445,6 +504,10 @@ impl<T: Clone> Watcher<T> {
                 let object = Object::parse(Bytes::copy_from_slice(raw))
                     .map_err(|error| malformed(path, "a bookmark could not be read", error))?;
                 advance(version, object.resource_version());
+                if self.is_initial && is_end_of_initial(&object) {
+                    self.is_initial = false;
+                    self.batch.push(Observation::ListEnded);
+                }
                 self.batch.push(Observation::Heartbeat);
                 return Ok(());
             }
@@ -458,7 +521,10 @@ impl<T: Clone> Watcher<T> {
             .object(raw)
             .map_err(|error| malformed(path, "an object could not be read", error))?;
         advance(version, object.resource_version());
-        self.batch.push(Observation::Changed(kind, object));
+        self.batch.push(match kind {
+            ChangeKind::Added if self.is_initial => Observation::Listed(object),
+            kind => Observation::Changed(kind, object),
+        });
         Ok(())
     }
 
@@ -478,14 +544,16 @@ impl<T: Clone> Watcher<T> {
     }
 
     fn path(&self) -> String {
-        let Collection { resource, namespace, label_selector, field_selector, .. } =
-            &self.collection;
-        let mut path = address::collection(resource, namespace.as_deref());
-        if let Some(selector) = label_selector {
-            address::push_query(&mut path, "labelSelector", selector);
-        }
-        if let Some(selector) = field_selector {
-            address::push_query(&mut path, "fieldSelector", selector);
+        let it = &self.collection;
+        let mut path = address::collection(&it.resource, it.namespace.as_deref());
+        for (name, selector) in [
+            ("labelSelector", &it.label_selector),
+            ("fieldSelector", &it.field_selector),
+            ("shardSelector", &it.shard_selector),
+        ] {
+            if let Some(selector) = selector {
+                address::push_query(&mut path, name, selector);
+            }
         }
         path
     }
@@ -504,6 +572,7 @@ impl Default for WatchLimits {
     fn default() -> Self {
         Self {
             page_size: 500,
+            initial_streaming: false,
             server_timeout: None,
             client_timeout: None,
             request_timeout: Duration::from_secs(300),
@@ -513,6 +582,11 @@ impl Default for WatchLimits {
             backlog_max: 4000,
         }
     }
+}
+
+/// Whether a bookmark says that everything which exists has been told.
+fn is_end_of_initial(bookmark: &Object) -> bool {
+    bookmark.value()["metadata"]["annotations"][INITIAL_END] == "true"
 }
 
 fn advance(version: &mut String, newer: &str) {

@@ -1,5 +1,7 @@
 //! Changes of objects: patches, creations, deletions. Answers come back as raw objects.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Method;
 use kopf_model::{Object, Resource};
@@ -116,7 +118,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Creates an object in the collection of the target; the target's name is not used.
+    /// Creates an object in a collection.
     ///
     /// # Errors
     /// Fails as the server says, after the retries of the policy.
@@ -126,13 +128,28 @@ impl Cluster {
         namespace: Option<&str>,
         body: Bytes,
     ) -> Result<Object, RequestError> {
+        let backoffs = self.error_backoffs();
+        self.create_patiently(resource, namespace, body, &backoffs).await
+    }
+
+    /// The same with these pauses between the attempts.
+    ///
+    /// # Errors
+    /// Fails as the server says, after the retries.
+    pub async fn create_patiently(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        body: Bytes,
+        backoffs: &[Duration],
+    ) -> Result<Object, RequestError> {
         let outgoing = Outgoing {
             method: Method::POST,
             content_type: Some("application/json"),
             body,
             ..Outgoing::get(address::collection(resource, namespace))
         };
-        let answer = self.write(&outgoing, Urgency::Normal).await?;
+        let answer = self.write_patiently(&outgoing, backoffs).await?;
         self.parse(&outgoing, answer)
     }
 

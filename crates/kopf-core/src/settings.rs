@@ -10,6 +10,7 @@ use kopf_model::storage::{
     AnnotationsDiffBase, AnnotationsProgress, CompactDiffBase, DiffBaseStorage, ProgressStorage,
     SmartProgress, StatusDiffBase, StatusProgress,
 };
+use kopf_model::{Resource, Selector};
 
 use crate::logtext::Level;
 
@@ -54,6 +55,14 @@ pub struct Posting {
     pub loggers: bool,
     /// The least level of what becomes an event.
     pub level: Level,
+    /// The pauses between the attempts to post an event that was asked for.
+    pub default_backoffs: Vec<Duration>,
+    /// The same for log lines that become events.
+    pub logging_backoffs: Vec<Duration>,
+    /// Kopf's name, without effect: one task posts all events, and holds nobody up.
+    pub worker_limit: Option<usize>,
+    /// Kopf's name, without effect: objects have no posting workers here.
+    pub idle_timeout: Duration,
     /// Whether the success and failure of handlers become events.
     pub handlers: bool,
     /// The component named in events.
@@ -102,12 +111,53 @@ pub struct Watching {
     pub reconnect_backoff_max: Duration,
     /// A watch that is silent for this long is opened anew.
     pub inactivity_timeout: Duration,
-    /// How many objects one list page has.
-    pub page_size: u32,
+    /// How many objects one page of a list has; none for whole lists.
+    pub chunk_size: Option<u32>,
+    /// Let the server stream what exists instead of listing it; lists are the way back if it
+    /// refuses.
+    pub initial_streaming: bool,
+    /// Only objects with these labels, checked by the server.
+    pub label_selectors: SelectorMapping,
+    /// Only objects with these fields, checked by the server.
+    pub field_selectors: SelectorMapping,
+    /// Only this share of the objects; the first one that applies is used.
+    pub shard_selectors: SelectorMapping,
     /// Lists are slowed down while more objects than this wait for being handled.
     pub backlog_max: usize,
     /// Show `metadata.managedFields` to handlers; otherwise they are dropped on arrival.
     pub managed_fields: bool,
+}
+
+/// Texts by the resources that they are for.
+#[derive(Clone, Debug, Default)]
+pub struct SelectorMapping(Vec<(Selector, String)>);
+
+impl SelectorMapping {
+    /// Adds a text for all resources that are selected.
+    ///
+    /// ```
+    /// use kopf_core::settings::Settings;
+    /// use kopf_model::Selector;
+    /// let mut settings = Settings::default();
+    /// let selector = Selector::parse(&["kopf.dev", "kopfexamples"])?;
+    /// settings.watching.label_selectors.insert(selector, "tier=live");
+    /// # Ok::<(), kopf_model::selector::SelectorError>(())
+    /// ```
+    pub fn insert(&mut self, selector: Selector, text: impl Into<String>) {
+        self.0.push((selector, text.into()));
+    }
+
+    /// The texts for one resource, in the order in which they were added.
+    pub fn collect(&self, resource: &Resource) -> impl Iterator<Item = &str> {
+        let applicable = self.0.iter().filter(|(selector, _)| selector.matches(resource));
+        applicable.map(|(_, text)| text.as_str())
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// Queues and workers.
@@ -150,6 +200,8 @@ pub struct Networking {
     pub error_backoffs: Vec<Duration>,
     /// Obey `Retry-After` even if it is shorter than the backoff.
     pub enforce_retry_after: bool,
+    /// Use the proxies that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
+    pub trust_env: bool,
     /// How many writes may be under way at the same time.
     pub concurrent_writes_max: usize,
 }
@@ -311,6 +363,10 @@ impl Default for Posting {
             enabled: true,
             loggers: false,
             level: Level::Info,
+            default_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(seconds).to_vec(),
+            logging_backoffs: [1, 1, 2, 3, 5].map(seconds).to_vec(),
+            worker_limit: None,
+            idle_timeout: seconds(1),
             handlers: false,
             reporting_component: "kopf".into(),
             reporting_instance: "dev".into(),
@@ -344,7 +400,11 @@ impl Default for Watching {
             reconnect_backoff: Duration::from_millis(100),
             reconnect_backoff_max: seconds(10),
             inactivity_timeout: seconds(70),
-            page_size: 500,
+            chunk_size: Some(500),
+            initial_streaming: false,
+            label_selectors: SelectorMapping::default(),
+            field_selectors: SelectorMapping::default(),
+            shard_selectors: SelectorMapping::default(),
             backlog_max: 4000,
             managed_fields: false,
         }
@@ -376,6 +436,7 @@ impl Default for Networking {
             connect_timeout: None,
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(seconds).to_vec(),
             enforce_retry_after: false,
+            trust_env: false,
             concurrent_writes_max: 64,
         }
     }
@@ -410,3 +471,6 @@ impl Default for Background {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

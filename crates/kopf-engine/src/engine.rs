@@ -569,6 +569,7 @@ fn policy(settings: &Settings) -> Policy {
         watch_connect_timeout: settings.watching.connect_timeout,
         error_backoffs: networking.error_backoffs.clone(),
         enforce_retry_after: networking.enforce_retry_after,
+        trust_env: networking.trust_env,
         concurrent_writes_max: networking.concurrent_writes_max,
         managed_fields: settings.watching.managed_fields,
     }

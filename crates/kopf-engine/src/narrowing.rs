@@ -4,8 +4,10 @@
 //! that stop matching, and event handlers must not be told of deletions that are none; so all of
 //! them forbid narrowing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kopf_client::Collection;
 use kopf_core::filter::{MetaFilter, ValueFilter};
 use kopf_core::handler::Handler;
 use kopf_core::plan::may_need_finalizer;
@@ -36,6 +38,25 @@ impl Narrowing {
             fields: common(watched(), |handler| field_requirement(handler).into_iter().collect()),
         }
     }
+}
+
+impl Narrowing {
+    /// Adds these conditions to those that a collection has already.
+    pub(crate) fn apply_to(self, collection: &mut Collection) {
+        for (known, more) in [
+            (&mut collection.label_selector, self.labels),
+            (&mut collection.field_selector, self.fields),
+        ] {
+            *known = joined(known.iter().chain(&more).map(String::as_str));
+        }
+    }
+}
+
+/// All of these conditions, each of them once.
+pub(crate) fn joined<'a>(conditions: impl Iterator<Item = &'a str>) -> Option<String> {
+    let conditions: BTreeSet<&str> = conditions.filter(|it| !it.is_empty()).collect();
+    let conditions: Vec<&str> = conditions.into_iter().collect();
+    (!conditions.is_empty()).then(|| conditions.join(","))
 }
 
 /// The requirements of the first handler that all the others have, too.

@@ -282,6 +282,7 @@ impl Place {
             namespace: self.namespace.clone(),
             label_selector: None,
             field_selector: Some(format!("metadata.name={name}")),
+            shard_selector: None,
             limits: WatchLimits::default(),
             managed_fields: false,
             backlog: None,
@@ -326,10 +327,13 @@ impl Place {
         let now = self.shared.clock.now();
         let judgement = judge(object, &self.identity, settings.priority, now);
         let was_paused = self.pauses.get(&self.name());
-        let is_paused = !judgement.higher.is_empty() || !judgement.equal.is_empty();
+        // Those who share the objects among them work side by side.
+        let is_shared = !self.shared.context.settings.read().watching.shard_selectors.is_empty();
+        let has_equals = !judgement.equal.is_empty() && !is_shared;
+        let is_paused = !judgement.higher.is_empty() || has_equals;
         if !judgement.higher.is_empty() && !was_paused {
             tracing::info!("Pausing operations in favour of {:?}.", judgement.higher);
-        } else if judgement.higher.is_empty() && !judgement.equal.is_empty() {
+        } else if judgement.higher.is_empty() && has_equals {
             tracing::warn!(
                 "Possibly conflicting operators with the same priority: {:?}.",
                 judgement.equal

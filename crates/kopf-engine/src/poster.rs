@@ -184,8 +184,12 @@ impl Poster {
             "eventTime": now,
             "count": 1,
         });
-        let created =
-            self.cluster.create(&self.events, Some(&namespace), body.to_string().into()).await;
+        let backoffs = match entry.reason.as_str() {
+            LOGGING => &posting.logging_backoffs,
+            _ => &posting.default_backoffs,
+        };
+        let (namespaced, body) = (Some(namespace.as_str()), body.to_string().into());
+        let created = self.cluster.create_patiently(&self.events, namespaced, body, backoffs).await;
         match created {
             Ok(event) => {
                 if self.posted.len() >= REMEMBERED_MAX {

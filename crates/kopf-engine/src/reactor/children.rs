@@ -37,7 +37,9 @@ impl Reactor {
             self.shared.children.begin(id, desired.clone());
             let (resource, namespace) = (desired.resource.clone(), desired.namespace.clone());
             let mut collection = self.collection(resource, namespace, &settings);
+            // Whatever else is chosen: all children count.
             collection.label_selector = Some(kopf_core::desired::OWNER_LABEL.to_owned());
+            (collection.field_selector, collection.shard_selector) = (None, None);
             tracing::debug!(%collection, "starting a watch of children");
             let task = follow(&self.shared, collection, Tag::Children(id), &self.sink);
             self.child_watches.insert(id, ChildWatch { desired, task, is_failing: false });

@@ -18,7 +18,7 @@ use super::{Reactor, Tag, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
 use crate::memory::Memory;
 use crate::message::{Key, Message};
-use crate::narrowing::Narrowing;
+use crate::narrowing::{self, Narrowing};
 use crate::shared::{Served, Shared};
 use crate::store::Store;
 
@@ -261,9 +261,7 @@ impl Reactor {
             status.namespace = namespace.as_deref().map(str::to_owned);
         });
         let mut collection = self.collection(resource, namespace, &settings);
-        let narrowing = Narrowing::of(&served.handlers);
-        collection.label_selector = narrowing.labels;
-        collection.field_selector = narrowing.fields;
+        Narrowing::of(&served.handlers).apply_to(&mut collection);
         tracing::debug!(%collection, "starting a watch");
         let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
         let watch = Watch {
@@ -354,9 +352,7 @@ impl Reactor {
             let (resource, namespace) =
                 (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
             let mut collection = self.collection(resource, namespace, &settings);
-            let narrowing = Narrowing::of(&watch.served.handlers);
-            collection.label_selector = narrowing.labels;
-            collection.field_selector = narrowing.fields;
+            Narrowing::of(&watch.served.handlers).apply_to(&mut collection);
             let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
             let now = self.moment();
             let Some(watch) = self.watches.get_mut(&id) else { continue };
@@ -380,13 +376,16 @@ impl Reactor {
         settings: &Settings,
     ) -> Collection {
         let watching = &settings.watching;
+        let shard_selector = watching.shard_selectors.collect(&resource).next().map(Into::into);
         Collection {
+            label_selector: narrowing::joined(watching.label_selectors.collect(&resource)),
+            field_selector: narrowing::joined(watching.field_selectors.collect(&resource)),
+            shard_selector,
             resource,
             namespace,
-            label_selector: None,
-            field_selector: None,
             limits: WatchLimits {
-                page_size: watching.page_size,
+                page_size: watching.chunk_size.unwrap_or(0),
+                initial_streaming: watching.initial_streaming,
                 server_timeout: watching.server_timeout,
                 client_timeout: watching.client_timeout,
                 request_timeout: settings.networking.request_timeout,

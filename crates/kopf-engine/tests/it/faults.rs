@@ -59,7 +59,7 @@ async fn a_list_that_is_too_old_before_its_end_comes_in_larger_pages() {
     world.journal.add_rule(Rule { path: "continue=", ..rule(None, None, usize::MAX, fault) });
     let mut settings = kopf_core::settings::Settings::default();
     settings.posting.enabled = false;
-    settings.watching.page_size = 10;
+    settings.watching.chunk_size = Some(10);
     let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
     let engine = world.engine(handlers).settings(settings).build().start();
     eventually("all calls", || world.calls.count() == 50).await;
@@ -78,7 +78,7 @@ async fn a_paged_list_is_not_disturbed_by_many_writes() {
     }
     let mut settings = kopf_core::settings::Settings::default();
     settings.posting.enabled = false;
-    settings.watching.page_size = 5;
+    settings.watching.chunk_size = Some(5);
     // Between any two pages there are more changes than the server remembers one by one.
     let api = world.api();
     let writing = async {
@@ -249,5 +249,67 @@ async fn a_deletion_that_comes_with_the_answer_to_our_write_is_seen() {
     world.delete("a").await;
     world.until("a", "the deletion", Value::is_null).await;
     assert_eq!(world.calls.all(), ["create_fn:0", "update_fn:0", "delete_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+fn streaming() -> kopf_core::settings::Settings {
+    let mut settings = kopf_core::settings::Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.initial_streaming = true;
+    settings
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_exists_is_streamed_instead_of_listed_if_wanted() {
+    let world = World::new().await;
+    world.create("old", json!({"x": 1})).await;
+    let handlers = || {
+        let resume = world.noting("resume_fn", HandlerKind::Resume { deleted: false });
+        vec![world.noting("create_fn", HandlerKind::Create), resume]
+    };
+    let engine = world.start_built(world.engine(handlers()).settings(streaming())).await;
+    world.until_handled("old").await;
+    world.create("new", json!({"x": 1})).await;
+    world.until_handled("new").await;
+    // A stream that breaks is gone on with, and one that is too old begins anew.
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), 2, Fault::Answer(410, None)));
+    world.server.compact();
+    world.delete("old").await;
+    tokio::time::sleep(Duration::from_secs(80)).await;
+    eventually("the forgetting", || engine.status().snapshot().objects == 1).await;
+    engine.stop().await.expect("a clean end");
+    let engine = world.start_built(world.engine(handlers()).settings(streaming())).await;
+    eventually("the resumption", || world.calls.count() == 3).await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0", "resume_fn:0"]);
+    assert!(page_sizes(&world).is_empty(), "nothing is listed");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_stream_is_listed() {
+    for code in [400, 422] {
+        let world = World::new().await;
+        world.create("old", json!({"x": 1})).await;
+        let fault = Fault::Answer(code, None);
+        let path = "sendInitialEvents=";
+        world.journal.add_rule(Rule { path, ..rule(None, None, usize::MAX, fault) });
+        let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+        let engine = world.start_built(world.engine(handlers).settings(streaming())).await;
+        world.until_handled("old").await;
+        engine.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_before_its_end_begins_anew() {
+    let world = World::new().await;
+    world.create("old", json!({"x": 1})).await;
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), 3, Fault::Drop));
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), 3, Fault::Answer(500, None)));
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.engine(handlers).settings(streaming()).build().start();
+    tokio::time::sleep(Duration::from_secs(240)).await;
+    world.until_handled("old").await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
     engine.stop().await.expect("a clean end");
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -419,4 +420,51 @@ async fn a_new_authority_of_the_server_is_read_again() {
 async fn a_new_client_certificate_is_read_again() {
     let (server, old, new) = (Authority::new(), Authority::new(), Authority::new());
     survives_other_authorities("rotated", [&server, &old], [&server, &new]).await;
+}
+
+/// A proxy that tunnels for those who know the password, and counts them.
+async fn tunnelling_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let tunnels = Arc::clone(&tunnels);
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                while !request.ends_with(b"\r\n\r\n") {
+                    request.push(near.read_u8().await.expect("a request"));
+                }
+                let request = String::from_utf8(request).expect("text").to_lowercase();
+                let target = request.split(' ').nth(1).expect("a target").to_owned();
+                assert!(request.starts_with("connect "), "{request}");
+                // `me:secret`
+                assert!(request.contains("proxy-authorization: basic bwu6c2vjcmv0"), "{request}");
+                tunnels.fetch_add(1, Ordering::Relaxed);
+                let mut far = tokio::net::TcpStream::connect(target).await.expect("a server");
+                near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("an answer");
+                // Either side may hang up at any moment.
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
+    let (world, door) = guarded().await;
+    let folder = Folder::new("proxy");
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let proxy = tunnelling_proxy(Arc::clone(&tunnels)).await;
+    let text = kubeconfig(&door, &[("it", json!({"token": "one"}))]);
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config["clusters"][0]["cluster"]["proxy-url"] = json!(format!("http://me:secret@{proxy}"));
+    let path = folder.write("config", &config.to_string());
+    let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
+    let running = world.start_built(engine(vec![asking(&world)], login)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert!(tunnels.load(Ordering::Relaxed) >= 2, "watches and writes go through it");
+    running.stop().await.expect("a clean end");
 }

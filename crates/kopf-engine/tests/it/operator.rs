@@ -325,3 +325,47 @@ async fn many_objects_are_handled_with_one_patch_each() {
     assert_eq!((status.objects, status.queued, status.running), (600, 0, 0));
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn selectors_of_the_settings_are_checked_by_the_server() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    let selector = || kopf_model::Selector::parse(&["kopf.dev", "*"]).expect("a selector");
+    settings.watching.label_selectors.insert(selector(), "tier=live");
+    settings.watching.field_selectors.insert(selector(), "metadata.name!=b");
+    settings
+        .watching
+        .shard_selectors
+        .insert(selector(), "shardRange(object.metadata.uid, '0x0', '0x8')");
+    let mut create = world.noting("create_fn", HandlerKind::Create);
+    create.filters.labels = vec![("team".into(), kopf_core::filter::MetaFilter::Present)];
+    let engine = world.start_built(world.engine(vec![create]).settings(settings)).await;
+    for (name, labels) in [
+        ("a", json!({"tier": "live", "team": "x"})),
+        ("b", json!({"tier": "live", "team": "x"})),
+        ("c", json!({"tier": "test", "team": "x"})),
+        ("d", json!({"tier": "live"})),
+    ] {
+        let metadata = json!({"name": name, "labels": labels});
+        world
+            .create_from(json!({
+                "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+                "metadata": metadata, "spec": {"x": 1},
+            }))
+            .await;
+    }
+    world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    assert_eq!(engine.status().snapshot().objects, 1, "the others never came");
+    let mut requests = world.journal.requests();
+    requests.retain(|it| it.path.ends_with("/kopfexamples"));
+    assert!(requests.len() >= 2, "a list and a watch");
+    for request in requests {
+        assert!(request.query.contains("labelSelector=team%2Ctier%3Dlive"), "{}", request.query);
+        assert!(request.query.contains("fieldSelector=metadata.name%21%3Db"), "{}", request.query);
+        assert!(request.query.contains("shardSelector=shardRange"), "{}", request.query);
+    }
+    engine.stop().await.expect("a clean end");
+}
