@@ -39,9 +39,21 @@ pub async fn prepare(
     load::apply(client, &typed).await?;
     let late = documents.split_off(documents.partition_point(is_definition));
     load::apply(client, &documents).await.map_err(Failure::usage)?;
-    let sample = define_missing(client, wanted.selectors.iter()).await?;
+    let mut sample = define_missing(client, wanted.selectors.iter()).await?;
     load::apply(client, &late).await.map_err(Failure::usage)?;
+    if let Some(sample) = &mut sample
+        && late.iter().any(|document| is_same(&document.manifest, sample))
+    {
+        sample["metadata"]["name"] = json!("another");
+    }
     Ok(sample)
+}
+
+/// Whether creating the one would hit the other.
+fn is_same(one: &Value, other: &Value) -> bool {
+    ["/apiVersion", "/kind", "/metadata/name"]
+        .iter()
+        .all(|field| one.pointer(field) == other.pointer(field))
 }
 
 fn is_definition(document: &Document) -> bool {

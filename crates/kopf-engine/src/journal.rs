@@ -177,10 +177,15 @@ pub struct Overview {
 }
 
 /// The answer about an object of which nothing is remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Unknown {
     /// Whether objects of this resource in this namespace are watched at all.
     pub watched: bool,
+    /// The labels that all handlers want, if they all want some: others are not even watched.
+    pub labels: Option<String>,
+    /// The fields that all handlers want, likewise.
+    pub fields: Option<String>,
 }
 
 /// Remembers the recent history of objects, or nothing at all.

@@ -164,21 +164,24 @@ impl Probes {
         };
         match self.journal.of(resource, namespace, name) {
             Some(chronicle) => json(StatusCode::OK, &chronicle),
-            None => {
-                let unknown = Unknown { watched: self.is_watched(resource, namespace) };
-                json(StatusCode::NOT_FOUND, &unknown)
-            }
+            None => json(StatusCode::NOT_FOUND, &self.unknown(resource, namespace)),
         }
     }
 
-    fn is_watched(&self, resource: &str, namespace: Option<&str>) -> bool {
-        self.status.snapshot().watches.iter().any(|watch| {
+    fn unknown(&self, resource: &str, namespace: Option<&str>) -> Unknown {
+        let mut watches = self.status.snapshot().watches.into_iter();
+        let watch = watches.find(|watch| {
             // `plural.version.group` without the version is what people ask for.
             let mut parts = watch.resource.splitn(3, '.');
             let (plural, _, group) = (parts.next(), parts.next(), parts.next());
             let name: Vec<&str> = plural.into_iter().chain(group).collect();
             let is_there = watch.namespace.is_none() || watch.namespace.as_deref() == namespace;
             name.join(".") == resource && is_there
+        });
+        watch.map_or_else(Unknown::default, |watch| Unknown {
+            watched: true,
+            labels: watch.labels,
+            fields: watch.fields,
         })
     }
 

@@ -66,6 +66,10 @@ pub struct WatchStatus {
     pub resource: String,
     /// The namespace, or none for the whole cluster.
     pub namespace: Option<String>,
+    /// The label selector, if only some objects can concern any handler.
+    pub labels: Option<String>,
+    /// The field selector, likewise.
+    pub fields: Option<String>,
     /// Whether there was a complete list.
     pub listed: bool,
     /// How long ago the server last said anything on this watch.

@@ -74,23 +74,28 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => None,
     };
     let now = jiff::Timestamp::now();
-    match (found, &answer) {
+    let is_answered = matches!(answer, Some(Ok(_)));
+    let object = match (found, &answer) {
         (Ok(object), _) => {
-            print!("{}", tell(arguments, &object)?.render(now));
+            print!("{}", tell(arguments, &object)?.render(now, is_answered));
             print!("{}", children::tell(&cluster, &object).await);
+            Some(object)
         }
         (Err(error), Some(Ok(Answer::Known(chronicle)))) if error.failure == Class::NotFound => {
             println!("{} {}", chronicle.kind, place(namespace, name));
             println!("  is gone from the cluster");
+            None
         }
         (Err(error), _) => return Err(absent(error, &resource, namespace, name)),
-    }
+    };
     match (&operator, answer) {
         (Some(operator), Some(Ok(Answer::Known(chronicle)))) => {
             print!("{}", memories::render(&operator.to_string(), &chronicle, now));
         }
         (Some(operator), Some(Ok(Answer::Unknown(unknown)))) => {
-            print!("{}", memories::render_unknown(&operator.to_string(), unknown, &resource));
+            let operator = operator.to_string();
+            let object = object.as_ref();
+            print!("{}", memories::render_unknown(&operator, &unknown, &resource, object));
         }
         (Some(operator), Some(Err(error))) => {
             println!("\n  the operator at {operator} does not answer: {error:#}");

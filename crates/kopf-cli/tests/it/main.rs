@@ -5,4 +5,5 @@ mod explaining;
 mod new;
 mod screen;
 mod screens;
+mod situations;
 mod tls;

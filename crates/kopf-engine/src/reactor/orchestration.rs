@@ -256,12 +256,14 @@ impl Reactor {
         let settings = self.shared.settings();
         let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
         let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
+        let mut collection = self.collection(Arc::clone(&resource), namespace.clone(), &settings);
+        Narrowing::of(&served.handlers).apply_to(&mut collection);
         self.shared.board.update_watch(id, |status| {
             status.resource = resource.to_string();
             status.namespace = namespace.as_deref().map(str::to_owned);
+            status.labels.clone_from(&collection.label_selector);
+            status.fields.clone_from(&collection.field_selector);
         });
-        let mut collection = self.collection(resource, namespace, &settings);
-        Narrowing::of(&served.handlers).apply_to(&mut collection);
         tracing::debug!(%collection, "starting a watch");
         let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
         let watch = Watch {

@@ -103,7 +103,7 @@ async fn unknown_objects_are_told_from_unwatched_ones() {
     for (resource, watched) in [("kopfexamples.kopf.dev", true), ("pods", false)] {
         let (code, body) = get(&endpoint, &format!("/debug/objects/{resource}/default/x")).await;
         let unknown: Unknown = serde_json::from_str(&body).expect("an answer");
-        assert_eq!((code, unknown), (404, Unknown { watched }), "{resource}");
+        assert_eq!((code, unknown), (404, Unknown { watched, ..Unknown::default() }), "{resource}");
     }
     world.create("a", json!({"size": 1})).await;
     world.until_handled("a").await;

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use kopf_engine::journal::{
     AttemptEnding, ChildState, Chronicle, Entry, Episode, FieldChange, Filtered, Situation, Unknown,
 };
-use kopf_model::Resource;
+use kopf_model::{Object, Resource};
+use serde_json::Value;
 
 /// The whole text.
 pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> String {
@@ -49,21 +50,50 @@ pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> S
 }
 
 /// The text about an object that the operator does not remember.
-pub(super) fn render_unknown(operator: &str, unknown: Unknown, resource: &Resource) -> String {
-    let words = if unknown.watched {
-        "remembers nothing of it: nothing has happened to it lately"
+pub(super) fn render_unknown(
+    operator: &str,
+    unknown: &Unknown,
+    resource: &Resource,
+    object: Option<&Object>,
+) -> String {
+    let plural = &resource.plural;
+    let unmet = object.map(|object| unmet(unknown, object.value())).unwrap_or_default();
+    let (words, hint) = if !unknown.watched {
+        let hint = format!("it has no handlers for {plural}, or serves other namespaces");
+        ("does not watch it".to_owned(), Some(hint))
+    } else if unmet.is_empty() {
+        ("remembers nothing of it: nothing has happened to it lately".to_owned(), None)
     } else {
-        "does not watch it"
+        let hint = format!("all its handlers for {plural} are only for such objects");
+        (format!("does not watch it, since it is not {}", unmet.join(", ")), Some(hint))
     };
     let mut text = format!("\n  the operator at {operator} {words}\n");
-    if !unknown.watched {
-        let _infallible = writeln!(
-            text,
-            "  hint: it has no handlers for {}, or serves other namespaces",
-            resource.plural
-        );
+    if let Some(hint) = hint {
+        let _infallible = writeln!(text, "  hint: {hint}");
     }
     text
+}
+
+/// What all handlers want and the object does not have.
+fn unmet(unknown: &Unknown, body: &Value) -> Vec<String> {
+    let requirements = |text: &Option<String>| -> Vec<String> {
+        text.iter().flat_map(|text| text.split(',')).map(str::to_owned).collect()
+    };
+    let labels = &body["metadata"]["labels"];
+    let is_labelled = |requirement: &String| match requirement.split_once('=') {
+        Some((key, value)) => labels[key] == value,
+        None => match requirement.strip_prefix('!') {
+            Some(key) => labels[key].is_null(),
+            None => !labels[requirement].is_null(),
+        },
+    };
+    let has_field = |requirement: &String| {
+        let Some((field, value)) = requirement.split_once('=') else { return true };
+        body.pointer(&format!("/{}", field.replace('.', "/"))).is_some_and(|it| it == value)
+    };
+    let unlabelled = requirements(&unknown.labels).into_iter().filter(|it| !is_labelled(it));
+    let others = requirements(&unknown.fields).into_iter().filter(|it| !has_field(it));
+    unlabelled.map(|it| format!("labelled {it}")).chain(others).collect()
 }
 
 fn standing(situation: &Situation, now: Timestamp) -> Vec<String> {

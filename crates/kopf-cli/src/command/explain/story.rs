@@ -88,9 +88,9 @@ fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
 }
 
 impl Story {
-    /// The story as people read it.
+    /// The story as people read it; more is left to guess when the operator tells nothing.
     #[must_use]
-    pub(super) fn render(&self, now: Timestamp) -> String {
+    pub(super) fn render(&self, now: Timestamp, is_answered: bool) -> String {
         let mut text = format!("{}\n", self.object);
         // Writing to a string cannot fail.
         let mut line = |words: String| {
@@ -98,6 +98,13 @@ impl Story {
         };
         for words in self.situation.words(!self.handlers.is_empty()) {
             line(words);
+        }
+        if matches!(self.situation, Situation::Handled) && !is_answered {
+            line(
+                "hint: handlers that failed for good are done, too; their errors are in the \
+                  operator's log"
+                    .into(),
+            );
         }
         for finalizer in &self.finalizers {
             line(format!("also held by the finalizer {finalizer}, which is not ours"));

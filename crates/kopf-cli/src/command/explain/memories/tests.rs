@@ -2,6 +2,7 @@
 
 use expect_test::{Expect, expect};
 use kopf_engine::journal::{Chronicle, Unknown};
+use kopf_model::Object;
 use serde_json::{Value, json};
 
 use super::{render, render_unknown};
@@ -148,16 +149,35 @@ fn an_object_that_is_not_watched_is_told_from_a_quiet_one() {
         preferred: true,
         verbs: Default::default(),
     };
-    let (unwatched, quiet) = (Unknown { watched: false }, Unknown { watched: true });
+    let unwatched = Unknown::default();
+    let quiet = Unknown { watched: true, ..Unknown::default() };
+    let narrow = Unknown {
+        labels: Some("!old,app,tier=live".into()),
+        fields: Some("metadata.name=main".into()),
+        ..quiet.clone()
+    };
+    let object = |metadata: Value| Object::from_value(json!({"metadata": metadata}));
+    let fits = object(json!({"name": "main", "labels": {"tier": "live", "app": "x"}}));
+    let fails = object(json!({"name": "x", "labels": {"tier": "test", "old": ""}}));
     expect![[r#"
         Database
           the operator at http://x does not watch it
           hint: it has no handlers for databases, or serves other namespaces
     "#]]
-    .assert_eq(&format!("Database{}", render_unknown("http://x", unwatched, &resource)));
+    .assert_eq(&format!("Database{}", render_unknown("http://x", &unwatched, &resource, None)));
     expect![[r#"
         Database
           the operator at http://x remembers nothing of it: nothing has happened to it lately
     "#]]
-    .assert_eq(&format!("Database{}", render_unknown("http://x", quiet, &resource)));
+    .assert_eq(&format!("Database{}", render_unknown("http://x", &quiet, &resource, None)));
+    let quiet = render_unknown("http://x", &quiet, &resource, None);
+    assert_eq!(render_unknown("http://x", &narrow, &resource, Some(&fits)), quiet);
+    expect![[r#"
+        Database
+          the operator at http://x does not watch it, since it is not labelled !old, labelled app, labelled tier=live, metadata.name=main
+          hint: all its handlers for databases are only for such objects
+    "#]].assert_eq(&format!(
+        "Database{}",
+        render_unknown("http://x", &narrow, &resource, Some(&fails))
+    ));
 }

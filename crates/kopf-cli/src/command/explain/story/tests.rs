@@ -17,7 +17,7 @@ fn check(metadata: Value, expected: Expect) {
     }));
     let names = Names { prefix: "kopf.zalando.org".into(), finalizer: FINALIZER.into() };
     let now = "2026-11-15T12:00:00Z".parse().unwrap();
-    expected.assert_eq(&read(&object, &names).unwrap().render(now));
+    expected.assert_eq(&read(&object, &names).unwrap().render(now, false));
 }
 
 #[test]
@@ -41,6 +41,7 @@ fn an_unchanged_object_is_handled() {
         expect![[r#"
             Database orders
               is handled: nothing has changed since
+              hint: handlers that failed for good are done, too; their errors are in the operator's log
         "#]],
     );
 }

@@ -1,0 +1,430 @@
+//! `kopf explain` of a real operator's objects: what is told from the cluster alone, and what is
+//! told beside it by the operator while it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+use kopf_apiserver::Server;
+use kopf_core::filter::MetaFilter;
+use kopf_core::registry::Registry;
+use kopf_core::{
+    Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, Output, Returned, definition,
+};
+use kopf_engine::{Engine, ProbesEndpoint, Running};
+use kopf_model::Selector;
+use serde_json::{Value, json};
+
+use crate::screen::{command, screen};
+
+/// How long an operator may take to come to a situation.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+struct Function(fn(&Call) -> Returned);
+
+impl Invoke for Function {
+    fn invoke(&self, call: Call) -> Invocation {
+        let function = self.0;
+        Invocation::Future(Box::pin(async move { function(&call) }))
+    }
+}
+
+fn databases() -> Selector {
+    Selector::exact("example.com", "v1", "databases")
+}
+
+fn handler(id: &str, kind: HandlerKind, function: fn(&Call) -> Returned) -> Handler {
+    Handler::new(id, kind, Arc::new(Function(function))).for_resources(databases())
+}
+
+fn not_yet(_call: &Call) -> Returned {
+    let delay = Some(Duration::from_secs(600));
+    Err(HandlerError::Temporary { message: "the cloud is not ready".into(), delay })
+}
+
+fn never(_call: &Call) -> Returned {
+    Err(HandlerError::Permanent { message: "no such plan".into() })
+}
+
+/// A server, an operator that serves the namespace `default`, and the command of a user.
+struct Scene {
+    folder: tempfile::TempDir,
+    kubeconfig: PathBuf,
+    client: kube::Client,
+    operator: ProbesEndpoint,
+    running: Running,
+    _listening: kopf_apiserver::Listening,
+}
+
+impl Scene {
+    async fn new(handlers: Vec<Handler>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::new();
+        let listening = server.listen("127.0.0.1:0".parse().expect("an address")).await;
+        let listening = listening.expect("a free port");
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, listening.kubeconfig()).expect("a file");
+        let client = kube::Client::new(server.service(), "default");
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        post(&client, definitions, &definition::implied(&databases()).expect("a definition")).await;
+        let other = json!({"metadata": {"name": "other"}});
+        post(&client, "/api/v1/namespaces", &other).await;
+        let operator = ProbesEndpoint::on_loopback().expect("a free port");
+        let engine = Engine::builder(Registry::from_iter(handlers));
+        let engine = engine.client(client.clone()).namespaces(["default"]);
+        let running = engine.probes(operator.clone()).build().start();
+        running.settled().await;
+        Self { folder, kubeconfig, client, operator, running, _listening: listening }
+    }
+
+    async fn create(&self, namespace: &str) {
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Database",
+            "metadata": {"name": "orders"}, "spec": {"size": 2},
+        });
+        let path = format!("/apis/example.com/v1/namespaces/{namespace}/databases");
+        post(&self.client, &path, &object).await;
+    }
+
+    async fn delete(&self) {
+        let path = "/apis/example.com/v1/namespaces/default/databases/orders";
+        let request = http::Request::delete(path).body(Vec::new()).expect("a request");
+        self.client.request::<Value>(request).await.expect("it is deleted");
+    }
+
+    /// Waits until the stored object shows it.
+    async fn until(&self, is_so: impl Fn(&Value) -> bool) {
+        let path = "/apis/example.com/v1/namespaces/default/databases/orders";
+        let seen = async {
+            loop {
+                let request = http::Request::get(path).body(Vec::new()).expect("a request");
+                let object = self.client.request::<Value>(request).await.expect("it is there");
+                if is_so(&object) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, seen).await.expect("the operator comes so far");
+    }
+
+    /// What a user is told: with the running operator, and from the cluster alone.
+    async fn check(self, namespace: &str, with_operator: Expect, alone: Expect) {
+        let url = format!("http://{}", self.operator.address);
+        with_operator.assert_eq(&self.explain(&["-n", namespace, "--operator", &url]).await);
+        alone.assert_eq(&self.explain(&["-n", namespace]).await);
+        self.running.abort();
+    }
+
+    /// Waits until the operator has taken notice of the object.
+    async fn until_noticed(&self) {
+        let url = format!("http://{}", self.operator.address);
+        let noticed = async {
+            while self.explain(&["--operator", &url]).await.contains("remembers nothing") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, noticed).await.expect("the operator watches it");
+    }
+
+    async fn explain(&self, arguments: &[&str]) -> String {
+        let mut command = command(self.folder.path());
+        command.env("KUBECONFIG", &self.kubeconfig).args(["explain", "database/orders"]);
+        command.args(arguments);
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        let output = output.expect("no panic").expect("the command runs");
+        without_times(&screen(&output, self.folder.path()))
+    }
+}
+
+async fn post(client: &kube::Client, path: &str, object: &Value) {
+    let request = http::Request::post(path)
+        .header("content-type", "application/json")
+        .body(object.to_string().into_bytes())
+        .expect("a request");
+    client.request::<Value>(request).await.expect("the server accepts it");
+}
+
+/// The same with all digits of times replaced.
+fn without_times(text: &str) -> String {
+    let clean = |word: &str| {
+        let (time, rest) = match word.strip_suffix([',', ':']) {
+            Some(time) => (time, &word[time.len()..]),
+            None => (word, ""),
+        };
+        let is_time =
+            time.matches(':').count() == 2 && time.starts_with(|it: char| it.is_ascii_digit());
+        if is_time { format!("TIME{rest}") } else { word.to_owned() }
+    };
+    let line = |line: &str| {
+        let mut words: Vec<String> = line.split(' ').map(clean).collect();
+        for index in 1..words.len() {
+            // `in 599 s`, `12 ms`
+            if words[index] == "s," || words[index].starts_with("ms") {
+                words[index - 1] = "N".into();
+            }
+        }
+        words.join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn has_record(id: &'static str) -> impl Fn(&Value) -> bool {
+    move |object| object["metadata"]["annotations"][format!("kopf.zalando.org/{id}")].is_string()
+}
+
+#[tokio::test]
+async fn waiting_for_a_retry_is_told() {
+    let scene = Scene::new(vec![handler("provision", HandlerKind::Create, not_yet)]).await;
+    scene.create("default").await;
+    scene.until(has_record("provision")).await;
+    scene
+        .check(
+            "default",
+            expect![[r#"
+                Database default/orders
+                  is being handled for the first time
+
+                  handler provision (create)
+                    waits for its next attempt in N s, at TIME, after 1 attempt
+                    last error: the cloud is not ready
+
+                  the operator at http://127.0.0.1:PORT says:
+                    looks at it again in N s, at TIME
+                    provision waits for attempt 2, in N s, at TIME: the cloud is not ready
+
+                  what happened, the latest last:
+                    TIME  create: concerns provision
+                                + everything: {"spec":{"size":2}}
+                    TIME  provision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+                    TIME  wrote metadata.annotations.kopf.zalando.org/provision
+                (exit code 0)
+            "#]],
+            expect![[r#"
+                Database default/orders
+                  is being handled for the first time
+
+                  handler provision (create)
+                    waits for its next attempt in N s, at TIME, after 1 attempt
+                    last error: the cloud is not ready
+                (exit code 0)
+            "#]],
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_permanent_failure_is_told() {
+    let scene = Scene::new(vec![handler("bill", HandlerKind::Create, never)]).await;
+    scene.create("default").await;
+    scene.until(|it| it["metadata"]["annotations"][LAST_HANDLED].is_string()).await;
+    scene
+        .check(
+            "default",
+            expect![[r#"
+        Database default/orders
+          is handled: nothing has changed since
+
+          the operator at http://127.0.0.1:PORT says:
+            waits for nothing but the next change
+            bill failed for good after 1 attempt: no such plan
+
+          what happened, the latest last:
+            TIME  create: concerns bill
+                        + everything: {"spec":{"size":2}}
+            TIME  bill, attempt 1, N ms: failed for good: no such plan
+            TIME  wrote metadata.annotations.kopf.zalando.org/last-handled-configuration
+        (exit code 0)
+    "#]],
+            expect![[r#"
+                Database default/orders
+                  is handled: nothing has changed since
+                  hint: handlers that failed for good are done, too; their errors are in the operator's log
+                (exit code 0)
+            "#]],
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_permanent_failure_beside_an_open_handler_is_told() {
+    let handlers = vec![
+        handler("bill", HandlerKind::Create, never),
+        handler("provision", HandlerKind::Create, not_yet),
+    ];
+    let scene = Scene::new(handlers).await;
+    scene.create("default").await;
+    scene.until(has_record("provision")).await;
+    scene.check("default", expect![[r#"
+        Database default/orders
+          is being handled for the first time
+
+          handler bill (create)
+            failed for good after 1 attempt
+            last error: no such plan
+
+          handler provision (create)
+            waits for its next attempt in N s, at TIME, after 1 attempt
+            last error: the cloud is not ready
+
+          the operator at http://127.0.0.1:PORT says:
+            looks at it again in N s, at TIME
+            bill failed for good after 1 attempt: no such plan
+            provision waits for attempt 2, in N s, at TIME: the cloud is not ready
+
+          what happened, the latest last:
+            TIME  create: concerns bill, provision
+                        + everything: {"spec":{"size":2}}
+            TIME  bill, attempt 1, N ms: failed for good: no such plan
+            TIME  provision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+            TIME  wrote metadata.annotations.kopf.zalando.org/bill, metadata.annotations.kopf.zalando.org/provision
+        (exit code 0)
+    "#]], expect![[r#"
+        Database default/orders
+          is being handled for the first time
+
+          handler bill (create)
+            failed for good after 1 attempt
+            last error: no such plan
+
+          handler provision (create)
+            waits for its next attempt in N s, at TIME, after 1 attempt
+            last error: the cloud is not ready
+        (exit code 0)
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn an_object_that_no_filter_matches_is_told() {
+    let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
+    choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
+    let scene = Scene::new(vec![choosy]).await;
+    scene.create("default").await;
+    scene.check("default", expect![[r#"
+        Database default/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+
+          the operator at http://127.0.0.1:PORT does not watch it, since it is not labelled tier=live
+          hint: all its handlers for databases are only for such objects
+        (exit code 0)
+    "#]], expect![[r#"
+        Database default/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+        (exit code 0)
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_held_is_told() {
+    let handlers = vec![
+        handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing)),
+        handler("unprovision", HandlerKind::Delete { optional: false }, not_yet),
+    ];
+    let scene = Scene::new(handlers).await;
+    scene.create("default").await;
+    scene.until(|it| it["metadata"]["annotations"][LAST_HANDLED].is_string()).await;
+    scene.delete().await;
+    scene.until(has_record("unprovision")).await;
+    scene
+        .check(
+            "default",
+            expect![[r#"
+                Database default/orders
+                  is being deleted since TIME, and held until its handlers are done
+
+                  handler unprovision (delete)
+                    waits for its next attempt in N s, at TIME, after 1 attempt
+                    last error: the cloud is not ready
+
+                  the operator at http://127.0.0.1:PORT says:
+                    it is being deleted, and held by the operator's finalizer
+                    looks at it again in N s, at TIME
+                    unprovision waits for attempt 2, in N s, at TIME: the cloud is not ready
+
+                  what happened, the latest last:
+                    TIME  create: concerns provision
+                                + everything: {"spec":{"size":2}}
+                    TIME  wrote lists
+                    TIME  provision, attempt 1, N ms: succeeded
+                    TIME  wrote metadata.annotations.kopf.zalando.org/last-handled-configuration
+                    TIME  delete: concerns unprovision
+                    TIME  unprovision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+                    TIME  wrote metadata.annotations.kopf.zalando.org/unprovision
+                (exit code 0)
+            "#]],
+            expect![[r#"
+                Database default/orders
+                  is being deleted since TIME, and held until its handlers are done
+
+                  handler unprovision (delete)
+                    waits for its next attempt in N s, at TIME, after 1 attempt
+                    last error: the cloud is not ready
+                (exit code 0)
+            "#]],
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn an_object_that_was_never_seen_is_told() {
+    let scene = Scene::new(vec![handler("provision", HandlerKind::Create, never)]).await;
+    scene.create("other").await;
+    scene
+        .check(
+            "other",
+            expect![[r#"
+        Database other/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+
+          the operator at http://127.0.0.1:PORT does not watch it
+          hint: it has no handlers for databases, or serves other namespaces
+        (exit code 0)
+    "#]],
+            expect![[r#"
+        Database other/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+        (exit code 0)
+    "#]],
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_handler_that_is_not_concerned_is_told_with_the_reason() {
+    let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
+    choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
+    let mark = handler("mark", HandlerKind::Event, |_| Ok(Output::Nothing));
+    let scene = Scene::new(vec![choosy, mark]).await;
+    scene.create("default").await;
+    scene.until_noticed().await;
+    scene
+        .check(
+            "default",
+            expect![[r#"
+        Database default/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+
+          the operator at http://127.0.0.1:PORT says:
+            waits for nothing but the next change
+            not concerned: provision, since the label tier is missing
+
+          what happened, the latest last:
+            TIME  mark, attempt 1, N ms: succeeded
+        (exit code 0)
+    "#]],
+            expect![[r#"
+        Database default/orders
+          was never handled by an operator
+          hint: is an operator running, does it serve this namespace, do its filters match?
+        (exit code 0)
+    "#]],
+        )
+        .await;
+}
