@@ -4,6 +4,7 @@ mod engine;
 mod load;
 mod server;
 mod table;
+mod testing;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -15,6 +16,8 @@ pub(crate) enum Command {
     Engine(engine::Arguments),
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
+    /// How long a `#[kopf::test]` takes.
+    Testing(testing::Arguments),
     /// Be the server that is measured.
     #[command(hide = true)]
     Serve(server::ServeArguments),
@@ -28,6 +31,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Engine(arguments) => engine::run(arguments),
         Command::Server(arguments) => server::run(arguments),
+        Command::Testing(arguments) => testing::run(arguments),
         Command::Serve(arguments) => server::serve(arguments),
         Command::World => server::world(),
     }

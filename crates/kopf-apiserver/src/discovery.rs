@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::registry::{Group, Registry};
+use crate::registry::{Group, GroupText, Registry};
 use crate::resource::{ResourceInfo, join_api_version};
 
 /// The reported version of Kubernetes.
@@ -199,20 +199,20 @@ pub(crate) fn aggregated_version(accept: &str) -> Option<&'static str> {
 
 /// The aggregated document for `/api` (`core`) or `/apis`.
 pub(crate) fn aggregated(registry: &Registry, core: bool, version: &str) -> Aggregated {
-    let items: Vec<Value> = registry
-        .groups()
-        .iter()
-        .filter(|group| group.name.is_empty() == core)
-        .map(|group| aggregated_group(registry, group))
-        .collect();
-    let document = json!({
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
-        "metadata": {},
-        "items": items,
-    });
-    let body = document.to_string();
-    let etag = format!("\"{}\"", hex(&Sha256::digest(&body)).to_uppercase());
+    let mut body = format!(
+        "{{\"kind\":\"APIGroupDiscoveryList\",\
+         \"apiVersion\":\"apidiscovery.k8s.io/{version}\",\"metadata\":{{}},\"items\":["
+    );
+    let mut digest = Sha256::new_with_prefix(version);
+    let groups = registry.groups().iter().filter(|group| group.name.is_empty() == core);
+    for (index, group) in groups.enumerate() {
+        let text = registry.text_of(group, group_text);
+        body.push_str(if index == 0 { "" } else { "," });
+        body.push_str(&text.json);
+        digest.update(text.digest);
+    }
+    body.push_str("]}");
+    let etag = format!("\"{}\"", hex(&digest.finalize()).to_uppercase());
     Aggregated {
         body: Bytes::from(body),
         content_type: format!(
@@ -224,6 +224,11 @@ pub(crate) fn aggregated(registry: &Registry, core: bool, version: &str) -> Aggr
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn group_text(registry: &Registry, group: &Group) -> GroupText {
+    let json = aggregated_group(registry, group).to_string();
+    GroupText { digest: Sha256::digest(&json).into(), json: json.into() }
 }
 
 fn aggregated_group(registry: &Registry, group: &Group) -> Value {

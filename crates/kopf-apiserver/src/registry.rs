@@ -11,14 +11,17 @@ use crate::resource::{ResourceInfo, Subresource};
 use crate::status_error::qualified;
 
 /// Every served resource, with look-ups.
-#[derive(Clone)]
 pub(crate) struct Registry {
+    // The built-in resources below custom ones; never copied, since every world has them.
+    below: Option<Arc<Registry>>,
     resources: Vec<Arc<ResourceInfo>>,
     by_version: HashMap<String, HashMap<String, HashMap<String, Arc<ResourceInfo>>>>,
     by_table: HashMap<Arc<str>, Arc<ResourceInfo>>,
     groups: Vec<Group>,
     // Changes whenever the set of resources changes; feeds ETags.
     revision: u64,
+    // Filled by discovery when first asked: the text of each group.
+    texts: OnceLock<HashMap<String, GroupText>>,
 }
 
 /// One API group with its versions, preferred first.
@@ -30,38 +33,47 @@ pub(crate) struct Group {
     pub(crate) versions: Vec<String>,
 }
 
+/// The entry of one group in the aggregated discovery document.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupText {
+    /// The entry as JSON.
+    pub(crate) json: Arc<str>,
+    /// What changes with it.
+    pub(crate) digest: [u8; 32],
+}
+
 impl Registry {
     /// The built-in resources only.
     pub(crate) fn builtin() -> Arc<Self> {
         static BUILTIN: OnceLock<Arc<Registry>> = OnceLock::new();
-        Arc::clone(BUILTIN.get_or_init(|| Arc::new(Self::new(recorded(), 0))))
+        Arc::clone(BUILTIN.get_or_init(|| Arc::new(Self::new(None, recorded(), 0))))
     }
 
     /// The built-in resources and these custom ones.
     pub(crate) fn with_custom(custom: Vec<Arc<ResourceInfo>>, revision: u64) -> Self {
-        let mut resources = Self::builtin().resources.clone();
-        resources.extend(custom);
-        Self::new(resources, revision)
+        Self::new(Some(Self::builtin()), custom, revision)
     }
 
-    fn new(resources: Vec<Arc<ResourceInfo>>, revision: u64) -> Self {
+    fn new(below: Option<Arc<Self>>, added: Vec<Arc<ResourceInfo>>, revision: u64) -> Self {
+        let inherited = below.as_deref();
         let mut registry = Self {
             by_version: HashMap::new(),
             by_table: HashMap::new(),
-            groups: Vec::new(),
-            resources: Vec::new(),
+            groups: inherited.map(|it| it.groups.clone()).unwrap_or_default(),
+            resources: inherited.map(|it| it.resources.clone()).unwrap_or_default(),
             revision,
+            texts: OnceLock::new(),
+            below,
         };
-        for resource in &resources {
+        for resource in &added {
             registry.add(Arc::clone(resource));
         }
         for group in &mut registry.groups {
-            if resources.iter().any(|resource| resource.group == group.name && resource.is_custom())
-            {
+            if added.iter().any(|resource| resource.group == group.name && resource.is_custom()) {
                 group.versions.sort_by(|one, two| compare_versions(one, two).reverse());
             }
         }
-        registry.resources = resources;
+        registry.resources.extend(added);
         registry
     }
 
@@ -94,17 +106,19 @@ impl Registry {
         version: &str,
         resource: &str,
     ) -> Option<&Arc<ResourceInfo>> {
-        self.by_version.get(group)?.get(version)?.get(resource)
+        let own = self.by_version.get(group).and_then(|it| it.get(version)?.get(resource));
+        own.or_else(|| self.below.as_ref()?.find(group, version, resource))
     }
 
     /// Whether the group is served in this version.
     pub(crate) fn has_version(&self, group: &str, version: &str) -> bool {
         self.by_version.get(group).is_some_and(|versions| versions.contains_key(version))
+            || self.below.as_ref().is_some_and(|below| below.has_version(group, version))
     }
 
     /// The resource of a table in its storage version (or any version if that is not served).
     pub(crate) fn of_table(&self, table: &str) -> Option<&Arc<ResourceInfo>> {
-        self.by_table.get(table)
+        self.by_table.get(table).or_else(|| self.below.as_ref()?.of_table(table))
     }
 
     /// The resource with this kind.
@@ -114,7 +128,9 @@ impl Registry {
         version: &str,
         kind: &str,
     ) -> Option<&Arc<ResourceInfo>> {
-        self.by_version.get(group)?.get(version)?.values().find(|info| info.kind == kind)
+        let own = self.by_version.get(group).and_then(|it| it.get(version));
+        own.and_then(|it| it.values().find(|info| info.kind == kind))
+            .or_else(|| self.below.as_ref()?.of_kind(group, version, kind))
     }
 
     /// Every resource, one entry per version, in discovery order.
@@ -134,6 +150,23 @@ impl Registry {
         version: &'a str,
     ) -> impl Iterator<Item = &'a Arc<ResourceInfo>> {
         self.resources.iter().filter(move |info| info.group == group && info.version == version)
+    }
+
+    /// The text of a group in discovery, from `make` when nobody has asked before.
+    pub(crate) fn text_of(&self, group: &Group, make: fn(&Self, &Group) -> GroupText) -> GroupText {
+        // A group with nothing of ours is as it was below.
+        if let Some(below) = &self.below
+            && !self.by_version.contains_key(&group.name)
+        {
+            return below.text_of(group, make);
+        }
+        let all = || self.own_groups().map(|it| (it.name.clone(), make(self, it))).collect();
+        self.texts.get_or_init(all).get(&group.name).cloned().unwrap_or_else(|| make(self, group))
+    }
+
+    /// The groups with resources that are not inherited.
+    fn own_groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().filter(|group| self.by_version.contains_key(&group.name))
     }
 
     /// A number that changes with the set of resources.

@@ -6,6 +6,7 @@ use futures::stream::{self, StreamExt as _};
 use kopf_model::Resource;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::cluster::{Cluster, Outgoing};
 use crate::error::{Failure, RequestError};
@@ -35,11 +36,18 @@ struct AnyAnswer {
     groups: Vec<OldGroup>,
 }
 
+/// Read in two steps, since most groups are of no interest to most operators.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AggregatedGroup {
     metadata: GroupMetadata,
-    versions: Vec<AggregatedVersion>,
+    versions: Option<Box<RawValue>>,
+}
+
+impl AggregatedGroup {
+    fn versions(&self) -> Result<Vec<AggregatedVersion>, serde_json::Error> {
+        self.versions.as_ref().map_or(Ok(Vec::new()), |text| serde_json::from_str(text.get()))
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -133,7 +141,8 @@ impl Cluster {
         let mut old_versions = Vec::new();
         for answer in [core, named].into_iter().flatten() {
             for group in answer.items.iter().filter(|group| wanted(&group.metadata.name)) {
-                discovered.add_aggregated(group);
+                let versions = group.versions().map_err(|error| unreadable("/apis", error))?;
+                discovered.add_aggregated(&group.metadata.name, &versions);
             }
             for version in answer.versions {
                 old_versions.push((String::new(), version, true));
@@ -188,25 +197,26 @@ impl Cluster {
     ) -> Result<T, RequestError> {
         let outgoing = Outgoing { accept, ..Outgoing::get(path) };
         let bytes = self.fetch(&outgoing).await?;
-        serde_json::from_slice(&bytes).map_err(|error| {
-            let message = "the answer to discovery could not be read".to_owned();
-            let mut failed =
-                RequestError::local(Failure::Malformed, &outgoing.method, &outgoing.path, message);
-            failed.source = Some(Box::new(error));
-            failed
-        })
+        serde_json::from_slice(&bytes).map_err(|error| unreadable(&outgoing.path, error))
     }
 }
 
+fn unreadable(path: &str, error: serde_json::Error) -> RequestError {
+    let message = "the answer to discovery could not be read".to_owned();
+    let mut failed = RequestError::local(Failure::Malformed, &http::Method::GET, path, message);
+    failed.source = Some(Box::new(error));
+    failed
+}
+
 impl Discovered {
-    fn add_aggregated(&mut self, group: &AggregatedGroup) {
-        for (index, version) in group.versions.iter().enumerate() {
+    fn add_aggregated(&mut self, group: &str, versions: &[AggregatedVersion]) {
+        for (index, version) in versions.iter().enumerate() {
             if version.freshness == "Stale" {
-                self.unavailable.push(format!("{}/{}", group.metadata.name, version.version));
+                self.unavailable.push(format!("{group}/{}", version.version));
             }
             for resource in &version.resources {
                 self.resources.push(Resource {
-                    group: group.metadata.name.clone(),
+                    group: group.to_owned(),
                     version: version.version.clone(),
                     plural: resource.resource.clone(),
                     kind: resource.response_kind.kind.clone(),

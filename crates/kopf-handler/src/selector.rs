@@ -1,6 +1,9 @@
 //! Which resource a Rust type stands for, and its definition when it is a custom one.
 
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use kopf_model::{Selector, resource::SelectorName};
 use serde_json::Value;
@@ -47,12 +50,22 @@ impl<K> Definition<K> {
     }
 }
 
-impl<K: kube::CustomResourceExt> Definition<K> {
+impl<K: kube::CustomResourceExt + 'static> Definition<K> {
     #[doc(hidden)]
     #[must_use]
     pub fn find(&self) -> Option<MakeDefinition> {
-        Some(|| serde_json::to_value(K::crd()).expect("a definition can be written as JSON"))
+        Some(definition::<K>)
     }
+}
+
+/// The definition of a type, made once: schemas are derived anew at each call, and tests ask for
+/// them again and again.
+fn definition<K: kube::CustomResourceExt + 'static>() -> Value {
+    static MADE: LazyLock<Mutex<HashMap<TypeId, Value>>> = LazyLock::new(Mutex::default);
+    let make = || serde_json::to_value(K::crd()).expect("a definition can be written as JSON");
+    // What is inserted is whole, also if deriving another one has panicked.
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(TypeId::of::<K>()).or_insert_with(make).clone()
 }
 
 #[doc(hidden)]

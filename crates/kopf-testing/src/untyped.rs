@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::world::{NAMESPACE, World, WorldError};
 
+/// Where definitions of custom resources are.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
 /// The objects of one resource, as JSON.
 ///
 /// ```
@@ -65,10 +68,17 @@ impl World {
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", manifest).await
     }
 
+    /// Creates a definition, or brings one that is there already up to date.
+    pub(crate) async fn apply_definition(&self, definition: &Value) -> Result<(), WorldError> {
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{DEFINITIONS}/{name}?fieldManager=kopf-testing&force=true");
+        let content_type = "application/apply-patch+yaml";
+        self.send(Method::PATCH, &path, content_type, definition).await.map(drop)
+    }
+
     /// Creates a definition, unless there is one already.
     pub(crate) async fn create_definition(&self, definition: &Value) -> Result<(), WorldError> {
-        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        match self.send(Method::POST, path, "application/json", definition).await {
+        match self.send(Method::POST, DEFINITIONS, "application/json", definition).await {
             Err(WorldError::Refused(kube::Error::Api(status))) if status.code == 409 => Ok(()),
             other => other.map(drop),
         }

@@ -22,10 +22,9 @@ use crate::privilege;
 use crate::requests::Requests;
 use crate::torture::Torment;
 
-/// The prepared servers that worlds are forked from: namespaces exist, schemas are parsed.
-static PREPARED: LazyLock<Server> = LazyLock::new(|| Server::builder().clock(VirtualClock).build());
-static PREPARED_WITH_RBAC: LazyLock<Server> =
-    LazyLock::new(|| Server::builder().clock(VirtualClock).rbac(true).build());
+/// The prepared servers that worlds are forked from: schemas are parsed, controllers had their say.
+static PREPARED: LazyLock<Server> = LazyLock::new(|| prepared(false));
+static PREPARED_WITH_RBAC: LazyLock<Server> = LazyLock::new(|| prepared(true));
 
 /// The namespace that objects are in unless told otherwise.
 pub(crate) const NAMESPACE: &str = "default";
@@ -113,21 +112,36 @@ pub fn run<T, F: Future<Output = T>>(test: impl FnOnce(World) -> F) -> T {
     in_world(Rights::All, None, async |world| test(world).await)
 }
 
+/// A server whose controllers have created what every namespace has.
+fn prepared(rbac: bool) -> Server {
+    let prepare = move || {
+        let server = Server::builder().clock(VirtualClock).rbac(rbac).build();
+        runtime(false).block_on(server.settle());
+        // Without the controllers, whose tasks have ended with their runtime.
+        server.fork()
+    };
+    // On a thread of its own, since the first world may be made inside of a runtime.
+    std::thread::spawn(prepare).join().expect("preparing a server needs nothing from outside")
+}
+
+fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(is_paused)
+        .build()
+        .expect("a runtime of one thread can always be built")
+}
+
 /// Runs a test in a world with these properties; shows the log of the operator when it panics.
 pub(crate) fn in_world<T>(
     rights: Rights,
     torment: Option<Arc<Torment>>,
     test: impl AsyncFnOnce(World) -> T,
 ) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime of one thread can always be built");
     let logs = Logs::default();
     let _capturing = logs.capture();
     let _showing = logs.shown_on_panic();
-    runtime.block_on(async { test(World::with(rights, torment, logs.clone())).await })
+    runtime(true).block_on(async { test(World::with(rights, torment, logs.clone())).await })
 }
 
 impl World {
@@ -228,7 +242,7 @@ impl World {
     /// # Errors
     /// Fails when the server refuses it.
     pub async fn define(&self, definition: &Value) -> Result<(), WorldError> {
-        self.apply(definition).await.map(drop)
+        self.apply_definition(definition).await
     }
 
     /// Resolves when nobody has anything to do now: no handler, no controller, no request.
