@@ -67,7 +67,7 @@ impl Operator {
         };
         let outcome = match arguments.command {
             Command::Run(arguments) => self.run_program(&arguments, Purpose::Work),
-            Command::Plan(arguments) => self.run_program(&arguments, Purpose::Plan),
+            Command::Plan(arguments) => self.run_program(&(*arguments).into(), Purpose::Plan),
             Command::Describe { json } => {
                 print!("{}", describe::text(&self, json));
                 Ok(())

@@ -33,7 +33,7 @@ pub(super) enum Command {
     /// Watch the cluster and handle what happens there
     Run(Box<RunArguments>),
     /// Tell what would be done about desired children, without doing it
-    Plan(Box<RunArguments>),
+    Plan(Box<PlanArguments>),
     /// Tell what the operator reacts to
     Describe {
         /// As JSON, for other programs
@@ -47,20 +47,8 @@ pub(super) enum Command {
 
 #[derive(Args)]
 pub(super) struct RunArguments {
-    /// Work in all namespaces
-    #[arg(short = 'A', long, env = "KOPF_RUN_CLUSTERWIDE", conflicts_with = "namespaces",
-        action = ArgAction::SetTrue, value_parser = FalseyValueParser::new(), hide_env = true)]
-    pub(super) all_namespaces: bool,
-    /// Work in this namespace, or in those of a pattern such as `team-*,!team-x`; repeatable
-    #[arg(
-        short,
-        long = "namespace",
-        value_name = "NAME",
-        env = "KOPF_RUN_NAMESPACES",
-        value_delimiter = ' ',
-        hide_env = true
-    )]
-    pub(super) namespaces: Vec<String>,
+    #[command(flatten)]
+    pub(super) scope: ScopeArguments,
     /// Ignore other operators of the same kind
     #[arg(long, env = "KOPF_RUN_STANDALONE", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
@@ -146,6 +134,36 @@ pub(super) struct RunArguments {
     pub(super) embedded: super::embedded::EmbeddedArguments,
 }
 
+/// What matters to somebody who only looks.
+#[derive(Args)]
+pub(super) struct PlanArguments {
+    #[command(flatten)]
+    scope: ScopeArguments,
+    #[command(flatten)]
+    logs: LogArguments,
+    #[cfg(feature = "embedded")]
+    #[command(flatten)]
+    embedded: super::embedded::EmbeddedArguments,
+}
+
+#[derive(Args)]
+pub(super) struct ScopeArguments {
+    /// Work in all namespaces
+    #[arg(short = 'A', long, env = "KOPF_RUN_CLUSTERWIDE", conflicts_with = "namespaces",
+        action = ArgAction::SetTrue, value_parser = FalseyValueParser::new(), hide_env = true)]
+    pub(super) all_namespaces: bool,
+    /// Work in this namespace, or in those of a pattern such as `team-*,!team-x`; repeatable
+    #[arg(
+        short,
+        long = "namespace",
+        value_name = "NAME",
+        env = "KOPF_RUN_NAMESPACES",
+        value_delimiter = ' ',
+        hide_env = true
+    )]
+    pub(super) namespaces: Vec<String>,
+}
+
 #[derive(Args)]
 #[command(next_help_heading = "Logs")]
 struct LogArguments {
@@ -188,6 +206,28 @@ struct LogArguments {
     no_log_prefix: bool,
 }
 
+impl From<PlanArguments> for RunArguments {
+    fn from(arguments: PlanArguments) -> Self {
+        Self {
+            scope: arguments.scope,
+            standalone: false,
+            dev: false,
+            liveness: None,
+            webhook: None,
+            webhook_service: None,
+            webhook_host: None,
+            webhook_certificate: None,
+            webhook_key: None,
+            webhook_authority: None,
+            peering: None,
+            priority: None,
+            logs: arguments.logs,
+            #[cfg(feature = "embedded")]
+            embedded: arguments.embedded,
+        }
+    }
+}
+
 impl RunArguments {
     /// How the operator is to log.
     pub(super) fn logging(&self) -> Logging {
@@ -207,7 +247,7 @@ impl RunArguments {
     /// # Errors
     /// Fails when the endpoint of probes is not an address.
     pub(super) fn config(&self, operator: &str) -> Result<Config, Failure> {
-        let mut namespaces = self.namespaces.clone();
+        let mut namespaces = self.scope.namespaces.clone();
         // The former name of the variable, still accepted by Kopf.
         if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
@@ -215,7 +255,7 @@ impl RunArguments {
         let probes = self.liveness.as_deref().map(endpoint).transpose()?;
         Ok(Config {
             namespaces,
-            all_namespaces: self.all_namespaces,
+            all_namespaces: self.scope.all_namespaces,
             standalone: self.standalone.then_some(true),
             priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
             peering: self.peering.clone(),
