@@ -26,6 +26,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
+/// As in `kopf cluster`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How many objects are made at the same time.
 const MAKERS: usize = 8;
 
