@@ -39,9 +39,12 @@ async fn main() -> Result<()> {
     let kubeconfig = arguments.next().context("usage: bench-server KUBECONFIG MARK [--status]")?;
     let mark = arguments.next().context("the mark of handled objects is missing")?;
     let has_status = arguments.next().is_some_and(|argument| argument == "--status");
-    // Pages of a list stay readable for minutes on real servers, however much is written meanwhile.
-    let limits =
-        StoreLimits { ring_events_max: 200_000, ring_bytes_max: 1 << 30, snapshots_max: 50_000 };
+    // Real servers have all events of some minutes, however much is written meanwhile.
+    let limits = StoreLimits {
+        ring_events_max: 200_000,
+        ring_bytes_max: 1 << 30,
+        ..StoreLimits::default()
+    };
     let server = Server::builder().controllers(false).limits(limits).build();
     let local = server.local();
     local

@@ -8,6 +8,8 @@ use crate::resource::ResourceInfo;
 
 /// Fields that the server owns: whatever the client sent is replaced by what is stored.
 pub(crate) fn carry_over(object: &mut Value, old: &Value) {
+    let stored = &old["metadata"];
+    let metadata = metadata_mut(object);
     for key in [
         "uid",
         "creationTimestamp",
@@ -16,12 +18,14 @@ pub(crate) fn carry_over(object: &mut Value, old: &Value) {
         "generation",
         "selfLink",
     ] {
-        let metadata = metadata_mut(object);
-        match &old["metadata"][key] {
-            Value::Null => {
+        match (&stored[key], metadata.get_mut(key)) {
+            (Value::Null, None) => {}
+            (Value::Null, Some(_)) => {
                 metadata.shift_remove(key);
             }
-            stored => {
+            (stored, Some(present)) if present == stored => {}
+            (stored, Some(present)) => *present = stored.clone(),
+            (stored, None) => {
                 metadata.insert(key.into(), stored.clone());
             }
         }
