@@ -13,6 +13,7 @@ use kopf_core::finalizer::Step;
 use kopf_core::logtext;
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
+use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_model::storage::StorageError;
 use kopf_model::{EssenceHash, FieldPath, Object, Patch, Timestamp};
@@ -351,10 +352,12 @@ impl Cycle {
         self.flags.handled_once |= plan.is_handled;
         let is_urgent = step != Step::Keep || self.object.is_deleting();
         let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Normal };
+        let mut has_remains = false;
         match self.apply(plan.patch, urgency).await? {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
                 self.object = object;
+                has_remains = plan.is_handled && self.has_remains();
                 self.watch_for_loops().await;
             }
             Applied::Outdated(patch) => {
@@ -367,7 +370,7 @@ impl Cycle {
         if let Some(live) = &self.memory.live {
             live.set(self.object.clone());
         }
-        if plan.is_continued && self.mode != Mode::Closing {
+        if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
         self.wake_at = plan.wake_at;
@@ -397,6 +400,28 @@ impl Cycle {
         let is_deletion = self.object.is_deleting() && !seen.is_deleting();
         let is_newer = self.object.resource_version() != seen.resource_version();
         is_deletion || (self.served.looks_beyond_essence && is_newer)
+    }
+
+    /// Whether the answer to our write has progress of a former life that we had not seen.
+    ///
+    /// A list may be older than the last write before a crash, and its events may be late. Left
+    /// there, the progress would make handlers skip a later change.
+    fn has_remains(&self) -> bool {
+        let Ok(text) = std::str::from_utf8(self.object.raw()) else { return false };
+        let progress = &*self.served.storages.progress;
+        let usual = self.served.storages.diffbase.own_annotations(&serde_json::Value::Null);
+        let is_usual = |note: &str| {
+            note.starts_with(&self.served.finalizer) || usual.iter().any(|it| note.starts_with(it))
+        };
+        // Answers are not parsed for this unless there is something.
+        let is_suspicious = progress.own_annotations().iter().any(|prefix| {
+            let prefix = format!("\"{prefix}");
+            text.match_indices(&prefix).any(|(at, _)| !is_usual(&text[at + 1..]))
+        });
+        let handlers = &self.served.handlers.changing;
+        is_suspicious
+            && State::load(progress, self.object.value(), handlers, self.shared.clock.now())
+                .is_ok_and(|state| state.iter().next().is_some())
     }
 
     /// Slows an object down that handlers write again and again, whatever provokes them.

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Ident, ItemFn, LitInt, Result, Token};
+use syn::{Error, Expr, Ident, ItemFn, LitInt, Result, Token};
 
 /// How the test is run, beyond once in a world of its own.
 #[derive(Default)]
@@ -12,6 +12,8 @@ struct Options {
     torture: Option<LitInt>,
     rbac: bool,
     least_privilege: bool,
+    killed: Option<LitInt>,
+    program: Option<Expr>,
 }
 
 impl Parse for Options {
@@ -24,16 +26,30 @@ impl Parse for Options {
                     input.parse::<Token![=]>()?;
                     options.torture = Some(input.parse()?);
                 }
+                "killed" => {
+                    input.parse::<Token![=]>()?;
+                    options.killed = Some(input.parse()?);
+                }
+                "program" => {
+                    input.parse::<Token![=]>()?;
+                    options.program = Some(input.parse()?);
+                }
                 "rbac" => options.rbac = true,
                 "least_privilege" => options.least_privilege = true,
                 _ => {
-                    let advice = "`#[kopf::test]` has the options `torture = 50`, `rbac` and `least_privilege`";
+                    let advice = "`#[kopf::test]` has the options `torture = 50`, `rbac`, \
+                        `least_privilege`, and `killed = 5, program = ...`";
                     return Err(Error::new(name.span(), advice));
                 }
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
+        }
+        if options.killed.is_some() != options.program.is_some() {
+            let advice = "a program is killed: `killed = 5` goes along with \
+                `program = Program::new(env!(\"CARGO_BIN_EXE_name\"))`";
+            return Err(input.error(advice));
         }
         Ok(options)
     }
@@ -65,6 +81,9 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
     }
     if let Some(rounds) = &options.torture {
         runs.push(quote!(::kopf::testing::torture(#rounds, #test);));
+    }
+    if let (Some(rounds), Some(program)) = (&options.killed, &options.program) {
+        runs.push(quote!(::kopf::testing::Program::killed(#program, #rounds, #test);));
     }
     // The other ways to run a test report failures themselves.
     let (result, call) = match runs.as_slice() {

@@ -8,6 +8,7 @@ use kopf_engine::{EngineBuilder, Running};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::door::Door;
+use crate::program::Launched;
 use crate::world::World;
 
 /// How long a crashed operator is away.
@@ -45,6 +46,30 @@ impl Operated {
         let _ = tokio::time::timeout(BEGINNING, is_watching).await;
         let shift = Shift { world, operator, commands: received, crashes: Arc::clone(&crashes) };
         tokio::spawn(shift.supervise(running, door));
+        Self { commands, crashes }
+    }
+
+    /// The handle of a program that runs in place of an operator.
+    pub(crate) fn of(launched: Launched) -> Self {
+        let (commands, mut received) = mpsc::unbounded_channel();
+        let crashes = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&crashes);
+        tokio::spawn(async move {
+            while let Some(command) = received.recv().await {
+                let done = match command {
+                    Command::Stop(done) => {
+                        launched.end().await;
+                        done
+                    }
+                    Command::Crash(done) => {
+                        launched.kill();
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        done
+                    }
+                };
+                let _ = done.send(());
+            }
+        });
         Self { commands, crashes }
     }
 

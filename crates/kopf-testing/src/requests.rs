@@ -25,7 +25,11 @@ pub struct Requests(Vec<LoggedRequest>);
 impl Requests {
     pub(crate) fn of_operators(server: &Server) -> Self {
         let user = User::service_account(NAMESPACE, OPERATOR).name;
-        Self(server.requests(&RequestMatcher::any().user(user)))
+        Self::matching(server, &RequestMatcher::any().user(user))
+    }
+
+    pub(crate) fn matching(server: &Server, matcher: &RequestMatcher) -> Self {
+        Self(server.requests(matcher))
     }
 
     /// Those with this verb.

@@ -3,6 +3,7 @@
 //! Owns the server, the clients and what is known of the operators in it. Objects are read and
 //! written in `objects` and `untyped`; what operators did is told by `requests`, `posted`, `logs`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use crate::door::Door;
 use crate::logs::Logs;
 use crate::operated::Operated;
 use crate::privilege;
+use crate::program::{Life, Program};
 use crate::requests::Requests;
 use crate::torture::Torment;
 
@@ -30,6 +32,8 @@ static PREPARED_WITH_RBAC: LazyLock<Server> = LazyLock::new(|| prepared(true));
 pub(crate) const NAMESPACE: &str = "default";
 /// Who operators are.
 pub(crate) const OPERATOR: &str = "operator";
+/// How much real time `until` gives a condition when there are other processes.
+const PATIENCE_IN_REAL_TIME: Duration = Duration::from_secs(60);
 /// How much virtual time `until` gives a condition.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The same while the operator is tortured.
@@ -77,6 +81,11 @@ pub(crate) struct Inner {
     pub(crate) granted: Mutex<Vec<Right>>,
     // Everything that runs here, to be stopped before the end state is looked at.
     pub(crate) crew: Mutex<Vec<Operated>>,
+    // The same for programs, and what is run in place of operators, if anything is.
+    pub(crate) launched: Mutex<Vec<Arc<Life>>>,
+    pub(crate) program: Option<Program>,
+    // Set by the test, read by whoever waits.
+    is_real: AtomicBool,
 }
 
 /// What operators may do.
@@ -138,25 +147,52 @@ pub(crate) fn in_world<T>(
     torment: Option<Arc<Torment>>,
     test: impl AsyncFnOnce(World) -> T,
 ) -> T {
+    in_world_of(None, rights, torment, test)
+}
+
+/// The same, with a program in place of operators.
+pub(crate) fn in_world_of<T>(
+    program: Option<Program>,
+    rights: Rights,
+    torment: Option<Arc<Torment>>,
+    test: impl AsyncFnOnce(World) -> T,
+) -> T {
     let logs = Logs::default();
     let _capturing = logs.capture();
     let _showing = logs.shown_on_panic();
-    runtime(true).block_on(async { test(World::with(rights, torment, logs.clone())).await })
+    runtime(true)
+        .block_on(async { test(World::with(rights, torment, program, logs.clone())).await })
 }
 
 impl World {
     /// A new world; needs a tokio runtime, best one with paused time (see [`run`]).
     #[must_use]
     pub fn new() -> Self {
-        Self::with(Rights::All, None, Logs::default())
+        Self::with(Rights::All, None, None, Logs::default())
     }
 
-    fn with(rights: Rights, torment: Option<Arc<Torment>>, logs: Logs) -> Self {
+    fn with(
+        rights: Rights,
+        torment: Option<Arc<Torment>>,
+        program: Option<Program>,
+        logs: Logs,
+    ) -> Self {
         let prepared = if rights == Rights::All { &PREPARED } else { &PREPARED_WITH_RBAC };
         let server = prepared.fork();
         let client = Client::new(server.service(), NAMESPACE);
         let (granted, crew) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { server, client, logs, rights, torment, granted, crew }))
+        Self(Arc::new(Inner {
+            server,
+            client,
+            logs,
+            rights,
+            torment,
+            granted,
+            crew,
+            launched: Mutex::default(),
+            program,
+            is_real: AtomicBool::new(false),
+        }))
     }
 
     /// The API server: the lives of Pods, controllers, users, webhooks.
@@ -194,7 +230,8 @@ impl World {
 
     /// Runs an operator in this world until its end, and again after each crash.
     ///
-    /// Takes the function that makes the operator. Waits until it watches.
+    /// Takes the function that makes the operator. Waits until it watches. In the rounds of
+    /// [`Program::killed`](crate::Program::killed), the program is launched in its place.
     ///
     /// # Panics
     /// Panics when the server refuses a definition of the operator.
@@ -202,6 +239,11 @@ impl World {
         &self,
         operator: impl Fn() -> O + Send + 'static,
     ) -> Operated {
+        if let Some(program) = self.0.program.clone() {
+            let operator = operator().into();
+            self.imply_definitions(&operator).await;
+            return Operated::of(self.launch(program).await);
+        }
         self.prepare_for(&operator().into()).await;
         let operated = Operated::start(self.clone(), operator).await;
         self.0.crew.lock().push(operated.clone());
@@ -213,14 +255,18 @@ impl World {
         for definition in operator.definitions() {
             self.define(&definition).await.expect("the server accepts derived definitions");
         }
+        self.imply_definitions(operator).await;
+        let rights = operator.rights();
+        privilege::grant(self, &rights).await;
+        *self.0.granted.lock() = rights;
+    }
+
+    async fn imply_definitions(&self, operator: &EngineBuilder) {
         for definition in operator.implied_definitions() {
             // Somebody else may have defined the resource, with more knowledge.
             let defined = self.create_definition(&definition).await;
             defined.expect("the server accepts definitions that allow everything");
         }
-        let rights = operator.rights();
-        privilege::grant(self, &rights).await;
-        *self.0.granted.lock() = rights;
     }
 
     /// Starts an operator behind a door of its own.
@@ -250,7 +296,7 @@ impl World {
     /// What waits for a later moment, such as a retry, does not count. Under torture it resolves
     /// when nothing has changed for some minutes, since crashes and losses take time to mend.
     pub async fn settled(&self) {
-        if self.0.torment.is_some() {
+        if self.0.torment.is_some() && self.0.launched.lock().is_empty() {
             return self.calmed().await;
         }
         // Paused time moves only when every task waits for it; so once this sleep is over, all
@@ -289,12 +335,18 @@ impl World {
     ///
     /// Then nothing is settled by itself: wait with [`World::until`].
     pub fn in_real_time(&self) {
-        tokio::time::resume();
+        if !self.0.is_real.swap(true, Ordering::Relaxed) {
+            tokio::time::resume();
+        }
     }
 
     /// How long conditions are waited for.
     pub(crate) fn patience(&self) -> Duration {
-        if self.0.torment.is_some() { PATIENCE_UNDER_TORTURE } else { PATIENCE }
+        match self.0.torment {
+            _ if !self.0.launched.lock().is_empty() => PATIENCE_IN_REAL_TIME,
+            Some(_) => PATIENCE_UNDER_TORTURE,
+            None => PATIENCE,
+        }
     }
 
     /// Makes matching requests fail, wait or go wrong in other ways; see [`crate::fault`].

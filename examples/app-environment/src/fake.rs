@@ -41,9 +41,8 @@ impl FakeRegistry {
     /// Answers whoever connects, for ever.
     ///
     /// # Errors
-    /// Fails when the address cannot be taken.
-    pub async fn listen(&self, address: &str) -> io::Result<()> {
-        let listener = TcpListener::bind(address).await?;
+    /// Fails when there can be no more connections.
+    pub async fn accept(self, listener: TcpListener) -> io::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             tokio::spawn(self.clone().serve(stream));

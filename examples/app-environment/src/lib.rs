@@ -76,3 +76,12 @@ pub async fn farewell(environment: &AppEnvironment, registry: State<RegistryClie
 pub fn operator(registry: RegistryClient, passwords: Passwords) -> kopf::Operator {
     kopf::operator!("app-environment", [inside, outside, farewell]).state(registry).state(passwords)
 }
+
+/// The operator with what the environment of the process says: `REGISTRY` is the address of the
+/// registry, `REGISTRY_KEY` the key of the passwords in it.
+pub fn from_environment() -> kopf::Operator {
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
+    let registry = RegistryClient::over_tcp(&variable("REGISTRY", "127.0.0.1:8081"));
+    let passwords = Passwords::new(&variable("REGISTRY_KEY", "only for the demo"));
+    operator(registry, passwords)
+}

@@ -49,6 +49,8 @@ struct Inner {
     /// At which requests the operator is killed, and whether the server takes them.
     crashes: BTreeMap<usize, bool>,
     disturbances: usize,
+    /// Whether the present life has come so far as to watch.
+    is_watching: bool,
     /// The former answers to lists.
     lists: HashMap<String, Bytes>,
     deeds: Vec<String>,
@@ -77,12 +79,19 @@ impl Torment {
         Self::with(seed, crashes, disturbances)
     }
 
+    /// Nothing but one kill, at one of evenly spread requests.
+    pub(crate) fn killing(round: usize, rounds: usize, requests: usize) -> Self {
+        let number = (2 * round + 1) * requests / (2 * rounds.max(1));
+        Self::with(0, BTreeMap::from([(number, round.is_multiple_of(2))]), 0)
+    }
+
     fn with(seed: u64, crashes: BTreeMap<usize, bool>, disturbances: usize) -> Self {
         Self(Mutex::new(Inner {
             random: fastrand::Rng::with_seed(seed),
             requests: 0,
             crashes,
             disturbances,
+            is_watching: false,
             lists: HashMap::new(),
             deeds: Vec::new(),
         }))
@@ -98,6 +107,11 @@ impl Torment {
     /// How many requests there were.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
+    }
+
+    /// Whether the operator watches since it was last killed.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.0.lock().is_watching
     }
 
     /// What was done, one line each.
@@ -119,8 +133,12 @@ impl Torment {
         let mut inner = self.0.lock();
         let number = inner.requests;
         inner.requests += 1;
+        inner.is_watching |= asked.is_watch();
         let act = match inner.crashes.remove(&number) {
-            Some(is_taken) => Act::Crash { is_taken },
+            Some(is_taken) => {
+                inner.is_watching = false;
+                Act::Crash { is_taken }
+            }
             None if inner.disturbances == 0 => return Act::Pass,
             None => inner.disturb(asked),
         };

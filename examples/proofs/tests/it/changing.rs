@@ -1,12 +1,15 @@
 //! Examples of handlers that react to changes.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use kopf::prelude::*;
 use kopf::testing::{Untyped, World, WorldError};
 
-use crate::examples::{
+use crate::{example, is_handled, is_held};
+use example_proofs::examples::{
     embedding, exceptions, filtering, handlers, hooks, minimal, subhandlers, typed,
 };
-use crate::{is_handled, is_held};
 
 type Outcome = Result<(), WorldError>;
 
@@ -29,13 +32,25 @@ async fn change(greetings: &Untyped, spec: Value) -> Outcome {
     greetings.until("a", "handling", is_handled).await.map(drop)
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("minimal"))]
 async fn minimal(world: World) -> Outcome {
     world.operate(minimal::operator).await;
     let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
     let seen = greetings.get("a").await?;
     assert_eq!(seen["status"]["create_fn"]["message"], "hello world");
     Ok(())
+}
+
+/// What exists outside of the cluster is compared, too.
+#[test]
+#[should_panic(expected = "ends differently")]
+fn another_end_is_found_out() {
+    static ENDS: AtomicUsize = AtomicUsize::new(0);
+    example("minimal").killed(1, async |world: World| {
+        world.operate(minimal::operator).await;
+        greet(&world, json!({}), json!({"field": "x"})).await?;
+        Ok::<_, WorldError>(ENDS.fetch_add(1, Ordering::Relaxed))
+    });
 }
 
 async fn databases(world: World) -> Result<Untyped, WorldError> {
@@ -56,7 +71,7 @@ async fn databases(world: World) -> Result<Untyped, WorldError> {
     Ok(databases)
 }
 
-#[kopf::test(torture = 24)]
+#[kopf::test(torture = 16, killed = 2, program = example("typed"))]
 async fn typed(world: World) -> Outcome {
     databases(world).await.map(drop)
 }
@@ -71,12 +86,11 @@ async fn typed_with_events(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
-async fn exceptions(world: World) -> Outcome {
+async fn attempts(world: World, spec: Value) -> Outcome {
     world.operate(exceptions::operator).await;
     let trials = world.objects("trials.v1.kopf.dev");
     let trial = json!({
-        "apiVersion": "kopf.dev/v1", "kind": "Trial", "metadata": {"name": "a"}, "spec": {"x": 1},
+        "apiVersion": "kopf.dev/v1", "kind": "Trial", "metadata": {"name": "a"}, "spec": spec,
     });
     trials.create(&trial).await?;
     let handled = trials.until("a", "handling", is_handled).await?;
@@ -84,7 +98,18 @@ async fn exceptions(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege)]
+async fn exceptions(world: World) -> Outcome {
+    attempts(world, json!({"x": 1})).await
+}
+
+/// Without the failure that takes most of a minute.
+#[kopf::test(killed = 2, program = example("exceptions"))]
+async fn exceptions_in_real_time(world: World) -> Outcome {
+    attempts(world, json!({"size": "7"})).await
+}
+
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("handlers"))]
 async fn handlers(world: World) -> Outcome {
     world.operate(handlers::operator).await;
     let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
@@ -93,7 +118,7 @@ async fn handlers(world: World) -> Outcome {
     greetings.until_gone("a").await
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("subhandlers"))]
 async fn subhandlers(world: World) -> Outcome {
     world.operate(subhandlers::operator).await;
     let drawers = world.objects("drawers.v1.kopf.dev");
@@ -108,7 +133,7 @@ async fn subhandlers(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("filtering"))]
 async fn filtering(world: World) -> Outcome {
     world.operate(filtering::operator).await;
     let labels = json!({"tier": "gold", "team": "blue"});
@@ -116,17 +141,26 @@ async fn filtering(world: World) -> Outcome {
     change(&greetings, json!({"field": "b"})).await
 }
 
-#[kopf::test(torture = 24, least_privilege)]
-async fn embedding(world: World) -> Outcome {
+async fn life_beside(world: World, age: Duration) -> Outcome {
     world.operate(embedding::operator).await;
     let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
     greetings.until("a", "holding", is_held).await?;
-    world.advance(70.secs()).await;
+    world.advance(age).await;
     greetings.delete("a").await?;
     greetings.until_gone("a").await
 }
 
-#[kopf::test(torture = 24)]
+#[kopf::test(torture = 16, least_privilege)]
+async fn embedding(world: World) -> Outcome {
+    life_beside(world, 70.secs()).await
+}
+
+#[kopf::test(killed = 2, program = example("embedding"))]
+async fn embedding_in_real_time(world: World) -> Outcome {
+    life_beside(world, 1.secs()).await
+}
+
+#[kopf::test(torture = 16, killed = 2, program = example("hooks"))]
 async fn hooks(world: World) -> Outcome {
     world.operate(hooks::operator).await;
     greet(&world, json!({}), json!({"field": "x"})).await.map(drop)

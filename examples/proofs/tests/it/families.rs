@@ -3,8 +3,8 @@
 use kopf::prelude::*;
 use kopf::testing::{Untyped, World, WorldError, fault};
 
-use crate::examples::{children, desired, peering};
-use crate::is_handled;
+use crate::{example, is_handled};
+use example_proofs::examples::{children, desired, peering};
 
 type Outcome = Result<(), WorldError>;
 
@@ -54,7 +54,7 @@ pub(crate) fn is_ready(object: &Value) -> bool {
     conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 12, least_privilege, killed = 2, program = example("children"))]
 async fn children(world: World) -> Outcome {
     world.operate(children::operator).await;
     let crews = world.objects("crews.v1.kopf.dev");
@@ -74,7 +74,7 @@ async fn site(world: &World) -> Result<(Untyped, Untyped), WorldError> {
     Ok((sites, world.objects("services.v1")))
 }
 
-#[kopf::test(torture = 24)]
+#[kopf::test(torture = 12, killed = 2, program = example("desired"))]
 async fn desired(world: World) -> Outcome {
     let (sites, services) = site(&world).await?;
     services.delete("a").await?;

@@ -3,7 +3,9 @@
 use kopf::prelude::*;
 use kopf::testing::{PodSelector, Stage, World, WorldError};
 
-use crate::examples::{admission, builtins, events, many_kinds};
+use example_proofs::examples::{admission, builtins, events, many_kinds};
+
+use crate::example;
 
 type Outcome = Result<(), WorldError>;
 
@@ -33,7 +35,7 @@ fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("events"))]
 async fn events(world: World) -> Outcome {
     world.operate(events::operator).await;
     let greeting = json!({
@@ -41,13 +43,13 @@ async fn events(world: World) -> Outcome {
     });
     world.apply(&greeting).await?;
     world.apply(&pod("web")).await?;
-    world.advance(5.secs()).await;
+    world.advance(1.secs()).await;
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("builtins"))]
 async fn builtins(world: World) -> Outcome {
-    world.server().stage(PodSelector::any(), Stage::crash(1).after(5.secs()));
+    world.server().stage(PodSelector::any(), Stage::crash(1).after(1.secs()));
     world.operate(builtins::operator).await;
     world.apply(&pod("web")).await?;
     let maps = world.objects("configmaps.v1");
@@ -55,7 +57,7 @@ async fn builtins(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("many_kinds"))]
 async fn many_kinds(world: World) -> Outcome {
     world.define(&definition("greetings", "Greeting")).await?;
     world.operate(many_kinds::operator).await;

@@ -1,13 +1,20 @@
-//! The numbered examples survive torture, and needs exactly its generated rights.
+//! The examples survive torture and kill -9, and need exactly their generated rights.
 
 mod changing;
-mod examples;
+mod deploying;
 mod families;
 mod kinds;
 mod running;
 mod whole;
 
 use kopf::prelude::Value;
+use kopf::testing::Program;
+
+/// An example as a process of its own.
+fn example(name: &str) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_any-example")).variable("EXAMPLE", name);
+    program.argument("--standalone")
+}
 
 /// Whether the object was handled in its present state.
 fn is_handled(object: &Value) -> bool {

@@ -3,8 +3,8 @@
 use kopf::prelude::*;
 use kopf::testing::{World, WorldError};
 
-use crate::examples::{daemons, indexing, testing, timers};
-use crate::is_held;
+use crate::{example, is_held};
+use example_proofs::examples::{daemons, indexing, testing, timers};
 
 type Outcome = Result<(), WorldError>;
 
@@ -15,18 +15,18 @@ fn greeting() -> Value {
     })
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("daemons"))]
 async fn daemons(world: World) -> Outcome {
     world.operate(daemons::operator).await;
     let greetings = world.objects("greetings.v1.kopf.dev");
     greetings.create(&greeting()).await?;
     greetings.until("a", "holding", is_held).await?;
-    world.advance(12.secs()).await;
+    world.advance(6.secs()).await;
     greetings.delete("a").await?;
     greetings.until_gone("a").await
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("timers"))]
 async fn timers(world: World) -> Outcome {
     world.operate(timers::operator).await;
     let greetings = world.objects("greetings.v1.kopf.dev");
@@ -36,7 +36,7 @@ async fn timers(world: World) -> Outcome {
     greetings.until_gone("a").await
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege, killed = 2, program = example("indexing"))]
 async fn indexing(world: World) -> Outcome {
     world.operate(indexing::operator).await;
     world.apply(&crate::kinds::pod("web")).await?;
@@ -47,7 +47,7 @@ async fn indexing(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 24, least_privilege)]
+#[kopf::test(torture = 16, least_privilege)]
 async fn testing(world: World) -> Outcome {
     world.operate(testing::operator).await;
     let maps = world.objects("configmaps.v1");

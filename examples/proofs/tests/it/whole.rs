@@ -3,12 +3,18 @@
 use app_environment::fake::FakeRegistry;
 use app_environment::{Passwords, RegistryClient};
 use kopf::prelude::*;
-use kopf::testing::{Ending, PodSelector, Stage, Torture, Untyped, World, WorldError};
+use kopf::testing::{
+    Killing, PodSelector, Stage, Torture, Untyped, World, WorldError, killed, torture,
+};
+use tokio::net::TcpListener;
 
 use crate::families::{is_ready, plant_stray, refuse_twice};
-use crate::is_handled;
+use crate::{example, is_handled};
 
 type Outcome = Result<(), WorldError>;
+
+/// How often the process of an environment is killed.
+const KILLS: usize = 3;
 
 async fn talk(world: World) -> Outcome {
     world.operate(kopfexample::operator).await;
@@ -24,7 +30,7 @@ async fn talk(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 12)]
+#[kopf::test(torture = 8, killed = 3, program = example("kopfexample"))]
 async fn kopfexample(world: World) -> Outcome {
     talk(world.clone()).await?;
     let examples = world.objects("kopfexamples.v1.kopf.dev");
@@ -42,7 +48,7 @@ async fn kopfexample_with_events(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 12, least_privilege)]
+#[kopf::test(torture = 8, least_privilege, killed = 3, program = example("simple_deployment"))]
 async fn simple_deployment(world: World) -> Outcome {
     world.operate(simple_deployment::operator).await;
     let deployments = world.objects("simpledeployments.v1.example.org");
@@ -55,9 +61,9 @@ async fn simple_deployment(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 12, least_privilege)]
+#[kopf::test(torture = 8, least_privilege, killed = 3, program = example("load_test"))]
 async fn load_test(world: World) -> Outcome {
-    let well = Stage::complete(0).delay(10.secs()).after(30.secs());
+    let well = Stage::complete(0).delay(1.secs()).after(1.secs());
     world.server().stage(PodSelector::any(), well);
     world.operate(load_test::operator).await;
     let tests = world.objects("loadtests.v1.example.org");
@@ -75,7 +81,7 @@ async fn load_test(world: World) -> Outcome {
     Ok(())
 }
 
-#[kopf::test(torture = 12, least_privilege)]
+#[kopf::test(torture = 8, least_privilege, killed = 3, program = example("sample_kustomize"))]
 async fn sample_kustomize(world: World) -> Outcome {
     world.operate(sample_kustomize::operator).await;
     let samples = world.objects("samples.v1.nuvolaris.org");
@@ -99,7 +105,7 @@ async fn mirror(world: &World) -> Result<Untyped, WorldError> {
     Ok(mirrors)
 }
 
-#[kopf::test(torture = 12)]
+#[kopf::test(torture = 8, killed = 3, program = example("registry_mirror"))]
 async fn registry_mirror(world: World) -> Outcome {
     let mirrors = mirror(&world).await?;
     let services = world.objects("services.v1");
@@ -123,14 +129,8 @@ async fn registry_mirror_with_events(world: World) -> Outcome {
     plant_stray(&world.objects("persistentvolumeclaims.v1"), "hub-images").await
 }
 
-async fn environment(world: &World) -> Result<(Untyped, FakeRegistry), WorldError> {
-    let registry = FakeRegistry::default();
-    let shared = registry.clone();
-    let operator = move || {
-        let client = RegistryClient::new(shared.clone());
-        app_environment::operator(client, Passwords::new("key"))
-    };
-    world.operate(operator).await;
+/// Makes an environment, and gives up one of its stages.
+async fn provision(world: &World) -> Result<Untyped, WorldError> {
     let environments = world.objects("appenvironments.v1.example.com").in_cluster();
     let spec = json!({
         "team": "blue", "stages": ["dev", "prod"], "quota": {"cpu": "4", "memory": "8Gi"},
@@ -141,34 +141,69 @@ async fn environment(world: &World) -> Result<(Untyped, FakeRegistry), WorldErro
     environments.patch("shop", &json!({"spec": {"stages": ["prod"]}})).await?;
     environments.until("shop", "handling", is_handled).await?;
     world.objects("namespaces.v1").in_cluster().until_gone("shop-dev").await?;
-    Ok((environments, registry))
+    environments.until("shop", "readiness", is_ready).await?;
+    Ok(environments)
+}
+
+/// Removes the environment with everything in it.
+async fn remove(world: &World, environments: &Untyped) -> Outcome {
+    environments.delete("shop").await?;
+    environments.until_gone("shop").await?;
+    world.objects("namespaces.v1").in_cluster().until_gone("shop-prod").await
+}
+
+async fn environment(world: &World) -> Result<(Untyped, FakeRegistry), WorldError> {
+    let registry = FakeRegistry::default();
+    let shared = registry.clone();
+    let operator = move || {
+        let client = RegistryClient::new(shared.clone());
+        app_environment::operator(client, Passwords::new("key"))
+    };
+    world.operate(operator).await;
+    Ok((provision(world).await?, registry))
+}
+
+/// The same as a process, which the registry outlives.
+async fn environment_of_process(world: &World) -> Result<(Untyped, FakeRegistry), WorldError> {
+    let registry = FakeRegistry::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+    let address = listener.local_addr().expect("a bound port has a number").to_string();
+    tokio::spawn(registry.clone().accept(listener));
+    world.launch(example("app_environment").variable("REGISTRY", address)).await;
+    Ok((provision(world).await?, registry))
 }
 
 /// Passwords follow from uids, which nobody can foresee, and are in places where they are not found.
-fn torture_environments<E: Ending>(scenario: impl AsyncFn(World) -> E) {
-    Torture::new(12).ignoring("data").run(scenario);
+const UNFORESEEN: &str = "data";
+
+async fn has_password(world: &World) -> Result<bool, WorldError> {
+    let secrets = world.objects("secrets.v1").in_namespace("shop-prod");
+    let secret = secrets.get("image-pull").await?;
+    Ok(secret["data"][".dockerconfigjson"].as_str().is_some_and(|it| it.len() > 99))
 }
 
 #[test]
 fn app_environment() {
-    torture_environments(async |world: World| {
-        let (environments, registry) = environment(&world).await?;
-        environments.until("shop", "readiness", is_ready).await?;
-        let secrets = world.objects("secrets.v1").in_namespace("shop-prod");
-        let secret = secrets.get("image-pull").await?;
-        let is_filled =
-            secret["data"][".dockerconfigjson"].as_str().is_some_and(|it| it.len() > 99);
-        Ok::<_, WorldError>((registry.paths(), is_filled))
+    Torture::new(8).ignoring(UNFORESEEN).run(async |world: World| {
+        let (_, registry) = environment(&world).await?;
+        Ok::<_, WorldError>((registry.paths(), has_password(&world).await?))
+    });
+    Killing::new(KILLS).ignoring(UNFORESEEN).run(async |world: World| {
+        let (_, registry) = environment_of_process(&world).await?;
+        Ok::<_, WorldError>((registry.paths(), has_password(&world).await?))
     });
 }
 
 #[test]
 fn app_environment_to_its_end() {
-    torture_environments(async |world: World| {
+    torture(8, async |world: World| {
         let (environments, registry) = environment(&world).await?;
-        environments.delete("shop").await?;
-        environments.until_gone("shop").await?;
-        world.objects("namespaces.v1").in_cluster().until_gone("shop-prod").await?;
+        remove(&world, &environments).await?;
+        Ok::<_, WorldError>(registry.paths())
+    });
+    killed(KILLS, async |world: World| {
+        let (environments, registry) = environment_of_process(&world).await?;
+        remove(&world, &environments).await?;
         assert_eq!(registry.paths(), Vec::<String>::new());
         Ok::<_, WorldError>(())
     });

@@ -1,0 +1,202 @@
+//! Kill -9: a scenario whose process is killed at any request ends as an undisturbed one does.
+//!
+//! Owns the rounds and their comparison. The process itself is started and killed in `program`, at
+//! the requests that `torment` chooses. Everything is real here but the cluster.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+
+use crate::difference;
+use crate::ending::{Ending, panic_text};
+use crate::program::Program;
+use crate::torture::{Torment, number_in};
+use crate::world::{Rights, World, in_world_of};
+
+/// With this variable, every test has so many rounds, whatever it says itself.
+const ROUNDS_VARIABLE: &str = "KOPF_KILL_ROUNDS";
+/// How long nothing must happen before the end state is looked at.
+const QUIET: Duration = Duration::from_millis(500);
+/// How often to look whether anything happens.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// How long a killed run may take to come to the same end.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How much of the output of a program is shown.
+const LINES_MAX: usize = 60;
+
+impl Program {
+    /// Runs a scenario with this program in place of the operator, undisturbed and then killed, as
+    /// [`killed`] does.
+    ///
+    /// So that the same scenario can be tortured and killed: where it calls [`World::operate`], the
+    /// program is launched.
+    ///
+    /// # Panics
+    /// As [`killed`].
+    pub fn killed<E: Ending>(self, rounds: usize, scenario: impl AsyncFn(World) -> E) {
+        let mut killing = Killing::new(rounds);
+        killing.program = Some(self);
+        killing.run(scenario);
+    }
+}
+
+/// Runs a scenario undisturbed, and then so many times with its process killed; all must end alike.
+///
+/// The scenario starts a process with [`World::launch`]. In each round it is killed (`kill -9`) at
+/// one of its requests, spread evenly over all of them, before or after the server has taken it;
+/// then it is started again. The cluster has RBAC on, and the process only the rights of its own
+/// manifests. Time is real, so scenarios should wait for nothing but what happens anyway.
+/// `KOPF_KILL_ROUNDS=50` in the environment makes it so many rounds.
+///
+/// # Panics
+/// Panics when the undisturbed scenario fails or is refused anything, and when a round fails or ends
+/// differently; then it tells what was done, the difference, and what the program has said.
+pub fn killed<E: Ending>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
+    Killing::new(rounds).run(scenario);
+}
+
+/// Killing with options.
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `run`"]
+pub struct Killing {
+    rounds: usize,
+    ignored: Vec<String>,
+    program: Option<Program>,
+}
+
+/// How one round ended: what the scenario returned, and the state of the world.
+struct End {
+    told: String,
+    state: String,
+}
+
+impl Killing {
+    /// So many rounds.
+    pub fn new(rounds: usize) -> Self {
+        let rounds = number_in(ROUNDS_VARIABLE).unwrap_or(rounds);
+        Self { rounds, ignored: Vec::new(), program: None }
+    }
+
+    /// Ignores the field at a dotted path when end states are compared.
+    pub fn ignoring(mut self, path: &str) -> Self {
+        self.ignored.push(path.to_owned());
+        self
+    }
+
+    /// Runs the scenario, undisturbed and then killed.
+    ///
+    /// # Panics
+    /// As [`killed`].
+    pub fn run<E: Ending>(&self, scenario: impl AsyncFn(World) -> E) {
+        let calm = Arc::new(Torment::none());
+        let expected = match self.round(&calm, None, &scenario) {
+            Ok(end) => end,
+            Err(failure) => panic!("the scenario fails without any kill: {failure}"),
+        };
+        let (requests, rounds) = (calm.requests(), self.rounds);
+        assert!(requests > 0, "the scenario starts a program with `world.launch`");
+        let mut kills = 0;
+        for number in 0..rounds {
+            let torment = Arc::new(Torment::killing(number, rounds, requests));
+            let outcome = self.round(&torment, Some(&expected), &scenario);
+            let deeds = torment.deeds();
+            if let Err(problem) = outcome {
+                panic!(
+                    "round {number} of {rounds} ends differently\nwhat was done:\n{deeds}\n{problem}"
+                );
+            }
+            kills += usize::from(!deeds.is_empty());
+        }
+        assert!(rounds == 0 || kills > 0, "no round came so far as to be killed");
+    }
+
+    fn round<E: Ending>(
+        &self,
+        torment: &Arc<Torment>,
+        expected: Option<&End>,
+        scenario: &impl AsyncFn(World) -> E,
+    ) -> Result<End, String> {
+        let program = self.program.clone();
+        in_world_of(program, Rights::Own, Some(Arc::clone(torment)), async |world: World| {
+            let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
+            let told = match ended.map(Ending::into_text) {
+                Ok(Ok(told)) => told,
+                Ok(Err(failure)) => return Err(with_output(&world, &failure)),
+                Err(panic) => return Err(with_output(&world, &panic_text(&*panic))),
+            };
+            let end = self.finish(&world, torment, told, expected).await;
+            let launched = std::mem::take(&mut *world.0.launched.lock());
+            for life in &launched {
+                let forbidden = life.requests(&world).answered(403);
+                if !forbidden.is_empty() {
+                    return Err(format!("the program lacks rights:\n{forbidden}"));
+                }
+                life.end().await;
+            }
+            end
+        })
+    }
+
+    /// Waits until nothing happens any more, and the state is as expected.
+    async fn finish(
+        &self,
+        world: &World,
+        torment: &Torment,
+        told: String,
+        expected: Option<&End>,
+    ) -> Result<End, String> {
+        let deadline = Instant::now() + PATIENCE;
+        quiet(world, torment, deadline).await;
+        // Fewer requests than in the calm run are no failure.
+        torment.end();
+        loop {
+            quiet(world, torment, deadline).await;
+            let state = world.snapshot().await.map_err(|error| error.to_string())?;
+            let state = self.ignored.iter().fold(state, |it, path| it.without(path)).to_string();
+            let Some(expected) = expected else { return Ok(End { told, state }) };
+            let told_otherwise = difference::between(&expected.told, &told);
+            // What the scenario has returned stays as it is; the state may still change.
+            let is_final = !told_otherwise.is_empty() || Instant::now() >= deadline;
+            let problem = told_otherwise + &difference::between(&expected.state, &state);
+            if problem.is_empty() {
+                return Ok(End { told, state });
+            }
+            if is_final {
+                let problem = format!("what came of it (- undisturbed, + killed):\n{problem}");
+                return Err(with_output(world, &problem));
+            }
+        }
+    }
+}
+
+/// Resolves when the program watches, and nobody has done anything for a while.
+async fn quiet(world: &World, torment: &Torment, deadline: Instant) {
+    let glance = || (world.server().resource_version(), torment.requests());
+    let (mut seen, mut since) = (glance(), Instant::now());
+    while Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        world.server().settle().await;
+        let newest = glance();
+        if newest != seen || !torment.is_watching() {
+            (seen, since) = (newest, Instant::now());
+        } else if since.elapsed() >= QUIET {
+            return;
+        }
+    }
+}
+
+fn with_output(world: &World, problem: &str) -> String {
+    let launched = world.0.launched.lock().clone();
+    let mut text = problem.to_owned();
+    for life in launched {
+        let output = life.output();
+        let lines: Vec<&str> = output.lines().collect();
+        let lines = &lines[lines.len().saturating_sub(LINES_MAX)..];
+        text.push_str("\nwhat the program said last:\n");
+        text.push_str(&lines.join("\n"));
+    }
+    text
+}

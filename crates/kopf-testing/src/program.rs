@@ -1,0 +1,275 @@
+//! Operators as programs: processes of their own, with the rights of their own manifests.
+//!
+//! Owns the processes and the port that they reach the server by. Each life of a process has a
+//! [`Door`] of its own, as operators in the test's process have; when it is shut, the process is
+//! killed with a signal that it cannot catch, and started again.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use kopf_apiserver::{RequestMatcher, User};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde::Deserialize as _;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tower::Service as _;
+
+use crate::door::Door;
+use crate::requests::Requests;
+use crate::world::{NAMESPACE, Rights, World};
+
+/// What `manifests` makes for the program itself, and nobody needs here.
+const OF_THE_PROGRAM: &[&str] = &["Deployment", "Service"];
+/// How long a killed process is away.
+const AWAY: Duration = Duration::from_millis(50);
+
+/// An operator as a program: a file that understands `run` and `manifests`, as
+/// `kopf::Operator::main` does.
+///
+/// ```no_run
+/// # use kopf_testing::{Program, World, WorldError};
+/// # use serde_json::json;
+/// # async fn example(world: World) -> Result<(), WorldError> {
+/// world.launch(Program::new("target/debug/my-operator").variable("REGION", "north")).await;
+/// let examples = world.objects("kopfexamples.v1.kopf.dev");
+/// examples.create(&json!({"metadata": {"name": "a"}})).await?;
+/// examples.until("a", "the result", |it| it["status"].is_object()).await?;
+/// # Ok(())
+/// # }
+/// ```
+/// In tests of the same package, the file is `env!("CARGO_BIN_EXE_my-operator")`.
+#[derive(Clone, Debug)]
+#[must_use = "start it with `world.launch(program)`"]
+pub struct Program {
+    file: PathBuf,
+    arguments: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    /// The program in this file.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self { file: file.into(), arguments: Vec::new(), variables: Vec::new() }
+    }
+
+    /// With one more argument after `run --all-namespaces`.
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// With a variable in its environment.
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.file);
+        // Whatever cluster the developer has, it is not meant.
+        command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBECONFIG");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// What the program says is to be deployed.
+    async fn manifests(&self) -> Vec<Value> {
+        let mut command = self.command();
+        command.args(["manifests", "--image", "program:1", "--namespace", NAMESPACE]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        let file = self.file.display();
+        let output = output.expect("the task does not panic");
+        let output = output.unwrap_or_else(|error| panic!("could not run {file}: {error}"));
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "`{file} manifests` failed: {complaint}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let documents = serde_norway::Deserializer::from_str(&text);
+        let documents: Result<Vec<Value>, _> = documents.map(Value::deserialize).collect();
+        documents.unwrap_or_else(|error| panic!("`{file} manifests` is no YAML: {error}"))
+    }
+
+    fn start(&self, folder: &Path) -> Child {
+        let log = std::fs::File::options().create(true).append(true).open(folder.join("log"));
+        let log = log.expect("files can be made in a folder of our own");
+        let errors = log.try_clone().expect("handles of files can be doubled");
+        let mut command = self.command();
+        command.args(["run", "--all-namespaces"]).args(&self.arguments);
+        command.env("KUBECONFIG", folder.join("kubeconfig"));
+        command.stdout(log).stderr(errors);
+        let file = self.file.display();
+        command.spawn().unwrap_or_else(|error| panic!("could not start {file}: {error}"))
+    }
+}
+
+/// A program that runs in a world; it lives as long as the world does.
+#[derive(Clone)]
+pub struct Launched {
+    world: World,
+    life: Arc<Life>,
+}
+
+/// All lives of one program, one after the other.
+pub(crate) struct Life {
+    user: String,
+    folder: tempfile::TempDir,
+    // Of the present process; written when the former one was killed, read by connections.
+    door: Mutex<Door>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A process that does not outlive its guard.
+struct Guarded(Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing of it is left.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl World {
+    /// Starts a program as a process of its own, and again whenever it is killed.
+    ///
+    /// It is deployed by its own manifests: definitions, account and rights are what its command
+    /// `manifests` prints. From now on, time is real.
+    ///
+    /// # Panics
+    /// Panics when the program cannot be run, and when the server refuses its manifests.
+    pub async fn launch(&self, program: Program) -> Launched {
+        self.in_real_time();
+        let account = self.deploy(&program).await;
+        let mut user = User::service_account(NAMESPACE, &account);
+        let name = user.name.clone();
+        if self.0.rights == Rights::All {
+            user.groups.push("system:masters".into());
+        }
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("there is a free port");
+        let port = listener.local_addr().expect("a bound port has a number").port();
+        let folder = tempfile::tempdir().expect("a folder of our own can be made");
+        std::fs::write(folder.path().join("kubeconfig"), kubeconfig(port)).expect("it is ours");
+        let world = self.clone();
+        let make_door = move || {
+            let service = world.0.server.service_as(user.clone());
+            Door::new(service, world.0.torment.clone())
+        };
+        let (door, tasks) = (Mutex::new(make_door()), Mutex::default());
+        let life = Arc::new(Life { user: name, folder, door, tasks });
+        let tasks = [
+            tokio::spawn(serve(listener, Arc::clone(&life))),
+            tokio::spawn(supervise(program, Arc::clone(&life), make_door)),
+        ];
+        life.tasks.lock().extend(tasks);
+        self.0.launched.lock().push(Arc::clone(&life));
+        Launched { world: self.clone(), life }
+    }
+
+    /// Applies the manifests of a program; returns the name of its account.
+    async fn deploy(&self, program: &Program) -> String {
+        let mut account = String::new();
+        for document in program.manifests().await {
+            let kind = document["kind"].as_str().unwrap_or_default();
+            if OF_THE_PROGRAM.contains(&kind) {
+                continue;
+            }
+            if kind == "ServiceAccount" {
+                account = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            }
+            self.apply(&document).await.expect("the server accepts the program's manifests");
+        }
+        account
+    }
+}
+
+impl Launched {
+    /// Ends the process for good.
+    pub async fn end(&self) {
+        self.life.end().await;
+    }
+
+    /// Kills the process with a signal that it cannot catch; it is started again.
+    pub fn kill(&self) {
+        self.life.door.lock().kill();
+    }
+
+    /// What the program has written to its outputs so far.
+    #[must_use]
+    pub fn output(&self) -> String {
+        self.life.output()
+    }
+
+    /// The requests of the program about objects.
+    #[must_use]
+    pub fn requests(&self) -> Requests {
+        self.life.requests(&self.world)
+    }
+}
+
+impl Life {
+    pub(crate) async fn end(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            task.abort();
+            // Only an aborted task has dropped the guard of its process.
+            let _ = task.await;
+        }
+    }
+
+    pub(crate) fn output(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn requests(&self, world: &World) -> Requests {
+        Requests::matching(world.server(), &RequestMatcher::any().user(&self.user))
+    }
+}
+
+async fn serve(listener: TcpListener, life: Arc<Life>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let door = life.door.lock().clone();
+        tokio::spawn(async move {
+            let answer = hyper::service::service_fn(move |request: http::Request<_>| {
+                let mut door = door.clone();
+                async move {
+                    let (parts, body): (_, hyper::body::Incoming) = request.into_parts();
+                    let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
+                    door.call(http::Request::from_parts(parts, Body::from(body.to_vec()))).await
+                }
+            });
+            let http = auto::Builder::new(TokioExecutor::new());
+            // Processes hang up when they are killed.
+            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
+        });
+    }
+}
+
+async fn supervise(program: Program, life: Arc<Life>, make_door: impl Fn() -> Door) {
+    loop {
+        let process = Guarded(program.start(life.folder.path()));
+        let door = life.door.lock().clone();
+        door.killed().await;
+        drop(process);
+        tokio::time::sleep(AWAY).await;
+        *life.door.lock() = make_door();
+    }
+}
+
+/// A way to the server on this machine, as whom the door says.
+fn kubeconfig(port: u16) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: world\n  cluster:\n    \
+         server: http://127.0.0.1:{port}\nusers:\n- name: operator\n  user: {{}}\n\
+         contexts:\n- name: world\n  context:\n    cluster: world\n    user: operator\n    \
+         namespace: {NAMESPACE}\ncurrent-context: world\n"
+    )
+}
