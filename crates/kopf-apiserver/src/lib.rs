@@ -19,7 +19,6 @@ mod field_error;
 mod kinds;
 mod listen;
 mod local;
-mod lockstep;
 mod matcher;
 mod meta;
 mod negotiate;

@@ -15,11 +15,10 @@ use serde_json::{Map, Value};
 
 /// The metadata of an object, made if absent.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object.get("metadata").is_some_and(Value::is_object) {
+    if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(Map::new());
     }
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    metadata.expect("it was just made an object")
+    object["metadata"].as_object_mut().expect("it was just made an object")
 }
 
 /// A text in the metadata, empty when absent.

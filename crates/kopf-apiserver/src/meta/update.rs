@@ -8,8 +8,6 @@ use crate::resource::ResourceInfo;
 
 /// Fields that the server owns: whatever the client sent is replaced by what is stored.
 pub(crate) fn carry_over(object: &mut Value, old: &Value) {
-    let stored = &old["metadata"];
-    let metadata = metadata_mut(object);
     for key in [
         "uid",
         "creationTimestamp",
@@ -18,14 +16,12 @@ pub(crate) fn carry_over(object: &mut Value, old: &Value) {
         "generation",
         "selfLink",
     ] {
-        match (&stored[key], metadata.get_mut(key)) {
-            (Value::Null, None) => {}
-            (Value::Null, Some(_)) => {
+        let metadata = metadata_mut(object);
+        match &old["metadata"][key] {
+            Value::Null => {
                 metadata.shift_remove(key);
             }
-            (stored, Some(present)) if present == stored => {}
-            (stored, Some(present)) => *present = stored.clone(),
-            (stored, None) => {
+            stored => {
                 metadata.insert(key.into(), stored.clone());
             }
         }

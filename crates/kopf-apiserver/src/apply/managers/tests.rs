@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{FieldSet, ManagerId, Managers, Ownership};
 
-fn updater(name: &str, time: &str, field: &str) -> (ManagerId, Ownership<'static>) {
+fn updater(name: &str, time: &str, field: &str) -> (ManagerId, Ownership) {
     let ownership = Ownership {
-        fields: FieldSet::of_fields(&[&["data", field]]).into(),
+        fields: FieldSet::of_fields(&[&["data", field]]),
         api_version: "v1".into(),
         time: Some(time.into()),
     };
@@ -59,7 +59,7 @@ fn the_oldest_updaters_are_merged() {
     managers.merge_old_updaters();
     assert_eq!(managers.entries.len(), 10);
     let old = &managers.entries[&ManagerId::updater("ancient-changes", "v1", "")];
-    assert_eq!(old.fields.set().paths(), [".data.k0", ".data.k1", ".data.k2"]);
+    assert_eq!(old.fields.paths(), [".data.k0", ".data.k1", ".data.k2"]);
     assert_eq!(old.time.as_deref(), Some("2026-01-01T00:00:02Z"));
     let (id, ownership) = updater("late", "2026-01-01T00:01:00Z", "late");
     managers.entries.insert(id, ownership);

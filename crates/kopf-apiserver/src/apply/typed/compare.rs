@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use super::{ListShape, MapShape, Relation, Shape, TypeRef};
 use crate::apply::field_set::FieldSet;
 use crate::apply::path::PathElement;
-use crate::lockstep::Lockstep;
 
 /// The paths in which two objects differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,6 +25,12 @@ impl Comparison {
         self.added.union(&self.modified)
     }
 
+    /// Added and modified paths of a comparison that is not needed any more.
+    pub(crate) fn into_changed(mut self) -> FieldSet {
+        self.added.extend(&self.modified);
+        self.added
+    }
+
     /// The comparison without these paths and everything below them.
     pub(crate) fn without(&self, ignored: &FieldSet) -> Self {
         Self {
@@ -35,27 +40,25 @@ impl Comparison {
         }
     }
 
-    fn is_untouched(&self) -> bool {
-        self.added.is_untouched() && self.modified.is_untouched() && self.removed.is_untouched()
+    fn graft(&mut self, element: &PathElement, below: Self) {
+        self.added.graft(element.clone(), below.added);
+        self.modified.graft(element.clone(), below.modified);
+        self.removed.graft(element.clone(), below.removed);
     }
 
-    /// Records what happened to the value at `element`, and what happened below it.
-    fn record(&mut self, element: &PathElement, change: Change, below: Self) {
-        let parts = [
-            (&mut self.added, below.added, change == Change::Added),
-            (&mut self.modified, below.modified, change == Change::Modified),
-            (&mut self.removed, below.removed, change == Change::Removed),
-        ];
-        for (set, below, is_member) in parts {
-            if is_member || !below.is_untouched() {
-                set.put(element.clone(), is_member, below);
-            }
+    /// Records what happened to the value itself at `element`.
+    fn record(&mut self, element: &PathElement, change: Change) {
+        match change {
+            Change::None => {}
+            Change::Added => self.added.insert(element.clone()),
+            Change::Modified => self.modified.insert(element.clone()),
+            Change::Removed => self.removed.insert(element.clone()),
         }
     }
 }
 
 /// What happened to one value as a whole.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Change {
     None,
     Added,
@@ -117,9 +120,8 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let mut others = Lockstep::new(right);
             left.len() == right.len()
-                && left.iter().all(|(key, l)| others.get(key).is_some_and(|r| same(l, r)))
+                && left.iter().all(|(key, l)| right.get(key).is_some_and(|r| same(l, r)))
         }
         _ => left == right,
     }
@@ -170,20 +172,12 @@ fn walk_map(
     let mut field = |name: &str, old: Option<&Value>, new: Option<&Value>| {
         let mut below = Comparison::default();
         let change = compare_values(old, new, shape.field_or_free(name), &mut below);
-        // Most fields are as they were, and need no path.
-        if change != Change::None || !below.is_untouched() {
-            result.record(&PathElement::field(name), change, below);
-        }
+        let element = PathElement::field(name);
+        result.record(&element, change);
+        result.graft(&element, below);
     };
-    let mut before = old.map(Lockstep::new);
-    let mut found = 0;
     for (name, value) in new.into_iter().flatten() {
-        let old = before.as_mut().and_then(|fields| fields.get(name));
-        found += usize::from(old.is_some());
-        field(name, old, Some(value));
-    }
-    if old.is_none_or(|fields| fields.len() == found) {
-        return;
+        field(name, old.and_then(|fields| fields.get(name)), Some(value));
     }
     for (name, value) in old.into_iter().flatten() {
         if new.is_none_or(|fields| !fields.contains_key(name)) {
@@ -231,7 +225,8 @@ fn item(
     }
     let mut below = Comparison::default();
     let change = compare_values(old, new, shape.item, &mut below);
-    result.record(element, change, below);
+    result.record(element, change);
+    result.graft(element, below);
 }
 
 type ItemsByElement<'list> = HashMap<PathElement, Vec<&'list Value>>;
