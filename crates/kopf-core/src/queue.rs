@@ -73,6 +73,8 @@ pub enum Next {
     WakeAt(Moment),
     /// The run failed unexpectedly: another one after a growing pause.
     Failed,
+    /// The run was about something else: what was due before it is due still.
+    AsBefore,
 }
 
 /// The queue.
@@ -95,6 +97,8 @@ struct Entry {
     offers: u32,
     offered_while_running: Option<Urgency>,
     wake_at: Option<Moment>,
+    /// The wake that the present run has answered.
+    answered: Option<Moment>,
     paused_until: Option<Moment>,
     is_early_used: bool,
     throttle: Throttle,
@@ -181,7 +185,7 @@ impl<K: QueueKey> Queue<K> {
         entry.place = Place::Running { is_early };
         if !is_early {
             // The run looks at everything and says itself when the next one is due.
-            entry.wake_at = None;
+            entry.answered = entry.wake_at.take();
         }
         let offers = std::mem::take(&mut entry.offers);
         self.running += 1;
@@ -205,6 +209,7 @@ impl<K: QueueKey> Queue<K> {
         self.running -= 1;
         entry.place = Place::Resting;
         let offered = entry.offered_while_running.take();
+        let answered = entry.answered.take();
         let mut pause = None;
         match next {
             Next::Failed if is_early => {
@@ -215,6 +220,8 @@ impl<K: QueueKey> Queue<K> {
                 entry.paused_until = pause.map(|pause| now + pause);
                 entry.is_early_used = false;
             }
+            // An early run that was not about the failure has not used the early try.
+            Next::AsBefore => entry.is_early_used &= !is_early,
             Next::Rest | Next::WakeAt(_) => {
                 entry.throttle.note_success();
                 entry.paused_until = None;
@@ -225,6 +232,7 @@ impl<K: QueueKey> Queue<K> {
         let wake = match next {
             Next::WakeAt(at) => Some(at),
             Next::Failed => paused_until,
+            Next::AsBefore => answered,
             Next::Rest => None,
         };
         if let Some(at) = wake {

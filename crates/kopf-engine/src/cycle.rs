@@ -92,6 +92,8 @@ pub(crate) enum CycleError {
     Storage(#[from] StorageError),
     #[error("the object could not be patched")]
     Write(#[from] RequestError),
+    #[error("the server does not know the object, and does not say that it is gone")]
+    Missing,
     #[error("a filter or another callback panicked: {0}")]
     Panic(String),
 }
@@ -204,10 +206,7 @@ impl Cycle {
         match applied {
             Applied::Unchanged => {}
             Applied::Changed(object) => self.object = object,
-            Applied::NotFound => {
-                self.memory.unsent = Patch::default();
-                return Ok(false);
-            }
+            Applied::NotFound => return Err(CycleError::Missing),
             Applied::Outdated(patch) => {
                 self.memory.unsent = patch;
                 self.wait_for_newer();
@@ -365,7 +364,11 @@ impl Cycle {
                 self.wait_for_newer();
                 return Ok(Next::Finish);
             }
-            Applied::NotFound => return Ok(Next::Finish),
+            Applied::NotFound => {
+                // Either it is told soon that the object is gone, or the server was wrong.
+                self.wait_for_newer();
+                return Ok(Next::Finish);
+            }
         }
         if let Some(live) = &self.memory.live {
             live.set(self.object.clone());
@@ -475,8 +478,10 @@ impl Cycle {
         let kept = patch.clone();
         let error = match apply(cluster, resource, &self.object, patch, urgency).await {
             Ok(applied) => {
-                if let Applied::Changed(_) = &applied {
-                    self.note_write(&kept);
+                match &applied {
+                    Applied::Changed(_) => self.note_write(&kept),
+                    Applied::NotFound => self.memory.unsent = kept,
+                    Applied::Unchanged | Applied::Outdated(_) => {}
                 }
                 return Ok(applied);
             }
@@ -519,7 +524,7 @@ impl Cycle {
         if error.is_some() {
             self.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
-        } else if self.memory.errors > 0 {
+        } else if self.memory.errors > 0 && self.mode != Mode::EventsOnly {
             self.memory.errors = 0;
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }

@@ -165,7 +165,11 @@ impl Poster {
         posting: &kopf_core::settings::Posting,
     ) {
         let object = &entry.about;
-        let namespace = object.namespace().unwrap_or("default").to_owned();
+        let namespace = match object.namespace() {
+            Some(namespace) => namespace.to_owned(),
+            // Operators are often limited to one namespace, which is the one of their login.
+            None => self.cluster.connect().await.unwrap_or_else(|_| "default".to_owned()),
+        };
         let now = format_time(self.clock.now());
         let body = json!({
             "apiVersion": "v1",

@@ -428,6 +428,8 @@ impl Reactor {
         self.unindexed.remove(&key);
         let next = match (&done.error, done.wake_at) {
             (Some(_), _) if !done.gone => Next::Failed,
+            // Only event handlers were called; retries and wakes of the others are still to come.
+            _ if done.mode == Mode::EventsOnly => Next::AsBefore,
             (_, Some(at)) => Next::WakeAt(self.moment_at(at)),
             _ => Next::Rest,
         };

@@ -128,7 +128,8 @@ impl Shared {
         if is_wanted && line.level >= level {
             let kind = match line.level {
                 Level::Debug | Level::Info => "Normal",
-                Level::Warning | Level::Error => "Warning",
+                Level::Warning => "Warning",
+                Level::Error => "Error",
             };
             self.context.recorder.record(subject, kind, crate::poster::LOGGING, &line.text);
         }

@@ -131,6 +131,28 @@ fn failures_pause_longer_and_longer_until_a_success() {
 }
 
 #[test]
+fn a_run_about_something_else_leaves_what_is_due() {
+    let mut queue = queue(1);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    queue.done(ticket, Next::WakeAt(s(5)), s(0));
+    queue.offer(A, Urgency::Fresh, s(1));
+    let ticket = take(&mut queue, 1);
+    queue.done(ticket, Next::AsBefore, s(1));
+    assert_eq!(queue.next_wake(), Some(s(5)), "the wake is not lost");
+    let ticket = take(&mut queue, 5);
+    queue.done(ticket, Next::Failed, s(5));
+    let pause = queue.next_wake().expect("a pause");
+    queue.offer(A, Urgency::Fresh, s(5));
+    let ticket = take(&mut queue, 5);
+    assert!(ticket.is_early);
+    queue.done(ticket, Next::AsBefore, s(5));
+    assert_eq!(queue.next_wake(), Some(pause), "nor is the end of a pause");
+    queue.offer(A, Urgency::Fresh, s(5));
+    assert!(take(&mut queue, 5).is_early, "the early try is still to be had");
+}
+
+#[test]
 fn a_fresh_change_gets_one_early_try_that_does_not_count() {
     let mut queue = queue(10);
     queue.offer(A, Urgency::Fresh, s(0));

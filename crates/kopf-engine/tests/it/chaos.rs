@@ -82,6 +82,26 @@ pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
+/// A watch in which every event that has a successor at once comes after it.
+pub(crate) fn swap(body: AnyBody) -> AnyBody {
+    let random = fastrand::Rng::with_seed(0);
+    let lines = Lines { body, buffer: Vec::new(), ready: Vec::new(), random, is_silent: false };
+    let stream = stream::unfold(lines, |mut lines| async move {
+        if let Some(line) = lines.ready.pop() {
+            return Some((Ok(Frame::data(line)), lines));
+        }
+        let line = match lines.line().await? {
+            Ok(line) => line,
+            Err(error) => return Some((Err(error), lines)),
+        };
+        let next = tokio::time::timeout(Duration::from_millis(200), lines.line()).await;
+        let Ok(Some(Ok(next))) = next else { return Some((Ok(Frame::data(line)), lines)) };
+        lines.ready.push(line);
+        Some((Ok(Frame::data(next)), lines))
+    });
+    StreamBody::new(stream.boxed()).boxed_unsync()
+}
+
 impl Lines {
     async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
         if let Some(line) = self.ready.pop() {

@@ -151,3 +151,23 @@ async fn results_of_event_handlers_go_to_the_status() {
     assert_eq!(world.writes().len(), 1, "the second result is the same: {:#?}", world.writes());
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn retries_are_not_forgotten_because_of_events() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let retried = handler("create_fn", HandlerKind::Create, move |call| {
+        calls.note(format!("create:{}", call.attempt.retry));
+        match call.attempt.retry {
+            0..3 => Err(crate::world::temporary("not yet", 2.0)),
+            _ => Ok(Output::Json(json!("done"))),
+        }
+    });
+    let done = handler("other_fn", HandlerKind::Create, |_| Ok(Output::Json(json!("at once"))));
+    let event = handler("event_fn", HandlerKind::Event, |_| Ok(Output::Nothing));
+    let engine = world.start(vec![event, retried, done]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create:0", "create:1", "create:2", "create:3"]);
+    engine.stop().await.expect("a clean end");
+}

@@ -96,7 +96,10 @@ async fn success_is_written_while_a_slow_neighbour_still_runs() {
     });
     let engine = world.start(vec![world.noting("quick", HandlerKind::Create), slow]).await;
     world.create("a", json!({"x": 1})).await;
+    let before = tokio::time::Instant::now();
     let object = world.until("a", "the early note", |it| annotation(it, "quick").is_object()).await;
+    // The bound is `persistence.persist_after`, and some air for the test itself.
+    assert!(before.elapsed() <= Duration::from_millis(1_500), "{:?}", before.elapsed());
     assert_eq!(annotation(&object, "quick")["success"], true);
     assert_eq!(annotation(&object, "slow")["retries"], 0);
     let object = world.until_handled("a").await;

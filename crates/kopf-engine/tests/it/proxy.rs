@@ -53,6 +53,8 @@ pub(crate) enum Fault {
     Drop,
     /// A watch that tells every event twice.
     Double,
+    /// A watch in which the later of two events comes first.
+    Swap,
     /// The connection breaks.
     Break,
     /// The server takes it, and then the connection breaks.
@@ -94,6 +96,11 @@ impl Journal {
 
     pub(crate) fn add_rule(&self, rule: Rule) {
         self.0.lock().rules.push_back(rule);
+    }
+
+    /// Everything works from now on.
+    pub(crate) fn clear_rules(&self) {
+        self.0.lock().rules.clear();
     }
 
     /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
@@ -236,6 +243,7 @@ impl Proxy {
         let body = body.map_err(|never| match never {}).boxed_unsync();
         let body = match fault {
             Some(Fault::Silence | Fault::Drop) => Distorted { body, copies: 0 }.boxed_unsync(),
+            Some(Fault::Swap) => chaos::swap(body),
             Some(Fault::Double) => Distorted { body, copies: 2 }.boxed_unsync(),
             _ => match misfortune.stream {
                 Some(random) => chaos::distort(body, random),

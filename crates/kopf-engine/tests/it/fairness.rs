@@ -1,0 +1,150 @@
+//! Who goes first when there is more to do than can be done at once; and who is told to slow down.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::settings::Settings;
+use kube::api::{DynamicObject, PostParams};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::world::{World, async_handler, eventually, handler};
+
+/// How long every handler takes.
+const WORK: Duration = Duration::from_secs(1);
+/// How many objects wait; with one worker it takes this many times as long.
+const BACKLOG: usize = 100;
+
+/// Handlers that take their time and note the object.
+fn slow(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
+    let calls = world.calls.clone();
+    async_handler(id, kind, move |call| {
+        let calls = calls.clone();
+        async move {
+            tokio::time::sleep(WORK).await;
+            let object = call.subject.expect("an object").object;
+            let namespace = object.namespace().unwrap_or_default();
+            calls.note(format!("{id} {namespace}/{}", object.name()));
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+fn one_worker() -> Settings {
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.queueing.worker_limit = Some(1);
+    settings
+}
+
+async fn create_in(world: &World, namespace: &str, name: &str) {
+    let object: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name}, "spec": {},
+    }))
+    .expect("an object");
+    world.api_in(namespace).create(&PostParams::default(), &object).await.expect("created");
+}
+
+async fn create_namespace(world: &World, name: &str) {
+    let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> =
+        kube::Api::all(world.client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("one");
+    namespaces.create(&PostParams::default(), &namespace).await.expect("created");
+}
+
+fn position(world: &World, call: &str) -> usize {
+    world.calls.all().iter().position(|it| it == call).expect("it was called")
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_overtakes_the_backlog_of_the_start_without_starving_it() {
+    let world = World::new().await;
+    for number in 0..BACKLOG {
+        world.create(&format!("old-{number:03}"), json!({})).await;
+    }
+    let builder = world.engine(vec![slow(&world, "create", HandlerKind::Create)]);
+    let engine = world.start_built(builder.settings(one_worker())).await;
+    eventually("some work", || world.calls.count() >= 5).await;
+    // More edits than could be handled until the end of the backlog, one after another.
+    for number in 0..BACKLOG {
+        world.create(&format!("new-{number:03}"), json!({})).await;
+        tokio::time::sleep(WORK).await;
+    }
+    eventually("everything", || world.calls.count() == 2 * BACKLOG).await;
+    let first = position(&world, "create default/new-000");
+    assert!(first <= 10, "the first edit came {first}th");
+    let calls = world.calls.all();
+    let halfway = &calls[..BACKLOG];
+    let old = halfway.iter().filter(|it| it.contains("old-")).count();
+    assert!(old >= BACKLOG / 10, "the backlog moves on: {old} of {}", halfway.len());
+    let new = halfway.iter().filter(|it| it.contains("new-")).count();
+    assert!(new > old, "edits come first: {new} beside {old}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_namespace_does_not_hold_back_a_quiet_one() {
+    let world = World::new().await;
+    for namespace in ["busy", "quiet"] {
+        create_namespace(&world, namespace).await;
+    }
+    let builder = world.engine(vec![slow(&world, "create", HandlerKind::Create)]);
+    let engine = world.start_built(builder.settings(one_worker())).await;
+    for number in 0..BACKLOG {
+        create_in(&world, "busy", &format!("a-{number:03}")).await;
+    }
+    create_in(&world, "quiet", "only").await;
+    eventually("everything", || world.calls.count() == BACKLOG + 1).await;
+    let place = position(&world, "create quiet/only");
+    assert!(place <= 3, "it came {place}th");
+    engine.stop().await.expect("a clean end");
+}
+
+/// Everything that is logged by this thread.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fields_that_flip_in_a_loop_are_named() {
+    let logged = Logged::default();
+    let writer = logged.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let flipping = handler("flip", HandlerKind::Update, move |call| {
+        calls.note("flip");
+        let is_even = calls.count() % 2 == 0;
+        call.patch.lock().set(&"spec.mode".into(), json!(if is_even { "on" } else { "off" }));
+        Ok(Output::Nothing)
+    });
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let engine = world.start(vec![create, flipping]).await;
+    world.create("a", json!({"mode": "none"})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 1}})).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let text = String::from_utf8(logged.0.lock().clone()).expect("text");
+    let warning = text.lines().find(|line| line.contains("again and again"));
+    let warning = warning.unwrap_or_else(|| panic!("a warning in:\n{text}"));
+    assert!(warning.contains("spec.mode"), "{warning}");
+    engine.stop().await.expect("a clean end");
+}
