@@ -1,40 +1,10 @@
-"""The Kopf side of the cross-check: the same handlers as in `crates/kopf/examples/cross_check.rs`.
-
-Every call is noted in the file $CALLS. A handler is held back, that is, fails temporarily, for as long
-as there is a file of its name in the folder $HOLD.
-"""
-
-import json
-import os
-from pathlib import Path
+"""The Kopf side of the cross-check: the same handlers as in `crates/kopf/examples/cross_check/main.rs`."""
 
 import kopf
 
-KIND = ("kopf.dev", "v1", "kopfexamples")
+from cross_check_common import KIND, note
+
 LONG = "a_handler_with_a_name_that_is_longer_than_the_key_of_an_annotation_may_be"
-
-
-@kopf.on.startup()
-def configure(settings, **_):
-    settings.watching.server_timeout = 30
-    match os.environ.get("STORAGE", "default"):
-        case "status":
-            settings.persistence.progress_storage = kopf.StatusProgressStorage(name="myop")
-            settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(name="myop")
-        case "prefix":
-            prefix = "my-op.example.com"
-            settings.persistence.finalizer = f"{prefix}/finalizer"
-            settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
-            settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
-                prefix=prefix, key="last"
-            )
-
-
-def note(handler, retry, reason):
-    with open(os.environ["CALLS"], "a") as calls:
-        calls.write(json.dumps([handler, retry, str(reason.value)]) + "\n")
-    if (Path(os.environ["HOLD"]) / handler.replace("/", ".")).exists():
-        raise kopf.TemporaryError("held back", delay=0.2)
 
 
 @kopf.on.create(*KIND)

@@ -1,6 +1,6 @@
 """Kopf from PyPI and our engine: the same objects and handlers, the same notes, results and events.
 
-The operators are `cross_check_operator.py` and `crates/kopf/examples/cross_check.rs`, handler by handler.
+The operators are `cross_check_*.py` and `crates/kopf/examples/cross_check`, handler by handler.
 Compared are annotations, finalizers, status, events and the order of calls. Then objects that one of the
 two has left half-handled are finished by the other one, without running again what has succeeded.
 """
@@ -43,8 +43,9 @@ def api(kubeconfig):
 class World:
     """One namespace with one object, and the operators that look after it one after another."""
 
-    def __init__(self, api, ours, folder, storage="default"):
+    def __init__(self, api, ours, folder, storage="default", handlers="operator", loggers=False):
         self.api, self.ours, self.storage = api, ours, storage
+        self.handlers, self.loggers = handlers, loggers
         self.namespace = f"cross-{uuid.uuid4().hex[:8]}"
         self.folder = folder / self.namespace
         (self.folder / "hold").mkdir(parents=True)
@@ -59,13 +60,16 @@ class World:
             "kopf": [sys.executable, "-m", "kopf", "run", "--verbose", "--standalone"],
             "ours": [self.ours, "run", "--verbose", "--standalone"],
         }[side]
-        script = [str(HERE / "cross_check_operator.py")] if side == "kopf" else []
+        script = [str(HERE / f"cross_check_{self.handlers}.py")] if side == "kopf" else []
         environment = {
             **os.environ,
             "CALLS": str(self.calls_file),
             "HOLD": str(self.folder / "hold"),
             "STORAGE": self.storage,
+            "HANDLERS": self.handlers,
         }
+        if self.loggers:
+            environment["LOGGERS"] = "yes"
         log = (self.folder / f"{side}.log").open("a")
         self.process = subprocess.Popen(
             [*command, "-n", self.namespace, *script],
@@ -95,12 +99,12 @@ class World:
         for file in (self.folder / "hold").iterdir():
             file.unlink()
 
-    def create(self, **metadata):
+    def create(self, spec=None, **metadata):
         body = {
             "apiVersion": "kopf.dev/v1",
             "kind": "KopfExample",
             "metadata": {"name": "one", **metadata},
-            "spec": {"field": "value", "ünïcode": "ß", "items": [1, 2]},
+            "spec": {"field": "value", "ünïcode": "ß", "items": [1, 2], **(spec or {})},
         }
         self.api.create_namespaced_custom_object(*KIND, self.namespace, "kopfexamples", body)
 
@@ -148,6 +152,26 @@ class World:
             if newer["metadata"]["resourceVersion"] == handled["metadata"]["resourceVersion"]:
                 return newer
             handled = newer
+
+    def until_noted(self):
+        """Waits until the present state is the last handled one, with nothing left to do."""
+
+        def check():
+            obj = self.get()
+            noted = json.loads(self.last_handled(obj))
+            labels = obj["metadata"].get("labels")
+            texts = {
+                key: value for key, value in obj["metadata"].get("annotations", {}).items()
+                if "zalando" not in key
+            }
+            metadata = noted.get("metadata", {})
+            is_same = (noted["spec"], metadata.get("labels"), metadata.get("annotations") or {}) == (
+                obj["spec"], labels, texts)
+            return obj if is_same and not records(obj) else None
+
+        eventually(check)
+        time.sleep(0.5)
+        return self.get()
 
     def events(self):
         found = kubernetes.client.CoreV1Api().list_namespaced_event(self.namespace).items
@@ -215,7 +239,16 @@ def both(worlds, **options):
     return [worlds(**options).start(side) for side in SIDES]
 
 
-@pytest.mark.parametrize("storage", ["default", "status", "prefix"])
+def on_both(worlds, scenario, **options):
+    """What the scenario returns on either side: Kopf's, ours."""
+    found = []
+    for world in both(worlds, **options):
+        found.append(scenario(world))
+        world.stop()
+    return found
+
+
+@pytest.mark.parametrize("storage", ["default", "status", "prefix", "multi"])
 def test_a_life_leaves_the_same_traces(worlds, storage):
     pair = both(worlds, storage=storage)
     states = {side: [] for side in SIDES}
@@ -290,7 +323,8 @@ def reach_half(world, half):
         stored = records(world.get())
         waiting = [it for it in stored.values() if not it.get("success") and not it.get("failure")]
         held_back = [it for it in waiting if it.get("message") == "held back"]
-        only_held = len(waiting) <= (2 if half == "sub-handlers" else 1)
+        copies = 2 if world.storage == "multi" else 1
+        only_held = len(waiting) <= (2 if half == "sub-handlers" else 1) * copies
         return world.get() if done <= called and held_back and only_held else None
 
     return eventually(check)
@@ -416,3 +450,155 @@ def test_another_change_in_the_middle_of_an_update_is_handled_alike(worlds):
         world.stop()
         found.append((once(world.calls()), end))
     assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("storage", ["status", "prefix", "multi"])
+@pytest.mark.parametrize("giver,taker", [("kopf", "ours"), ("ours", "kopf")])
+def test_half_handled_objects_are_handed_over_in_any_storage(worlds, giver, taker, storage):
+    world = worlds(storage=storage).start(giver)
+    reach_half(world, "sub-handlers")
+    world.stop(signal.SIGKILL)
+    world.forget_calls()
+    world.let_go()
+    world.start(taker)
+    world.until_handled()
+    world.stop()
+    again = {handler for handler, *_ in world.calls()} & HALVES["sub-handlers"][1]
+    assert not again, f"what had succeeded was run again: {world.calls()}"
+
+
+def test_an_object_without_its_last_handled_state_is_created_anew_alike(worlds):
+    def scenario(world):
+        world.create()
+        world.until_handled()
+        world.forget_calls()
+        note = "kopf.zalando.org/last-handled-configuration"
+        world.patch({"metadata": {"annotations": {note: None}}})
+        eventually(lambda: ("first", 0, "create") in world.calls())
+        return comparable(world.until_handled()), sorted(once(world.calls()))
+
+    theirs, ours = on_both(worlds, scenario)
+    assert ours == theirs
+
+
+VARIANTS = {
+    "plain": {"spec": {"n": 1}},
+    "large": {"spec": {"n": 5}, "labels": {"tier": "live"}, "annotations": {"note": ""}},
+    "bare": {"labels": {"tier": "test"}},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_filters_error_modes_and_indexes_leave_the_same_traces(worlds, variant):
+    def scenario(world):
+        states = []
+        world.create(**VARIANTS[variant])
+        states.append(world.until_handled())
+        for change in (
+            {"spec": {"n": 2}},
+            {"spec": {"n": None}},
+            {"metadata": {"labels": {"tier": "other"}}},
+            {"metadata": {"annotations": {"note": "changed"}}},
+        ):
+            world.patch(change)
+            states.append(world.until_noted())
+        return [comparable(state) for state in states], sorted(once(world.calls()))
+
+    theirs, ours = on_both(worlds, scenario, handlers="more")
+    assert ours == theirs
+
+
+def test_a_restart_in_the_middle_of_a_deletion_is_resumed_alike(worlds):
+    found = []
+    for side in SIDES:
+        world = worlds(handlers="more").start(side)
+        world.create()
+        world.until_handled()
+        world.hold("deleting")
+        world.delete()
+        eventually(lambda: ("deleting", 0, "delete") in world.calls())
+        world.stop()
+        world.forget_calls()
+        world.start(side)
+        eventually(lambda: {"still_there", "deleting"} <= {name for name, *_ in world.calls()})
+        world.let_go()
+        eventually(lambda: world.get() is None)
+        world.stop()
+        found.append(sorted(once(world.calls())))
+    assert found[1] == found[0]
+    assert ("cleaned", "cleanup") in found[1]
+
+
+def test_objects_of_built_in_kinds_get_the_same_notes(worlds):
+    core = kubernetes.client.CoreV1Api()
+
+    def scenario(world):
+        for name, labels in (("mine", {"mine": "yes"}), ("other", {})):
+            meta = kubernetes.client.V1ObjectMeta(name=name, labels=labels)
+            body = kubernetes.client.V1ConfigMap(metadata=meta, data={"k": "v", "u": "ß"})
+            core.create_namespaced_config_map(world.namespace, body)
+        eventually(lambda: ("mapped", 0, "create") in world.calls())
+        time.sleep(0.5)
+        return [
+            core.read_namespaced_config_map(name, world.namespace).metadata.annotations
+            for name in ("mine", "other")
+        ]
+
+    theirs, ours = on_both(worlds, scenario, handlers="more")
+    assert ours == theirs
+    assert ours[0] and not ours[1]
+
+
+OPTIONAL = {
+    "alone": {},
+    "beside a foreign finalizer": {"finalizers": ["example.com/foreign"]},
+    "beside a daemon": {"labels": {"background": "yes"}},
+}
+
+
+@pytest.mark.parametrize("case", OPTIONAL)
+def test_optional_deletion_handlers_are_called_alike(worlds, case):
+    def scenario(world):
+        world.create(**OPTIONAL[case])
+        before = comparable(world.until_handled())
+        world.delete()
+        if case == "beside a foreign finalizer":
+            time.sleep(1)
+            assert world.get(), "the foreign finalizer holds it"
+            world.patch({"metadata": {"finalizers": None}})
+        eventually(lambda: world.get() is None)
+        time.sleep(0.3)
+        return before, world.calls()
+
+    theirs, ours = on_both(worlds, scenario, handlers="optional")
+    assert ours == theirs
+    assert (("gone", 0, "delete") in ours[1]) == (case == "beside a daemon")
+
+
+def test_what_handlers_change_is_written_and_handled_alike(worlds):
+    def scenario(world):
+        world.create()
+        eventually(lambda: ("rehandled", 0, "update") in world.calls())
+        return comparable(world.until_handled()), world.calls()
+
+    theirs, ours = on_both(worlds, scenario, handlers="patching")
+    assert ours == theirs
+    assert ours[0]["spec"]["items"] == [1, 2, "x"]
+
+
+def test_log_lines_become_the_same_events(worlds):
+    def scenario(world):
+        world.create()
+        world.until_handled()
+        world.patch({"spec": {"field": "new"}})
+        world.until_handled({"field": "new", "ünïcode": "ß", "items": [1, 2]})
+        world.delete()
+        eventually(lambda: world.get() is None)
+        wanted = "Handler 'delete_second' succeeded."
+        eventually(lambda: any(wanted in event[2] for event in world.events()))
+        time.sleep(1)
+        # Kopf's lines are followed by Python's tracebacks.
+        return sorted({(kind, reason, text.splitlines()[0], *who) for kind, reason, text, *who in world.events()})
+
+    theirs, ours = on_both(worlds, scenario, loggers=True)
+    assert ours == theirs
