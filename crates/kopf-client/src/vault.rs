@@ -29,6 +29,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it may owe the answer.
 const KEEPALIVE_RETRIES: u32 = 3;
 
+/// How many connections are kept for later after a burst of writes; each has buffers.
+const IDLE_CONNECTIONS_MAX: usize = 16;
+
 /// The clients of one set of credentials.
 pub(crate) struct Session {
     generation: u64,
@@ -211,6 +214,7 @@ where
     C: Connect + Clone + Send + Sync + 'static,
 {
     let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
         .build::<_, Body>(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -343,6 +343,7 @@ impl<T: Clone> Watcher<T> {
                 return Ok(page.metadata.resource_version);
             }
             self.flush().await?;
+            drop(bytes);
             self.wait_for_backlog().await;
         }
     }
@@ -464,7 +465,7 @@ impl<T: Clone> Watcher<T> {
     ) -> Result<(), Stopped> {
         let mut scanned = buffer.len();
         buffer.extend_from_slice(&data);
-        while let Some(offset) = buffer[scanned..].iter().position(|byte| *byte == b'\n') {
+        while let Some(offset) = memchr::memchr(b'\n', &buffer[scanned..]) {
             let line = buffer.split_to(scanned + offset + 1).freeze();
             scanned = 0;
             if line.trim_ascii().is_empty() {
@@ -493,6 +494,12 @@ impl<T: Clone> Watcher<T> {
         line: &Bytes,
         version: &mut String,
     ) -> Result<(), RequestError> {
+        if let Some((kind, raw)) = usual_envelope(line)
+            && let Ok(object) = self.object(raw)
+        {
+            self.take_change(kind, object, version);
+            return Ok(());
+        }
         let unreadable = |error| malformed(path, "an event could not be read", error);
         let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(unreadable)?;
         let raw = envelope.object.get().as_bytes();
@@ -520,12 +527,16 @@ impl<T: Clone> Watcher<T> {
         let object = self
             .object(raw)
             .map_err(|error| malformed(path, "an object could not be read", error))?;
+        self.take_change(kind, object, version);
+        Ok(())
+    }
+
+    fn take_change(&mut self, kind: ChangeKind, object: Object, version: &mut String) {
         advance(version, object.resource_version());
         self.batch.push(match kind {
             ChangeKind::Added if self.is_initial => Observation::Listed(object),
             kind => Observation::Changed(kind, object),
         });
-        Ok(())
     }
 
     fn object(&self, raw: &[u8]) -> Result<Object, kopf_model::ParseError> {
@@ -579,7 +590,7 @@ impl Default for WatchLimits {
             inactivity_timeout: Duration::from_secs(70),
             backoff: Duration::from_millis(100),
             backoff_max: Duration::from_secs(10),
-            backlog_max: 4000,
+            backlog_max: 1000,
         }
     }
 }
@@ -587,6 +598,20 @@ impl Default for WatchLimits {
 /// Whether a bookmark says that everything which exists has been told.
 fn is_end_of_initial(bookmark: &Object) -> bool {
     bookmark.value()["metadata"]["annotations"][INITIAL_END] == "true"
+}
+
+/// An event as all servers write it: the type first, the object last. Whatever looks otherwise is
+/// read properly.
+fn usual_envelope(line: &[u8]) -> Option<(ChangeKind, &[u8])> {
+    let rest = line.trim_ascii().strip_prefix(b"{\"type\":\"")?.strip_suffix(b"}")?;
+    [
+        (ChangeKind::Added, &b"ADDED"[..]),
+        (ChangeKind::Modified, b"MODIFIED"),
+        (ChangeKind::Deleted, b"DELETED"),
+    ]
+    .into_iter()
+    .find_map(|(kind, name)| Some((kind, rest.strip_prefix(name)?)))
+    .and_then(|(kind, rest)| Some((kind, rest.strip_prefix(b"\",\"object\":")?)))
 }
 
 fn advance(version: &mut String, newer: &str) {

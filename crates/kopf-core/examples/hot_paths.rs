@@ -45,7 +45,8 @@ fn measure_object(fields: usize, storages: &Storages) {
     println!("object of {} bytes, {} bytes once handled", fresh.to_string().len(), raw.len());
     let scanner = EssenceScanner::new(Vec::new(), storages.progress.own_annotations());
     print("read the identity", || Object::parse(raw.clone()).expect("it is valid"));
-    print("take the fingerprint", || scanner.scan(&raw).expect("it is valid"));
+    let object = Object::parse(raw.clone()).expect("it is valid");
+    print("take the fingerprint", || scanner.scan(&object).expect("it is valid"));
     print("parse the tree", || serde_json::from_slice::<Value>(&raw).expect("it is valid"));
     print("no change: parse, essences, diff, cause", || {
         let object = Object::parse(raw.clone()).expect("it is valid");
@@ -121,7 +122,8 @@ fn snapshot(object: Object, storages: &Storages) -> Snapshot {
 
 fn handle(body: &Value, storages: &Storages) -> Value {
     let mut patch = Patch::default();
-    storages.diffbase.store(&storages.diffbase.build(body, &[]), body, &mut patch);
+    let object = Object::from_value(body.clone());
+    storages.diffbase.store(&storages.diffbase.build(&object, &[]), &object, &mut patch);
     patch.applied_to(body)
 }
 

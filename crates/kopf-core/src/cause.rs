@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, FieldPath, Object, finalizer, storage::StorageError};
+use kopf_model::{Diff, FieldPath, Object, storage::StorageError};
 use serde_json::Value;
 
 use crate::occasion::{Change, EventKind, Reason, Subject};
@@ -49,15 +49,19 @@ impl Snapshot {
         storages: &Storages,
         extra_fields: &[FieldPath],
     ) -> Result<Self, StorageError> {
-        let body = subject.object.value();
-        let mut new = storages.diffbase.build(body, extra_fields);
+        let object = &subject.object;
+        let mut new = storages.diffbase.build(object, extra_fields);
         storages.progress.clear(&mut new);
-        let mut old = storages.diffbase.fetch(body, &new)?;
+        let mut old = storages.diffbase.fetch(object, &new)?;
         if let Some(old) = &mut old {
             storages.progress.clear(old);
         }
-        let diff = Diff::between(old.as_ref(), Some(&new));
-        let (old, new, diff) = (old.map(Arc::new), Arc::new(new), Arc::new(diff));
+        let new = Arc::new(new);
+        let diff = match &old {
+            None => Diff::of_added(Arc::clone(&new)),
+            Some(_) => Diff::between(old.as_ref(), Some(&new)),
+        };
+        let (old, diff) = (old.map(Arc::new), Arc::new(diff));
         Ok(Self { subject, event, old, new, diff, memory })
     }
 
@@ -80,7 +84,7 @@ pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
     let memory = snapshot.memory;
     let initial = memory.noticed_by_listing && !memory.fully_handled_once;
     let is_deleting = snapshot.object().is_deleting();
-    let is_held = finalizer::is_present(snapshot.object().value(), finalizer);
+    let is_held = snapshot.object().finalizers().iter().any(|it| it == finalizer);
     let (reason, initial) = if snapshot.is_gone() {
         (Reason::Gone, initial)
     } else if is_deleting && !is_held {

@@ -4,7 +4,6 @@
 //! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
 
 pub mod cause;
-pub mod children;
 pub mod consistency;
 pub mod daemon;
 pub mod definition;

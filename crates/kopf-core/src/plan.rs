@@ -110,7 +110,7 @@ impl Agenda {
                 .is_some_and(|change| select::requires_finalizer(changing, subject, change));
         let step = finalizer::decide(Holding {
             is_needed,
-            is_present: finalizers::is_present(snapshot.object().value(), finalizer),
+            is_present: snapshot.object().finalizers().iter().any(|it| it == finalizer),
             is_deleting: snapshot.object().is_deleting(),
             is_gone: snapshot.is_gone(),
         });
@@ -143,14 +143,14 @@ impl Agenda {
             Reason::Noop => self.lines.push(Line::debug(logtext::NOOP)),
             Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => {}
         }
-        let (subject, body) = (&inputs.snapshot.subject, inputs.snapshot.object().value());
+        let (subject, object) = (&inputs.snapshot.subject, inputs.snapshot.object());
         let (reason, storage) = (change.reason, &*inputs.storages.progress);
         if reason == Reason::Noop {
             // A change was taken back before its handlers had finished. What is left of their
             // progress would make them skip the next change.
-            State::load(storage, body, &self.owned, inputs.now)?.purge_loaded(
+            State::load(storage, object, &self.owned, inputs.now)?.purge_loaded(
                 storage,
-                body,
+                object,
                 &mut self.early,
             );
         }
@@ -158,7 +158,7 @@ impl Agenda {
             return Ok(());
         }
         self.selected = select::for_change(&self.owned, subject, change);
-        let mut state = State::load(storage, body, &self.owned, inputs.now)?
+        let mut state = State::load(storage, object, &self.owned, inputs.now)?
             .with_purpose(reason)
             .with_handlers(&self.selected, inputs.now);
         if let Some(remembered) = inputs.remembered {
@@ -172,7 +172,7 @@ impl Agenda {
             }
             state.repurpose(&self.selected);
             if !state.extras().is_empty() {
-                state.purge(storage, body, &self.owned, &mut self.early);
+                state.purge(storage, object, &self.owned, &mut self.early);
             }
         }
         self.state = state;
@@ -211,8 +211,8 @@ impl Agenda {
     #[must_use]
     pub fn checkpoint(&mut self, inputs: Inputs<'_>) -> Patch {
         let mut patch = self.early.clone();
-        let body = inputs.snapshot.object().value();
-        self.state.store(&*inputs.storages.progress, body, &mut patch);
+        let object = inputs.snapshot.object();
+        self.state.store(&*inputs.storages.progress, object, &mut patch);
         patch
     }
 
@@ -244,14 +244,14 @@ impl Agenda {
             }
             Step::ReleaseWhenDone | Step::Keep => {}
         }
-        let body = inputs.snapshot.object().value();
+        let object = inputs.snapshot.object();
         if plan.patch.is_empty() {
             if wake_at.is_none() && self.change.is_some() {
                 plan.lines.push(Line::debug(logtext::CYCLE_FINISHED));
             }
         } else {
             // A leftover of an engine that touches objects; we wake up by our own clock.
-            inputs.storages.progress.touch(body, &mut plan.patch, None);
+            inputs.storages.progress.touch(object, &mut plan.patch, None);
         }
         plan.wake_at = wake_at;
         plan
@@ -265,19 +265,19 @@ impl Agenda {
         plan: &mut Plan,
     ) -> Option<Timestamp> {
         let change = self.change.as_ref().expect("only a change has handlers");
-        let (body, storages) = (inputs.snapshot.object().value(), inputs.storages);
+        let (object, storages) = (inputs.snapshot.object(), inputs.storages);
         let wake_at = self.state.wake_at(closing.now);
         if self.state.is_done() {
             if !self.selected.is_empty() {
                 let counts = self.state.counts();
                 plan.lines.push(logtext::processed(change.reason, counts.succeeded, counts.failed));
-                self.state.purge(&*storages.progress, body, &self.owned, &mut plan.patch);
+                self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch);
             }
             plan.is_handled = true;
             if let Some(new) = change.new.as_deref()
                 && change.old.as_deref() != Some(new)
             {
-                plan.stored_form = Some(storages.diffbase.store(new, body, &mut plan.patch));
+                plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch));
             }
             return wake_at;
         }
@@ -286,7 +286,7 @@ impl Agenda {
             deadline.is_none_or(|deadline| wake_at.is_none_or(|wake_at| wake_at > deadline));
         // Progress that may wait still goes along with a write that is made anyway.
         if closing.persist_now || is_overdue || !plan.patch.is_empty() {
-            self.state.store(&*storages.progress, body, &mut plan.patch);
+            self.state.store(&*storages.progress, object, &mut plan.patch);
         }
         plan.remember = Some(self.state.clone());
         wake_at

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_model::storage::StorageError;
-use kopf_model::{Patch, ProgressRecord, ProgressStorage, Timestamp};
-use serde_json::Value;
+use kopf_model::{Object, Patch, ProgressRecord, ProgressStorage, Timestamp};
 
 use crate::handler::{Handler, HandlerId};
 use crate::invoke::Attempt;
@@ -60,7 +59,7 @@ impl State {
     /// Fails when the notes on the object cannot be understood.
     pub fn load(
         storage: &dyn ProgressStorage,
-        body: &Value,
+        object: &Object,
         owned: &[Arc<Handler>],
         now: Timestamp,
     ) -> Result<Self, StorageError> {
@@ -69,11 +68,11 @@ impl State {
             if state.get(&handler.id).is_some() {
                 continue;
             }
-            let origin = storage.fetch(&handler.id, body)?;
+            let origin = storage.fetch(&handler.id, object)?;
             let mut found = origin.clone();
             for former in &handler.was {
                 if found.is_none() {
-                    found = storage.fetch(former, body)?;
+                    found = storage.fetch(former, object)?;
                 }
             }
             if let Some(mut record) = found {
@@ -279,18 +278,18 @@ impl State {
     }
 
     /// Asks for the storing of all records that differ from the stored ones.
-    pub fn store(&mut self, storage: &dyn ProgressStorage, body: &Value, patch: &mut Patch) {
+    pub fn store(&mut self, storage: &dyn ProgressStorage, object: &Object, patch: &mut Patch) {
         self.unsaved_since = None;
         for handler in &self.handlers {
             if handler.origin.as_ref() != Some(&handler.record) {
-                storage.store(&handler.id, &handler.record, body, patch);
+                storage.store(&handler.id, &handler.record, object, patch);
             }
         }
     }
 
     /// Asks for the removal of the records in the state and of their sub-handlers.
-    pub fn purge_loaded(&self, storage: &dyn ProgressStorage, body: &Value, patch: &mut Patch) {
-        self.purge(storage, body, &[], patch);
+    pub fn purge_loaded(&self, storage: &dyn ProgressStorage, object: &Object, patch: &mut Patch) {
+        self.purge(storage, object, &[], patch);
     }
 
     /// Asks for the removal of all records: of the owned handlers, of others in the state, and of
@@ -298,22 +297,22 @@ impl State {
     pub fn purge(
         &self,
         storage: &dyn ProgressStorage,
-        body: &Value,
+        object: &Object,
         owned: &[Arc<Handler>],
         patch: &mut Patch,
     ) {
         for handler in owned {
-            storage.purge(&handler.id, body, patch);
+            storage.purge(&handler.id, object, patch);
             for former in &handler.was {
-                storage.purge(former, body, patch);
+                storage.purge(former, object, patch);
             }
         }
         for handler in &self.handlers {
             if !owned.iter().any(|other| other.id == handler.id) {
-                storage.purge(&handler.id, body, patch);
+                storage.purge(&handler.id, object, patch);
             }
             for subref in &handler.record.subrefs {
-                storage.purge(subref, body, patch);
+                storage.purge(subref, object, patch);
             }
         }
     }

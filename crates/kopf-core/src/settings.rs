@@ -405,7 +405,7 @@ impl Default for Watching {
             label_selectors: SelectorMapping::default(),
             field_selectors: SelectorMapping::default(),
             shard_selectors: SelectorMapping::default(),
-            backlog_max: 4000,
+            backlog_max: 1000,
             managed_fields: false,
         }
     }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::write::{self, Content};
-use kopf_model::{Diff, DiffScope, Object, Patch, Resource, merge};
+use kopf_model::{Diff, DiffItem, DiffScope, FieldPath, Object, Patch, Resource, merge};
 use serde_json::{Map, Value};
 
 /// What became of a patch.
@@ -27,15 +27,15 @@ pub(crate) async fn apply(
     cluster: &Cluster,
     resource: &Resource,
     object: &Object,
-    patch: Patch,
+    patch: &Patch,
     urgency: Urgency,
 ) -> Result<Applied, RequestError> {
     let writer = Writer { cluster, resource, object, urgency };
     let result = if patch.transformations.is_empty() {
-        writer.merge(patch.merge).await
+        writer.merge(&patch.merge).await
     } else {
-        let mut requests = write::Writer::new(patch, resource);
-        match writer.transform(&mut requests).await {
+        let mut requests = write::Writer::new(patch.clone(), resource);
+        match Box::pin(writer.transform(&mut requests)).await {
             Err(error) if matches!(error.failure, Failure::Invalid | Failure::Conflict) => {
                 tracing::debug!(%error, "the object has changed meanwhile; will patch it again");
                 return Ok(Applied::Outdated(requests.remaining()));
@@ -66,16 +66,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    async fn merge(&self, mut main: Map<String, Value>) -> Result<Applied, RequestError> {
-        let mut status = Map::new();
-        if self.has_status()
-            && let Some(part) = main.shift_remove("status")
-        {
-            status.insert("status".to_owned(), part);
-        }
-        let body = self.object.value();
-        let main = Some(main).filter(|part| merge::changes(body, part));
-        let status = Some(status).filter(|part| merge::changes(body, part));
+    async fn merge(&self, merge: &Map<String, Value>) -> Result<Applied, RequestError> {
+        let has_status = self.has_status();
+        let is_status = |key: &str| has_status && key == "status";
+        let main = Part::of(merge, |key| !is_status(key)).filter(|it| it.changes(self.object));
+        let status = Part::of(merge, is_status).filter(|it| it.changes(self.object));
         let answered = match (&main, &status) {
             (None, None) => return Ok(Applied::Unchanged),
             (Some(main), None) => self.merge_part(main, None).await?,
@@ -98,7 +93,7 @@ impl Writer<'_> {
 
     async fn merge_part(
         &self,
-        part: &Map<String, Value>,
+        part: &Part<'_>,
         subresource: Option<&str>,
     ) -> Result<Object, RequestError> {
         let what = subresource.unwrap_or("resource");
@@ -139,26 +134,52 @@ impl Writer<'_> {
     }
 
     /// Warns about what the server did not take, such as status fields unknown to the schema.
-    fn check<'b>(&self, parts: impl Iterator<Item = &'b Map<String, Value>>, answered: &Object) {
+    fn check<'b>(&self, parts: impl Iterator<Item = &'b Part<'b>>, answered: &Object) {
         // Our own notes are annotations, which are never dropped: no need to read the answer.
-        for part in parts.filter(|part| part.keys().any(|key| key != "metadata")) {
-            let asked = Value::Object(part.clone());
-            let diff = Diff::scoped(Some(&asked), Some(answered.value()), DiffScope::Left);
-            let odd: Vec<String> = diff
-                .iter()
-                .filter(|item| !is_harmless(item))
-                .map(|item| item.field.to_string())
-                .collect();
-            if !odd.is_empty() {
-                tracing::warn!(
-                    namespace = self.object.namespace(),
-                    name = self.object.name(),
-                    kind = self.object.kind(),
-                    "Merge-patching finished with inconsistencies: {}",
-                    odd.join(", ")
-                );
-            }
+        let entries = parts.flat_map(|part| &part.0).filter(|(key, _)| *key != "metadata");
+        let mut odd: Vec<String> = Vec::new();
+        for (key, asked) in entries {
+            let stored = answered.stanza(key);
+            let diff = Diff::scoped(Some(asked), stored.as_deref(), DiffScope::Left);
+            let path = |item: &DiffItem| {
+                let keys = std::iter::once(key.as_str()).chain(item.field.keys());
+                FieldPath::from_keys(keys).to_string()
+            };
+            odd.extend(diff.iter().filter(|item| !is_harmless(item)).map(path));
         }
+        if !odd.is_empty() {
+            tracing::warn!(
+                namespace = self.object.namespace(),
+                name = self.object.name(),
+                kind = self.object.kind(),
+                "Merge-patching finished with inconsistencies: {}",
+                odd.join(", ")
+            );
+        }
+    }
+}
+
+/// The part of a merge patch that goes into one request.
+struct Part<'a>(Vec<(&'a String, &'a Value)>);
+
+impl<'a> Part<'a> {
+    /// The entries that belong to the part; none if there are none.
+    fn of(merge: &'a Map<String, Value>, belongs: impl Fn(&str) -> bool) -> Option<Self> {
+        let entries: Vec<_> = merge.iter().filter(|(key, _)| belongs(key)).collect();
+        (!entries.is_empty()).then_some(Self(entries))
+    }
+
+    fn changes(&self, object: &Object) -> bool {
+        let is_change = |(key, change): &(&String, &Value)| {
+            merge::is_change(object.stanza(key).as_deref(), change)
+        };
+        self.0.iter().any(is_change)
+    }
+}
+
+impl serde::Serialize for Part<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
     }
 }
 
@@ -167,7 +188,7 @@ fn to_bytes(content: &impl serde::Serialize) -> Bytes {
 }
 
 /// An empty map that the server does not store is no loss.
-fn is_harmless(item: &kopf_model::DiffItem) -> bool {
+fn is_harmless(item: &DiffItem) -> bool {
     item.new.is_none()
         && item.old.as_ref().is_some_and(|old| old.as_object().is_some_and(is_hollow))
 }

@@ -382,8 +382,7 @@ impl Runner {
         }
         let object = self.live.get();
         let resource = &self.served.resource;
-        let kept = patch.clone();
-        match apply(&self.shared.cluster, resource, &object, patch, Urgency::Normal).await {
+        match apply(&self.shared.cluster, resource, &object, &patch, Urgency::Normal).await {
             Ok(Applied::Changed(newer)) => {
                 let newest = crate::apply::newest(self.live.get(), newer);
                 self.live.set(newest);
@@ -394,7 +393,7 @@ impl Runner {
                 let handler = &self.handler;
                 tracing::error!(%error, "what {handler} wanted to change could not be written");
                 if error.failure.is_transient() {
-                    self.unsent = kept;
+                    self.unsent = patch;
                 }
             }
         }

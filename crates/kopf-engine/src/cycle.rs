@@ -16,7 +16,7 @@ use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_model::storage::StorageError;
-use kopf_model::{EssenceHash, FieldPath, Object, Patch, Timestamp};
+use kopf_model::{EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
@@ -34,6 +34,8 @@ mod execution;
 mod observing;
 mod rehearsing;
 mod tending;
+
+use desiring::Wishes;
 
 /// After this many changes in a row that were caused by our own writes, the object is slowed down.
 const OWN_CHANGES_MAX: u32 = 5;
@@ -112,6 +114,8 @@ pub(crate) struct Cycle {
     patch: Arc<Mutex<Patch>>,
     wake_at: Option<Timestamp>,
     is_settled: bool,
+    /// Those of the newest state, at the end of a turn.
+    fingerprints: Option<Fingerprints>,
     /// The fields that handlers asked to change in this turn.
     wishes: Vec<FieldPath>,
     known: (Version, Option<EssenceHash>),
@@ -142,6 +146,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         patch: Arc::default(),
         wake_at: None,
         is_settled: false,
+        fingerprints: None,
         wishes: Vec::new(),
         known: (job.version, job.settled),
     };
@@ -165,35 +170,48 @@ impl Cycle {
         if let Some(live) = &self.memory.live {
             live.set(self.object.clone());
         }
-        self.index().await;
+        // Parts that few operators have are boxed, so that the others do not carry their size along.
+        let is_indexed = !self.served.handlers.indexing.is_empty();
+        if is_indexed {
+            Box::pin(self.index()).await;
+        }
         if self.mode == Mode::IndexOnly {
             return Ok(());
         }
         if self.mode == Mode::EventsOnly {
-            self.deliver_events(events).await;
-            let patch = std::mem::take(&mut *self.patch.lock());
-            self.wishes = patched_fields(&patch);
-            if let Applied::Changed(_) = self.apply(patch, Urgency::Normal).await? {
-                self.watch_for_loops().await;
-            }
+            return Box::pin(self.only_deliver(events)).await;
+        }
+        if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
             return Ok(());
         }
-        if !self.resend().await? {
-            return Ok(());
+        if !events.is_empty() {
+            Box::pin(self.deliver_events(events)).await;
         }
-        self.deliver_events(events).await;
         let seen = Version::of(&self.object);
         while let Next::Again = self.turn().await? {}
-        if Version::of(&self.object) != seen {
+        if is_indexed && Version::of(&self.object) != seen {
             // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
-            self.index().await;
+            Box::pin(self.index()).await;
+        }
+        Ok(())
+    }
+
+    async fn only_deliver(
+        &mut self,
+        events: Vec<(Option<EventKind>, Object)>,
+    ) -> Result<(), CycleError> {
+        self.deliver_events(events).await;
+        let patch = std::mem::take(&mut *self.patch.lock());
+        self.wishes = patched_fields(&patch);
+        if let Applied::Changed(_) = self.apply(patch, Urgency::Normal).await? {
+            self.watch_for_loops().await;
         }
         Ok(())
     }
 
     /// Writes what could not be written before; tells whether the cycle can go on.
     async fn resend(&mut self) -> Result<bool, CycleError> {
-        if self.memory.unsent.is_empty() || self.gone {
+        if self.gone {
             return Ok(true);
         }
         let patch = self.memory.unsent.clone();
@@ -242,13 +260,10 @@ impl Cycle {
     /// One turn: detect, run, write.
     async fn turn(&mut self) -> Result<Next, CycleError> {
         let snapshot = self.snapshot()?;
-        let fingerprint = self.scan();
-        let tending = self.tend(&snapshot).await;
-        if self.part(&snapshot).await {
-            return Ok(Next::Finish);
-        }
-        let wishes = self.wish(&snapshot).await;
+        let fingerprint = self.scan().map(|it| it.essence);
         let served = Arc::clone(&self.served);
+        let tending = self.tended(&snapshot).await;
+        let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
         let remembered = self.memory.progress.take().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
@@ -284,14 +299,17 @@ impl Cycle {
         let must_wait = step == Step::Add && has_family;
         if let Some(rehearsal) = self.shared.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
-                let proposals = self.propose(wishes).await;
+                let proposals = Box::pin(self.propose(wishes)).await;
                 rehearsal.end(&self.object, proposals);
             }
             return Ok(Next::Finish);
         }
-        let mut children_wake_at = if must_wait { None } else { self.pursue(wishes).await };
+        let mut children_wake_at = match must_wait || wishes.is_empty() {
+            true => None,
+            false => Box::pin(self.pursue(wishes)).await,
+        };
         if let Some(view) = view.filter(|_| !must_wait) {
-            let wake_at = self.observe(&snapshot, view).await;
+            let wake_at = Box::pin(self.observe(&snapshot, view)).await;
             children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
         }
         // Written progress is on the newer state; what is to be removed must be seen there.
@@ -304,13 +322,32 @@ impl Cycle {
         plan.is_continued |= must_wait;
         if plan.remember.is_some() && !plan.patch.is_empty() {
             for state in subs.values_mut() {
-                state.store(&*served.storages.progress, self.object.value(), &mut plan.patch);
+                state.store(&*served.storages.progress, &self.object, &mut plan.patch);
             }
         }
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
         let next = self.carry_out(plan, step, &snapshot, fingerprint).instrument(cause).await?;
         Ok(self.reconsider(next, view))
+    }
+
+    /// What comes of the daemons and timers, where there are any.
+    async fn tended(&mut self, snapshot: &Snapshot) -> Tending {
+        if self.served.handlers.spawning.is_empty() && self.memory.daemons.is_empty() {
+            return Tending::default();
+        }
+        Box::pin(self.tend(snapshot)).await
+    }
+
+    /// The children that are wanted; none when the object has to wait for their end.
+    async fn wishes_of(&mut self, snapshot: &Snapshot) -> Option<Wishes> {
+        if self.served.handlers.desiring.is_empty() {
+            return Some(Wishes::default());
+        }
+        if Box::pin(self.part(snapshot)).await {
+            return None;
+        }
+        Some(Box::pin(self.wish(snapshot)).await)
     }
 
     fn snapshot(&self) -> Result<Snapshot, CycleError> {
@@ -383,7 +420,8 @@ impl Cycle {
         if self.has_news(snapshot) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        let changed_by_us = self.scan() != fingerprint;
+        self.fingerprints = self.scan();
+        let changed_by_us = self.fingerprints.map(|it| it.essence) != fingerprint;
         if !changed_by_us {
             self.memory.own_changes = 0;
             self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
@@ -410,21 +448,10 @@ impl Cycle {
     /// A list may be older than the last write before a crash, and its events may be late. Left
     /// there, the progress would make handlers skip a later change.
     fn has_remains(&self) -> bool {
-        let Ok(text) = std::str::from_utf8(self.object.raw()) else { return false };
-        let progress = &*self.served.storages.progress;
-        let usual = self.served.storages.diffbase.own_annotations(&serde_json::Value::Null);
-        let is_usual = |note: &str| {
-            note.starts_with(&self.served.finalizer) || usual.iter().any(|it| note.starts_with(it))
-        };
-        // Answers are not parsed for this unless there is something.
-        let is_suspicious = progress.own_annotations().iter().any(|prefix| {
-            let prefix = format!("\"{prefix}");
-            text.match_indices(&prefix).any(|(at, _)| !is_usual(&text[at + 1..]))
-        });
-        let handlers = &self.served.handlers.changing;
-        is_suspicious
-            && State::load(progress, self.object.value(), handlers, self.shared.clock.now())
-                .is_ok_and(|state| state.iter().next().is_some())
+        let (progress, handlers) =
+            (&*self.served.storages.progress, &self.served.handlers.changing);
+        State::load(progress, &self.object, handlers, self.shared.clock.now())
+            .is_ok_and(|state| state.iter().next().is_some())
     }
 
     /// Slows an object down that handlers write again and again, whatever provokes them.
@@ -475,12 +502,11 @@ impl Cycle {
             return Ok(Applied::Unchanged);
         }
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let kept = patch.clone();
-        let error = match apply(cluster, resource, &self.object, patch, urgency).await {
+        let error = match apply(cluster, resource, &self.object, &patch, urgency).await {
             Ok(applied) => {
                 match &applied {
-                    Applied::Changed(_) => self.note_write(&kept),
-                    Applied::NotFound => self.memory.unsent = kept,
+                    Applied::Changed(_) => self.note_write(&patch),
+                    Applied::NotFound => self.memory.unsent = patch,
                     Applied::Unchanged | Applied::Outdated(_) => {}
                 }
                 return Ok(applied);
@@ -488,15 +514,15 @@ impl Cycle {
             Err(error) => error,
         };
         let is_refused = matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
-        let notes = self.notes_only(&kept);
-        if is_refused && !notes.is_empty() && notes.merge != kept.merge {
+        let notes = self.notes_only(&patch);
+        if is_refused && !notes.is_empty() && notes.merge != patch.merge {
             tracing::error!(%error, "the server refused what handlers wanted to change; dropped");
-            match apply(cluster, resource, &self.object, notes, urgency).await {
+            match Box::pin(apply(cluster, resource, &self.object, &notes, urgency)).await {
                 Ok(applied) => return Ok(applied),
                 Err(error) => tracing::error!(%error, "the server refused our notes, too"),
             }
         }
-        self.memory.unsent = kept;
+        self.memory.unsent = patch;
         Err(error.into())
     }
 
@@ -532,15 +558,14 @@ impl Cycle {
         // Whoever is looked at again needs the body then, too.
         let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
         let body = (keeps_body && !self.gone).then(|| self.object.at_rest());
-        let (mut version, mut settled) = (Version::of(&self.object), None);
+        let (version, settled);
         if self.mode == Mode::EventsOnly {
             (version, settled) = self.known;
         } else {
+            version = Version::of(&self.object);
             self.flags.held = self.object.finalizers().contains(&self.served.finalizer);
             self.flags.deleting = self.object.is_deleting();
-            if self.is_settled {
-                settled = self.served.scanner.scan_noted(self.object.raw()).ok();
-            }
+            settled = self.fingerprints.filter(|_| self.is_settled).map(|it| it.noted);
         }
         self.flags.indexed = true;
         Done {
@@ -558,8 +583,8 @@ impl Cycle {
         }
     }
 
-    fn scan(&self) -> Option<EssenceHash> {
-        self.served.scanner.scan(self.object.raw()).ok()
+    fn scan(&self) -> Option<Fingerprints> {
+        self.served.scanner.scan(&self.object).ok()
     }
 
     fn subject(&self) -> Subject {

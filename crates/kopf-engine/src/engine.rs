@@ -223,9 +223,8 @@ impl Engine {
         let ending = async {
             reactor.close().await;
             // Without the resource the task ends by itself, and there is no record to take back.
-            let has_peers = !peering.is_finished();
-            peering.abort();
-            if has_peers {
+            if !peering.is_finished() {
+                peering.abort();
                 let leaving = peering::leave(&shared, &self.scope, &identity);
                 let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
             }

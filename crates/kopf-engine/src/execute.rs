@@ -98,7 +98,7 @@ impl Pool {
                 }
             }
             Ok(Invocation::Blocking(function)) => {
-                self.run_blocking(&handler.id, function, alive).await
+                Box::pin(self.run_blocking(&handler.id, function, alive)).await
             }
             Err(panic) => Err(panicked(panic.as_ref())),
         }

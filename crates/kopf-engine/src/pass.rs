@@ -207,9 +207,8 @@ impl SubInner {
     ) -> Result<(), HandlerError> {
         let pass = &self.pass;
         let now = pass.shared.clock.now();
-        let body = pass.subject.object.value();
-        let storage = &*pass.served.storages.progress;
-        let stored = State::load(storage, body, registered, now).map_err(|error| {
+        let (object, storage) = (&pass.subject.object, &*pass.served.storages.progress);
+        let stored = State::load(storage, object, registered, now).map_err(|error| {
             let message = format!("could not read the progress of sub-handlers: {error}");
             HandlerError::Arbitrary { message, details: None }
         })?;

@@ -41,7 +41,9 @@ const BATCHES_MAX: usize = 8;
 const WORKERS_MAX: usize = 1024;
 
 /// No further object is begun while this many writes wait for the cluster.
-const WAITING_WRITES_MAX: usize = 64;
+const WAITING_WRITES_MAX: usize = 32;
+/// How many objects are begun before their cycles get a turn.
+const BEGUN_AT_ONCE_MAX: usize = 32;
 /// How soon is looked again whether the writes have gone.
 const CONGESTED_TURN: Duration = Duration::from_millis(10);
 
@@ -181,12 +183,13 @@ impl Reactor {
         tokio::pin!(shutdown);
         self.begin();
         loop {
-            self.dispatch();
+            let has_more = self.dispatch();
             self.publish();
             let wake = self.next_wake();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
+                () = tokio::task::yield_now(), if has_more => {}
                 Some(message) = self.messages.recv() => self.receive(message),
                 Some((tag, batch)) = self.observations.recv() => self.observe(tag, batch),
                 () = tokio::time::sleep_until(wake) => {
@@ -363,11 +366,16 @@ impl Reactor {
         }
     }
 
-    /// Hands out as much work as the limits allow.
-    fn dispatch(&mut self) {
-        while !self.is_paused && !self.is_congested() {
+    /// Hands out as much work as the limits allow; tells whether there may be more right now.
+    ///
+    /// Only a little at once: what is begun takes memory, and its writes are to be counted first.
+    fn dispatch(&mut self) -> bool {
+        for _ in 0..BEGUN_AT_ONCE_MAX {
+            if self.is_paused || self.is_congested() {
+                return false;
+            }
             let now = self.moment();
-            let Some(ticket) = self.queue.take(now) else { return };
+            let Some(ticket) = self.queue.take(now) else { return false };
             match self.prepare(ticket) {
                 Ok(job) => {
                     let shared = Arc::clone(&self.shared);
@@ -383,6 +391,7 @@ impl Reactor {
                 }
             }
         }
+        true
     }
 
     /// Whether enough writes wait for the cluster: more objects would only wait in memory.
@@ -591,7 +600,7 @@ fn is_unchanged(record: &crate::store::Record, served: &Served, object: &Object)
     let Some(settled) = record.settled else { return false };
     record.flags.deleting == object.is_deleting()
         && record.flags.held == object.finalizers().contains(&served.finalizer)
-        && served.scanner.scan_noted(object.raw()).is_ok_and(|hash| hash == settled)
+        && served.scanner.scan(object).is_ok_and(|hashes| hashes.noted == settled)
 }
 
 /// The namespace of an object as a number.

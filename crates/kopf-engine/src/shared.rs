@@ -14,7 +14,7 @@ use kopf_core::occasion::Subject;
 use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
 use kopf_core::settings::{Background, Settings, Storages};
-use kopf_model::{EssenceScanner, Resource};
+use kopf_model::{EssenceScanner, Object, Resource};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -86,7 +86,7 @@ impl Served {
         let storages =
             settings.persistence.storages().expect("the prefixes are checked at the start");
         let mut own_annotations = storages.progress.own_annotations();
-        let notes = storages.diffbase.own_annotations(&serde_json::Value::Null);
+        let notes = storages.diffbase.own_annotations(&Object::from_value(serde_json::Value::Null));
         own_annotations.extend(notes.clone());
         let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone())
             .with_notes(notes, storages.diffbase.own_fields());

@@ -2,6 +2,8 @@
 //!
 //! Lists are atomic and null equals absence, as in Kopf.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::{Map, Value};
 
 use crate::field::FieldPath;
@@ -31,8 +33,12 @@ pub enum DiffOperation {
 }
 
 /// All changed fields of one change, in a stable order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Diff(pub(crate) Vec<DiffItem>);
+#[derive(Clone, Default)]
+pub struct Diff {
+    /// A value that was added as a whole; copied into an item only when somebody looks at it.
+    added: Option<Arc<Value>>,
+    items: OnceLock<Vec<DiffItem>>,
+}
 
 /// Which keys of two maps are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,14 +71,23 @@ impl Diff {
     pub fn scoped(old: Option<&Value>, new: Option<&Value>, scope: DiffScope) -> Self {
         let mut items = Vec::new();
         compare(old, new, scope, &mut Vec::new(), &mut items);
-        Self(items)
+        items.into_iter().collect()
+    }
+
+    /// The difference between nothing and a value.
+    #[must_use]
+    pub fn of_added(new: Arc<Value>) -> Self {
+        if new.is_null() {
+            return Self::default();
+        }
+        Self { added: Some(new), items: OnceLock::new() }
     }
 
     /// The same change as seen from one field: paths start at the field.
     #[must_use]
     pub fn reduce(&self, field: &FieldPath) -> Self {
         let mut reduced = Vec::new();
-        for item in &self.0 {
+        for item in self {
             if item.field.starts_with(field) {
                 reduced.push(DiffItem { field: item.field.tail(field.len()), ..item.clone() });
             } else if field.starts_with(&item.field) {
@@ -82,24 +97,47 @@ impl Diff {
                 compare(old, new, DiffScope::Full, &mut Vec::new(), &mut reduced);
             }
         }
-        Self(reduced)
+        reduced.into_iter().collect()
     }
 
     /// The changed fields.
     pub fn iter(&self) -> std::slice::Iter<'_, DiffItem> {
-        self.0.iter()
+        self.items().iter()
     }
 
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
     }
 
     /// How many fields changed.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        match (&self.added, self.items.get()) {
+            (Some(_), _) => 1,
+            (None, items) => items.map_or(0, Vec::len),
+        }
+    }
+
+    fn items(&self) -> &[DiffItem] {
+        self.items.get_or_init(|| {
+            let mut items = Vec::new();
+            compare(None, self.added.as_deref(), DiffScope::Full, &mut Vec::new(), &mut items);
+            items
+        })
+    }
+}
+
+impl PartialEq for Diff {
+    fn eq(&self, other: &Self) -> bool {
+        self.items() == other.items()
+    }
+}
+
+impl std::fmt::Debug for Diff {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self).finish()
     }
 }
 
@@ -114,7 +152,7 @@ impl<'a> IntoIterator for &'a Diff {
 
 impl FromIterator<DiffItem> for Diff {
     fn from_iter<I: IntoIterator<Item = DiffItem>>(items: I) -> Self {
-        Self(items.into_iter().collect())
+        Self { added: None, items: OnceLock::from(Vec::from_iter(items)) }
     }
 }
 

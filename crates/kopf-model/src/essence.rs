@@ -3,42 +3,38 @@
 //!
 //! Two essences are compared to find out whether anything worth handling has changed.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
 use crate::field::FieldPath;
+use crate::object::{Object, is_system_key};
 
 mod scan;
 
-pub use scan::{EssenceHash, EssenceScanner};
+pub use scan::{EssenceHash, EssenceScanner, Fingerprints};
 
 const KOPF_DOMAIN: &str = "kopf.zalando.org";
 const MARKER_NAME: &str = "kopf-managed";
 const KUBECTL_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Builds the essence of a body: the copy that is compared and stored as last handled.
+/// Builds the essence of an object: the copy that is compared and stored as last handled.
 ///
 /// `extra` fields are added even if they are usually not essential, such as `status.phase`;
 /// `ignored` fields are removed at the end.
 #[must_use]
-pub fn build(body: &Value, extra: &[FieldPath], ignored: &[FieldPath]) -> Value {
-    let mut essence = Map::new();
-    let Some(body_map) = body.as_object() else { return Value::Object(essence) };
-    for (key, value) in body_map {
-        if !is_system_key(key) {
-            essence.insert(key.clone(), value.clone());
-        }
-    }
-    if let Some(metadata) = essential_metadata(body) {
+pub fn build(object: &Object, extra: &[FieldPath], ignored: &[FieldPath]) -> Value {
+    let mut essence = object.members(|key| !is_system_key(key));
+    if let Some(metadata) = essential_metadata(object) {
         essence.insert("metadata".to_owned(), metadata);
     }
     let mut essence = Value::Object(essence);
     for field in extra {
         if field.keys().next().is_some_and(is_system_key)
-            && let Some(value) = field.resolve(body)
+            && let Some(value) = object.field(field)
         {
-            field.set(&mut essence, value.clone());
+            field.set(&mut essence, value.into_owned());
         }
     }
     drop_empty_stanzas(&mut essence);
@@ -78,41 +74,29 @@ pub(crate) fn retain_annotations(essence: &mut Value, mut keep: impl FnMut(&str)
     }
 }
 
-fn is_system_key(key: &str) -> bool {
-    matches!(key, "apiVersion" | "kind" | "metadata" | "status")
-}
-
-fn essential_metadata(body: &Value) -> Option<Value> {
-    let metadata = body.get("metadata")?.as_object()?;
+fn essential_metadata(object: &Object) -> Option<Value> {
+    let mut metadata = object.metadata(|key| matches!(key, "labels" | "annotations"));
     let mut essential = Map::new();
-    if let Some(labels) = metadata.get("labels") {
-        essential.insert("labels".to_owned(), labels.clone());
+    if let Some(labels) = metadata.shift_remove("labels") {
+        essential.insert("labels".to_owned(), labels);
     }
-    match metadata.get("annotations") {
-        Some(Value::Object(annotations)) => {
-            let owned = owned_prefixes(annotations.keys().map(String::as_str));
-            let kept = annotations
-                .iter()
-                .filter(|(key, _)| is_essential_annotation(key, &owned))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect();
-            essential.insert("annotations".to_owned(), Value::Object(kept));
+    if let Some(mut annotations) = metadata.shift_remove("annotations") {
+        if let Value::Object(entries) = &mut annotations {
+            let owned: BTreeSet<String> =
+                owned_prefixes(entries.keys().map(String::as_str)).map(str::to_owned).collect();
+            entries.retain(|key, _| is_essential_annotation(key, &owned));
         }
-        Some(other) => {
-            essential.insert("annotations".to_owned(), other.clone());
-        }
-        None => {}
+        essential.insert("annotations".to_owned(), annotations);
     }
     (!essential.is_empty()).then_some(Value::Object(essential))
 }
 
 /// The prefixes under which operators made with Kopf keep their notes on this object.
-fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
+fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
     annotations
         .filter_map(|key| key.split_once('/'))
         .filter(|(prefix, name)| *name == MARKER_NAME || is_kopf_domain(prefix))
         .map(|(prefix, _)| prefix)
-        .collect()
 }
 
 fn is_kopf_domain(prefix: &str) -> bool {
@@ -121,7 +105,7 @@ fn is_kopf_domain(prefix: &str) -> bool {
         .is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
 }
 
-fn is_essential_annotation(key: &str, owned: &BTreeSet<&str>) -> bool {
+fn is_essential_annotation<T: Borrow<str> + Ord>(key: &str, owned: &BTreeSet<T>) -> bool {
     key != KUBECTL_ANNOTATION
         && !key.split_once('/').is_some_and(|(prefix, _)| owned.contains(prefix))
 }

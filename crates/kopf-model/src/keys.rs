@@ -4,21 +4,35 @@
 //! with a hash. Two versions exist: v2 is current, v1 is what old releases wrote; both are written
 //! so that an operator can be moved in either direction.
 
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use blake2::Blake2bVar;
 use blake2::digest::{Update, VariableOutput};
 use serde_json::Value;
 
+use crate::field::FieldPath;
+use crate::object::Object;
+
 /// How long the name part of an annotation key may be.
 const NAME_LENGTH_MAX: usize = 63;
 
 /// Makes annotation keys under one prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct KeyMaker {
     prefix: String,
     with_v1: bool,
+    /// What was made before: handlers are few, and asked for with every object.
+    known: Arc<RwLock<HashMap<String, Keys>>>,
 }
+
+/// The annotation keys for one logical key.
+type Keys = Arc<[String]>;
+
+/// How many keys are remembered; sub-handlers can have any number of names.
+const KNOWN_MAX: usize = 1024;
 
 /// Why a prefix cannot be used for annotations.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,13 +46,18 @@ impl KeyMaker {
     /// Fails when the prefix is empty.
     pub fn new(prefix: impl Into<String>) -> Result<Self, EmptyPrefix> {
         let prefix = prefix.into();
-        if prefix.is_empty() { Err(EmptyPrefix) } else { Ok(Self { prefix, with_v1: true }) }
+        if prefix.is_empty() {
+            Err(EmptyPrefix)
+        } else {
+            Ok(Self { prefix, with_v1: true, known: Arc::default() })
+        }
     }
 
     /// The same without the keys of old releases.
     #[must_use]
     pub fn without_v1(mut self) -> Self {
         self.with_v1 = false;
+        self.known = Arc::default();
         self
     }
 
@@ -56,22 +75,37 @@ impl KeyMaker {
 
     /// All keys for a logical key on an object: to be read in this order, and all written.
     #[must_use]
-    pub fn keys(&self, logical: &str, body: &Value) -> Vec<String> {
-        let marked;
-        let logical = if is_replica_set_of_deployment(body) {
-            marked = format!("{logical}-ofDRS");
-            &marked
-        } else {
-            logical
-        };
+    pub fn keys(&self, logical: &str, object: &Object) -> Arc<[String]> {
+        if is_replica_set_of_deployment(object) {
+            return self.remembered(&format!("{logical}-ofDRS"));
+        }
+        self.remembered(logical)
+    }
+
+    fn remembered(&self, logical: &str) -> Keys {
+        // A poisoned lock is as good as any: entries are put in whole.
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = known.get(logical) {
+            return Arc::clone(keys);
+        }
+        drop(known);
+        let keys = self.make(logical);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < KNOWN_MAX {
+            known.insert(logical.to_owned(), Arc::clone(&keys));
+        }
+        keys
+    }
+
+    fn make(&self, logical: &str) -> Keys {
         let current = self.v2(logical);
         if self.with_v1 {
             let former = self.v1(logical);
             if former != current {
-                return vec![current, former];
+                return Arc::new([current, former]);
             }
         }
-        vec![current]
+        Arc::new([current])
     }
 
     /// The current key: only the name part counts for the limit.
@@ -127,14 +161,16 @@ fn hash_suffix(text: &str) -> String {
 }
 
 /// Deployments copy their annotations to their replica sets, so the two need different keys.
-fn is_replica_set_of_deployment(body: &Value) -> bool {
-    let owners = || body.get("metadata")?.get("ownerReferences")?.as_array();
-    body.get("kind").and_then(Value::as_str) == Some("ReplicaSet")
-        && owners().is_some_and(|owners| {
-            owners
-                .iter()
-                .any(|owner| owner.get("kind").and_then(Value::as_str) == Some("Deployment"))
-        })
+fn is_replica_set_of_deployment(object: &Object) -> bool {
+    object.kind() == "ReplicaSet"
+        && object
+            .field(&FieldPath::from_keys(["metadata", "ownerReferences"]))
+            .and_then(|owners| owners.as_array().cloned())
+            .is_some_and(|owners| {
+                owners
+                    .iter()
+                    .any(|owner| owner.get("kind").and_then(Value::as_str) == Some("Deployment"))
+            })
 }
 
 #[cfg(test)]

@@ -17,13 +17,14 @@ pub mod namespace;
 pub mod object;
 pub mod patch;
 pub mod peering;
+mod raw;
 pub mod record;
 pub mod resource;
 pub mod selector;
 pub mod storage;
 
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
-pub use essence::{EssenceHash, EssenceScanner};
+pub use essence::{EssenceHash, EssenceScanner, Fingerprints};
 pub use field::FieldPath;
 pub use object::{Object, ObjectKey, ParseError};
 pub use patch::{Patch, Transformation};

@@ -42,15 +42,18 @@ pub fn combine(base: &mut Map<String, Value>, later: Map<String, Value>) {
 #[must_use]
 pub fn changes(body: &Value, patch: &Map<String, Value>) -> bool {
     let existing = body.as_object();
-    patch.iter().any(|(key, change)| {
-        let current = existing.and_then(|map| map.get(key));
-        match (current, change) {
-            (current, Value::Null) => current.is_some(),
-            (Some(current @ Value::Object(_)), Value::Object(nested)) => changes(current, nested),
-            (None, Value::Object(nested)) => nested.is_empty() || sets_anything(nested),
-            (current, change) => current != Some(change),
-        }
-    })
+    patch.iter().any(|(key, change)| is_change(existing.and_then(|map| map.get(key)), change))
+}
+
+/// The same for one entry of the patch, given what is there now.
+#[must_use]
+pub fn is_change(current: Option<&Value>, change: &Value) -> bool {
+    match (current, change) {
+        (current, Value::Null) => current.is_some(),
+        (Some(current @ Value::Object(_)), Value::Object(nested)) => changes(current, nested),
+        (None, Value::Object(nested)) => nested.is_empty() || sets_anything(nested),
+        (current, change) => current != Some(change),
+    }
 }
 
 fn sets_anything(patch: &Map<String, Value>) -> bool {

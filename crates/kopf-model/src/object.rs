@@ -2,13 +2,15 @@
 //!
 //! Comes from list pages, watch events and patch responses; goes to causes and handlers.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::field::FieldPath;
+use crate::raw::{self, Cursor};
 
 mod identity;
 
@@ -104,12 +106,92 @@ impl Object {
     }
 
     /// The whole object as a tree, parsed at the first use.
+    ///
+    /// Null if the bytes are not JSON after all: only their structure was looked at before.
     #[must_use]
     pub fn value(&self) -> &Value {
-        self.0.tree.get_or_init(|| {
-            let tree = serde_json::from_slice(&self.0.raw);
-            Box::new(tree.expect("the bytes were parsed once at construction"))
-        })
+        self.0
+            .tree
+            .get_or_init(|| Box::new(serde_json::from_slice(&self.0.raw).unwrap_or_default()))
+    }
+
+    /// One of the top-level values, such as the status; the rest is not parsed for it.
+    #[must_use]
+    pub fn stanza(&self, key: &str) -> Option<Cow<'_, Value>> {
+        if let Some(tree) = self.0.tree.get() {
+            return tree.get(key).map(Cow::Borrowed);
+        }
+        if key == "status" {
+            return serde_json::from_slice(self.raw_status()).ok().map(Cow::Owned);
+        }
+        self.members(|other| other == key).shift_remove(key).map(Cow::Owned)
+    }
+
+    /// The value at a path, like [`get`](Self::get), without parsing more than its stanza.
+    #[must_use]
+    pub fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
+        let below = path.tail(1);
+        match self.stanza(path.keys().next()?)? {
+            Cow::Borrowed(stanza) => below.resolve(stanza).map(Cow::Borrowed),
+            Cow::Owned(stanza) => below.resolve(&stanza).cloned().map(Cow::Owned),
+        }
+    }
+
+    /// The value of an annotation, like [`annotation`](Self::annotation), without parsing the rest.
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<Cow<'_, str>> {
+        if self.0.tree.get().is_some() {
+            return self.annotation(key).map(Cow::Borrowed);
+        }
+        let mut cursor = Cursor::new(raw::member(self.raw_annotations(), key).ok()??);
+        cursor.text().and_then(|text| text.read()).ok()
+    }
+
+    /// The annotations that are texts.
+    #[must_use]
+    pub fn notes(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+        let entries = raw::entries(self.raw_annotations()).unwrap_or_default();
+        let text = |raw| Cursor::new(raw).text().and_then(|text| text.read()).ok();
+        entries.into_iter().filter_map(|(key, raw)| Some((key, text(raw)?))).collect()
+    }
+
+    /// Those of the top-level values whose keys are accepted.
+    pub(crate) fn members(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
+        if let Some(tree) = self.0.tree.get() {
+            let entries = tree.as_object().into_iter().flatten();
+            let accepted = entries.filter(|(key, _)| accepts(key));
+            return accepted.map(|(key, value)| (key.clone(), value.clone())).collect();
+        }
+        // What is not JSON after all has nothing, as `value` says.
+        raw::members(&self.0.raw, accepts).unwrap_or_default()
+    }
+
+    /// Those of the metadata whose keys are accepted.
+    pub(crate) fn metadata(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
+        if let Some(tree) = self.0.tree.get() {
+            let entries = tree.get("metadata").and_then(Value::as_object).into_iter().flatten();
+            let accepted = entries.filter(|(key, _)| accepts(key));
+            return accepted.map(|(key, value)| (key.clone(), value.clone())).collect();
+        }
+        let metadata = raw::member(&self.0.raw, "metadata").ok().flatten();
+        metadata.and_then(|raw| raw::members(raw, accepts).ok()).unwrap_or_default()
+    }
+
+    /// The annotations as JSON; empty if there are none.
+    pub(crate) fn raw_annotations(&self) -> &[u8] {
+        self.0.identity.annotations(&self.0.raw)
+    }
+
+    /// The status as JSON; empty if there is none.
+    pub(crate) fn raw_status(&self) -> &[u8] {
+        self.0.identity.status(&self.0.raw)
+    }
+
+    /// The fingerprint of everything but the system's stanzas and the metadata, with the labels.
+    ///
+    /// None for unusual objects.
+    pub(crate) fn essence_hash(&self) -> Option<u64> {
+        Some(self.0.identity.essence).filter(|hash| *hash != 0)
     }
 
     /// The whole object as a typed value.
@@ -221,6 +303,11 @@ impl Object {
             uid: Arc::from(self.uid()),
         }
     }
+}
+
+/// Whether a top-level key is the system's or the operators'.
+pub(crate) fn is_system_key(key: &str) -> bool {
+    matches!(key, "apiVersion" | "kind" | "metadata" | "status")
 }
 
 impl std::fmt::Debug for Object {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::field::FieldPath;
+use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::ProgressRecord;
 
@@ -23,8 +24,8 @@ pub use status::{StatusDiffBase, StatusProgress};
 
 /// Keeps the last handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
-    /// The essence of a body, without this storage's own notes.
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value;
+    /// The essence of an object, without this storage's own notes.
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value;
 
     /// The last handled essence, or none if the object was never handled.
     ///
@@ -33,14 +34,14 @@ pub trait DiffBaseStorage: Send + Sync {
     ///
     /// # Errors
     /// Fails when the notes on the object cannot be understood.
-    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError>;
+    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError>;
 
     /// Asks for an essence to be stored; tells in which form.
-    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm;
+    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm;
 
     /// The annotations that [`build`](Self::build) removes: exact keys, or prefixes with a slash.
-    fn own_annotations(&self, body: &Value) -> Vec<String> {
-        let _ = body;
+    fn own_annotations(&self, object: &Object) -> Vec<String> {
+        let _ = object;
         Vec::new()
     }
 
@@ -56,16 +57,16 @@ pub trait ProgressStorage: Send + Sync {
     ///
     /// # Errors
     /// Fails when the notes on the object cannot be understood.
-    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError>;
+    fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError>;
 
     /// Asks for a record to be stored.
-    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch);
+    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch);
 
     /// Asks for a record to be removed, wherever it is: on the object or only in the patch.
-    fn purge(&self, id: &str, body: &Value, patch: &mut Patch);
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch);
 
     /// Asks for a meaningless change to provoke an event, or for the removal of an earlier one.
-    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>);
+    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>);
 
     /// Removes this storage's own notes from an essence.
     fn clear(&self, essence: &mut Value);
@@ -131,20 +132,20 @@ pub enum StorageErrorKind {
 
 /// Shared handles behave as the storage itself.
 impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
-        (**self).build(body, extra)
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+        (**self).build(object, extra)
     }
 
-    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
-        (**self).fetch(body, new)
+    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+        (**self).fetch(object, new)
     }
 
-    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
-        (**self).store(essence, body, patch)
+    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+        (**self).store(essence, object, patch)
     }
 
-    fn own_annotations(&self, body: &Value) -> Vec<String> {
-        (**self).own_annotations(body)
+    fn own_annotations(&self, object: &Object) -> Vec<String> {
+        (**self).own_annotations(object)
     }
 
     fn own_fields(&self) -> Vec<FieldPath> {

@@ -87,7 +87,7 @@ impl Operator {
     fn run_program(self, arguments: &RunArguments, purpose: Purpose) -> Result<(), Failure> {
         self.check().map_err(Failure::usage)?;
         let config = arguments.config(self.name())?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = runtime()?;
         let outcome = runtime.block_on(async {
             #[cfg(feature = "embedded")]
             if arguments.embedded.embedded {
@@ -103,6 +103,18 @@ impl Operator {
         runtime.shutdown_timeout(HUNG_THREADS_GRACE);
         outcome
     }
+}
+
+/// Few threads: the engine needs one, a second one helps when a handler blocks, and more would only
+/// wake each other up. `TOKIO_WORKER_THREADS` overrides the number.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    const THREADS_MAX: usize = 4;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        builder.worker_threads((cores / 2).clamp(1, THREADS_MAX));
+    }
+    builder.enable_all().build()
 }
 
 /// The logs of the program, and its traces where they are wanted; flushed when dropped.

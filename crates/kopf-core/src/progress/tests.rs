@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_model::Patch;
+use kopf_model::{Object, Patch};
 use serde_json::{Value, json};
 
 use super::{Counts, State};
@@ -31,6 +31,11 @@ fn failed(is_final: bool, delay: Option<u64>) -> Outcome {
 
 fn merge(patch: &Patch) -> Value {
     Value::Object(patch.merge.clone())
+}
+
+/// The object of a body, read from bytes.
+fn object(body: &Value) -> Object {
+    Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn only_changed_records_are_stored_and_all_are_purged() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));
     state.take_in("a", &failed(false, Some(7)), at(1.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &json!({}), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch);
     let body = merge(&patch);
     let text = |id: &str| {
         body["metadata"]["annotations"][format!("kopf.zalando.org/{id}")]
@@ -90,17 +95,17 @@ fn only_changed_records_are_stored_and_all_are_purged() {
         )
     );
 
-    let mut loaded = State::load(&*storage, &body, &handlers, at(2.0))
+    let mut loaded = State::load(&*storage, &object(&body), &handlers, at(2.0))
         .unwrap()
         .with_purpose(Reason::Create)
         .with_handlers(&handlers, at(2.0));
     let mut patch = Patch::default();
-    loaded.store(&*storage, &body, &mut patch);
+    loaded.store(&*storage, &object(&body), &mut patch);
     assert!(patch.is_empty(), "nothing changed since it was stored");
     loaded.take_in("b", &success(), at(2.0));
-    loaded.store(&*storage, &body, &mut patch);
+    loaded.store(&*storage, &object(&body), &mut patch);
     assert_eq!(patch.merge["metadata"]["annotations"].as_object().unwrap().len(), 1);
-    loaded.purge(&*storage, &body, &handlers, &mut patch);
+    loaded.purge(&*storage, &object(&body), &handlers, &mut patch);
     let nulls = json!({"kopf.zalando.org/a": null, "kopf.zalando.org/b": null});
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": nulls}}));
 }
@@ -113,9 +118,9 @@ fn other_purposes_are_counted_until_repurposed() {
     state.take_in("a", &success(), at(0.0));
     state.take_in("b", &failed(true, None), at(0.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &json!({}), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch);
 
-    let mut state = State::load(&*storage, &merge(&patch), &all, at(1.0))
+    let mut state = State::load(&*storage, &object(&merge(&patch)), &all, at(1.0))
         .unwrap()
         .with_purpose(Reason::Delete)
         .with_handlers(&all[..1], at(1.0));
@@ -135,16 +140,16 @@ fn former_ids_are_read_and_purged() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&old, at(0.0));
     state.take_in("old", &success(), at(0.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &json!({}), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch);
     let body = merge(&patch);
 
     let mut renamed = handler("new", HandlerKind::Create);
     renamed.was = vec!["old".into()];
     let renamed = [Arc::new(renamed)];
-    let state = State::load(&*storage, &body, &renamed, at(1.0)).unwrap();
+    let state = State::load(&*storage, &object(&body), &renamed, at(1.0)).unwrap();
     assert!(state.get("new").unwrap().record.success);
     let mut patch = Patch::default();
-    state.purge(&*storage, &body, &renamed, &mut patch);
+    state.purge(&*storage, &object(&body), &renamed, &mut patch);
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": {"kopf.zalando.org/old": null}}}));
 }
 
@@ -171,7 +176,7 @@ fn moments_survive_storing() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, now);
     state.take_in("a", &failed(false, Some(1)), now);
     let mut patch = Patch::default();
-    state.store(&*storage, &json!({}), &mut patch);
-    let loaded = State::load(&*storage, &merge(&patch), &handlers, at(9.0)).unwrap();
+    state.store(&*storage, &object(&json!({})), &mut patch);
+    let loaded = State::load(&*storage, &object(&merge(&patch)), &handlers, at(9.0)).unwrap();
     assert_eq!(loaded.get("a").unwrap().record, state.get("a").unwrap().record);
 }

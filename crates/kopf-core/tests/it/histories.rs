@@ -162,9 +162,10 @@ impl World {
 
     /// Ids with a stored success for this purpose.
     fn persisted_successes(&self, purpose: &str) -> BTreeSet<String> {
+        let object = Object::from_value(self.body.clone());
         let is_success =
             |id: &&str| {
-                self.storages.progress.fetch(id, &self.body).unwrap().is_some_and(|record| {
+                self.storages.progress.fetch(id, &object).unwrap().is_some_and(|record| {
                     record.success && record.purpose.as_deref() == Some(purpose)
                 })
             };
@@ -314,7 +315,7 @@ proptest! {
         let keys: Vec<_> = annotations.keys().collect();
         prop_assert_eq!(keys, [LAST_HANDLED], "only the last handled state is left");
         let stored: Value = serde_json::from_str(world.annotation(LAST_HANDLED).unwrap()).unwrap();
-        let mut essence = world.storages.diffbase.build(&world.body, &[]);
+        let mut essence = world.storages.diffbase.build(&Object::from_value(world.body.clone()), &[]);
         world.storages.progress.clear(&mut essence);
         prop_assert_eq!(stored, essence);
         prop_assert!(world.is_held());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, Invocation, Invoke, Output};
 use kopf_core::{Reason, Settings, State};
-use kopf_model::{Patch, Timestamp};
+use kopf_model::{Object, Patch, Timestamp};
 use serde_json::{Value, json};
 
 struct Nothing;
@@ -33,10 +33,10 @@ fn progress_left_by_kopf_is_continued_as_kopf_would() {
     let now: Timestamp = "2026-11-15T00:00:00.5Z".parse().unwrap();
     let owned = handlers(&all["ids"]);
     for case in all["cases"].as_array().unwrap() {
-        let body = &case["body"];
+        let object = Object::parse(case["body"].to_string()).unwrap();
         let selected = handlers(&case["selected"]);
         let reason = Reason::from_purpose(case["reason"].as_str().unwrap()).unwrap();
-        let mut state = State::load(&*storage, body, &owned, now)
+        let mut state = State::load(&*storage, &object, &owned, now)
             .unwrap()
             .with_purpose(reason)
             .with_handlers(&selected, now);
@@ -49,7 +49,7 @@ fn progress_left_by_kopf_is_continued_as_kopf_would() {
         let mut early = Patch::default();
         state.repurpose(&selected);
         if !state.extras().is_empty() {
-            state.purge(&*storage, body, &owned, &mut early);
+            state.purge(&*storage, &object, &owned, &mut early);
         }
         assert_eq!(json!(early.merge), case["early"], "{case}");
         assert_eq!(counts(state.counts()), case["counts"], "{case}");
@@ -68,7 +68,7 @@ fn progress_left_by_kopf_is_continued_as_kopf_would() {
             different => panic!("{different:?} in {case}"),
         }
         let mut purge = Patch::default();
-        state.purge(&*storage, body, &owned, &mut purge);
+        state.purge(&*storage, &object, &owned, &mut purge);
         assert_eq!(json!(purge.merge), case["purge"], "{case}");
     }
 }

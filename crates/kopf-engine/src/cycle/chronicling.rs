@@ -67,8 +67,12 @@ impl Cycle {
 
     /// Notes that the object was written.
     pub(super) fn note_write(&self, patch: &Patch) {
-        let fields = kopf_core::consistency::patched_fields(patch);
-        self.shared.journal.note(&self.subject(), self.shared.clock.now(), || {
+        let journal = &self.shared.journal;
+        if !journal.is_wanted() {
+            return;
+        }
+        journal.note(&self.subject(), self.shared.clock.now(), || {
+            let fields = kopf_core::consistency::patched_fields(patch);
             let shown: Vec<String> =
                 fields.iter().take(FIELDS_MAX).map(FieldPath::to_string).collect();
             Episode::Write { more: fields.len() - shown.len(), fields: shown }

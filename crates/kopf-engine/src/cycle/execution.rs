@@ -83,9 +83,9 @@ impl Cycle {
         patch.absorb(wishes);
         for state in pass.subs.lock().values_mut() {
             let storage = &*self.served.storages.progress;
-            state.store(storage, inputs.snapshot.object().value(), &mut patch);
+            state.store(storage, inputs.snapshot.object(), &mut patch);
         }
-        let (outcome, ()) = futures::join!(running, self.write_checkpoint(patch));
+        let (outcome, ()) = futures::join!(running, Box::pin(self.write_checkpoint(patch)));
         *unsaved = None;
         outcome
     }
@@ -93,7 +93,7 @@ impl Cycle {
     async fn write_checkpoint(&mut self, patch: Patch) {
         tracing::debug!("writing down the progress while a handler is still running");
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        match apply(cluster, resource, &self.object, patch, Urgency::Normal).await {
+        match apply(cluster, resource, &self.object, &patch, Urgency::Normal).await {
             Ok(Applied::Changed(object)) => self.object = object,
             Ok(Applied::Unchanged | Applied::Outdated(_) | Applied::NotFound) => {}
             // The end of the cycle writes the same again and deals with errors.

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::KeyMaker;
+use crate::object::Object;
 
 #[track_caller]
 fn check(prefix: &str, logical: &str, v2: &str, v1: &str) {
@@ -11,7 +12,7 @@ fn check(prefix: &str, logical: &str, v2: &str, v1: &str) {
     assert_eq!(maker.v1(logical), format!("{prefix}/{v1}"), "v1 of {logical}");
     let expected: Vec<_> = if v1 == v2 { vec![v2] } else { vec![v2, v1] };
     let expected: Vec<_> = expected.into_iter().map(|name| format!("{prefix}/{name}")).collect();
-    assert_eq!(maker.keys(logical, &json!({})), expected);
+    assert_eq!(*maker.keys(logical, &Object::from_value(json!({}))), *expected);
 }
 
 #[test]
@@ -43,7 +44,9 @@ fn keys_are_those_of_kopf() {
 fn replica_sets_of_deployments_get_their_own_keys() {
     let maker = KeyMaker::new("kopf.zalando.org").unwrap();
     let owned = |kind: &str, owner: &str| {
-        maker.keys("fn", &json!({"kind": kind, "metadata": {"ownerReferences": [{"kind": owner}]}}))
+        let metadata = json!({"ownerReferences": [{"kind": owner}]});
+        let object = Object::from_value(json!({"kind": kind, "metadata": metadata}));
+        maker.keys("fn", &object).to_vec()
     };
     assert_eq!(owned("ReplicaSet", "Deployment"), ["kopf.zalando.org/fn-ofDRS"]);
     assert_eq!(owned("ReplicaSet", "Rollout"), ["kopf.zalando.org/fn"]);
@@ -53,7 +56,7 @@ fn replica_sets_of_deployments_get_their_own_keys() {
 #[test]
 fn v1_keys_can_be_switched_off() {
     let maker = KeyMaker::new("kopf.zalando.org").unwrap().without_v1();
-    assert_eq!(maker.keys(&"x".repeat(47), &json!({})).len(), 1);
+    assert_eq!(maker.keys(&"x".repeat(47), &Object::from_value(json!({}))).len(), 1);
     assert!(KeyMaker::new("").is_err());
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Read in one pass that skips everything else.
 
-use std::borrow::Cow;
+use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+use serde::de::Error as _;
+
+use crate::raw::{Cursor, Malformed, Text};
 
 /// The texts of an identity.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +25,20 @@ pub(super) enum Field {
 
 const FIELDS: usize = 8;
 
+/// Random per process, so that nobody can construct a change with the same fingerprint.
+static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// What is known of an object without its tree.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
     texts: Texts,
     pub(super) generation: Option<i64>,
-    pub(super) finalizers: Vec<String>,
+    pub(super) finalizers: Box<[String]>,
+    annotations: Place,
+    status: Place,
+    /// The fingerprint of everything but the system's stanzas and the metadata, with the labels;
+    /// zero if it is not known.
+    pub(super) essence: u64,
 }
 
 #[derive(Clone)]
@@ -47,67 +56,84 @@ struct Place {
     length: u32,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What one pass over the bytes finds.
 struct Head<'a> {
-    #[serde(borrow, default)]
-    api_version: Text<'a>,
-    #[serde(borrow, default)]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    metadata: Option<Metadata<'a>>,
+    texts: [Option<Text<'a>>; FIELDS],
+    generation: Option<Range<usize>>,
+    finalizers: Option<Range<usize>>,
+    labels: Option<Range<usize>>,
+    annotations: Option<Range<usize>>,
+    managed_fields: Option<Range<usize>>,
+    status: Option<Range<usize>>,
+    essence: DefaultHasher,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    namespace: Text<'a>,
-    #[serde(borrow)]
-    uid: Text<'a>,
-    #[serde(borrow)]
-    resource_version: Text<'a>,
-    generation: Option<i64>,
-    #[serde(borrow)]
-    creation_timestamp: Text<'a>,
-    #[serde(borrow)]
-    deletion_timestamp: Text<'a>,
-    finalizers: Option<Vec<String>>,
-    #[serde(borrow)]
-    managed_fields: Option<&'a RawValue>,
-}
-
-/// A text that is not copied unless it has escapes; empty for null.
-#[derive(Default)]
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor).map(Self)
-    }
-}
-
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a string")
+impl<'a> Head<'a> {
+    fn read(raw: &'a [u8]) -> Result<Self, Malformed> {
+        let mut head = Self {
+            texts: [None; FIELDS],
+            generation: None,
+            finalizers: None,
+            labels: None,
+            annotations: None,
+            managed_fields: None,
+            status: None,
+            essence: SEED.build_hasher(),
+        };
+        let mut cursor = Cursor::new(raw);
+        cursor.members(|cursor, key| head.take(cursor, &key.read()?))?;
+        cursor.end()?;
+        Ok(head)
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
+    fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Malformed> {
+        match key {
+            "apiVersion" => self.take_text(cursor, Field::ApiVersion),
+            "kind" => self.take_text(cursor, Field::Kind),
+            "metadata" => {
+                if cursor.null()? {
+                    return Ok(());
+                }
+                cursor.members(|cursor, key| self.take_metadata(cursor, &key.read()?))
+            }
+            "status" => {
+                self.status = Some(cursor.value()?);
+                Ok(())
+            }
+            other => {
+                let value = cursor.value()?;
+                (other, cursor.at(&value)).hash(&mut self.essence);
+                Ok(())
+            }
+        }
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
+    fn take_metadata(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Malformed> {
+        let part = match key {
+            "name" => return self.take_text(cursor, Field::Name),
+            "namespace" => return self.take_text(cursor, Field::Namespace),
+            "uid" => return self.take_text(cursor, Field::Uid),
+            "resourceVersion" => return self.take_text(cursor, Field::ResourceVersion),
+            "creationTimestamp" => return self.take_text(cursor, Field::CreationTimestamp),
+            "deletionTimestamp" => return self.take_text(cursor, Field::DeletionTimestamp),
+            "generation" => &mut self.generation,
+            "finalizers" => &mut self.finalizers,
+            "labels" => &mut self.labels,
+            "annotations" => &mut self.annotations,
+            "managedFields" => &mut self.managed_fields,
+            _ => return cursor.value().map(drop),
+        };
+        if !cursor.null()? {
+            *part = Some(cursor.value()?);
+        }
+        Ok(())
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(""))
+    fn take_text(&mut self, cursor: &mut Cursor<'a>, field: Field) -> Result<(), Malformed> {
+        if !cursor.null()? {
+            self.texts[field as usize] = Some(cursor.text()?);
+        }
+        Ok(())
     }
 }
 
@@ -120,29 +146,30 @@ impl Default for Texts {
 impl Identity {
     /// Reads the identity, and where the managed fields are.
     pub(super) fn read(raw: &[u8]) -> Result<(Self, Option<Range<usize>>), serde_json::Error> {
-        // A list would be taken for the fields of the map in their order.
-        if !raw.trim_ascii_start().starts_with(b"{") {
-            return Err(serde_json::Error::custom("not a map"));
-        }
-        let head: Head<'_> = serde_json::from_slice(raw)?;
-        let metadata = head.metadata.unwrap_or_default();
-        let texts = [
-            head.api_version,
-            head.kind,
-            metadata.name,
-            metadata.namespace,
-            metadata.uid,
-            metadata.resource_version,
-            metadata.creation_timestamp,
-            metadata.deletion_timestamp,
-        ];
-        let managed = metadata.managed_fields.and_then(|value| range_of(raw, value.get()));
+        std::str::from_utf8(raw).map_err(serde_json::Error::custom)?;
+        let mut head = Head::read(raw).map_err(serde_json::Error::custom)?;
+        head.labels.map(|place| &raw[place]).hash(&mut head.essence);
+        let generation = head.generation.map(|place| serde_json::from_slice(&raw[place]));
+        let finalizers = head.finalizers.map(|place| serde_json::from_slice(&raw[place]));
         let identity = Self {
-            texts: Texts::of(raw, texts),
-            generation: metadata.generation,
-            finalizers: metadata.finalizers.unwrap_or_default(),
+            texts: Texts::of(&head.texts).map_err(serde_json::Error::custom)?,
+            generation: generation.transpose()?,
+            finalizers: finalizers.transpose()?.unwrap_or_default(),
+            annotations: head.annotations.and_then(Place::of).unwrap_or_default(),
+            status: head.status.and_then(Place::of).unwrap_or_default(),
+            essence: head.essence.finish().max(1),
         };
-        Ok((identity, managed))
+        Ok((identity, head.managed_fields))
+    }
+
+    /// The annotations as JSON, empty if absent.
+    pub(super) fn annotations<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
+        self.annotations.of_bytes(raw)
+    }
+
+    /// The status as JSON, empty if absent.
+    pub(super) fn status<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
+        self.status.of_bytes(raw)
     }
 
     /// The text of a field, empty if absent.
@@ -150,9 +177,7 @@ impl Identity {
         match &self.texts {
             Texts::Owned(texts) => &texts[field as usize],
             Texts::Placed(places) => {
-                let Place { start, length } = places[field as usize];
-                let (start, length) = (start as usize, length as usize);
-                let bytes = &raw[start..start + length];
+                let bytes = places[field as usize].of_bytes(raw);
                 std::str::from_utf8(bytes).expect("texts were found in valid JSON")
             }
         }
@@ -160,8 +185,11 @@ impl Identity {
 
     /// Follows the removal of a range from the bytes.
     pub(super) fn cut(&mut self, removed: &Range<usize>) {
-        let Texts::Placed(places) = &mut self.texts else { return };
-        for place in places {
+        let texts = match &mut self.texts {
+            Texts::Placed(places) => &mut places[..],
+            Texts::Owned(_) => &mut [],
+        };
+        for place in texts.iter_mut().chain([&mut self.annotations, &mut self.status]) {
             if place.start as usize >= removed.end {
                 place.start -= u32::try_from(removed.len()).expect("smaller than the bytes");
             }
@@ -170,20 +198,26 @@ impl Identity {
 }
 
 impl Texts {
-    fn of(raw: &[u8], texts: [Text<'_>; FIELDS]) -> Self {
+    fn of(texts: &[Option<Text<'_>>; FIELDS]) -> Result<Self, Malformed> {
         let mut places = [Place::default(); FIELDS];
-        for (place, text) in places.iter_mut().zip(&texts) {
-            let found = match &text.0 {
-                Cow::Borrowed("") => Some(Place::default()),
-                Cow::Borrowed(text) => range_of(raw, text).and_then(Place::of),
-                Cow::Owned(_) => None,
-            };
-            match found {
+        for (place, text) in places.iter_mut().zip(texts) {
+            let Some(text) = text else { continue };
+            match text.plain().and_then(Place::of) {
                 Some(found) => *place = found,
-                None => return Self::Owned(Box::new(texts.map(|text| text.0.into_owned()))),
+                None => return Self::copied(texts),
             }
         }
-        Self::Placed(places)
+        Ok(Self::Placed(places))
+    }
+
+    fn copied(texts: &[Option<Text<'_>>; FIELDS]) -> Result<Self, Malformed> {
+        let mut copies: [String; FIELDS] = Default::default();
+        for (copy, text) in copies.iter_mut().zip(texts) {
+            if let Some(text) = text {
+                *copy = text.read()?.into_owned();
+            }
+        }
+        Ok(Self::Owned(Box::new(copies)))
     }
 }
 
@@ -192,13 +226,11 @@ impl Place {
         let (start, length) = (u32::try_from(range.start).ok()?, u32::try_from(range.len()).ok()?);
         Some(Self { start, length })
     }
-}
 
-/// Where a text that was borrowed from the bytes is in them.
-fn range_of(raw: &[u8], text: &str) -> Option<Range<usize>> {
-    let start = (text.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
-    let range = start..start + text.len();
-    (raw.get(range.clone())? == text.as_bytes()).then_some(range)
+    fn of_bytes(self, raw: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        &raw[start..start + self.length as usize]
+    }
 }
 
 /// The whole member of a map whose value is at this range: with its key, and with one comma.

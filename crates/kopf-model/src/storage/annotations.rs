@@ -1,5 +1,7 @@
 //! Notes in annotations: Kopf's default places.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::compact;
@@ -8,6 +10,7 @@ use crate::essence;
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
 use crate::keys::KeyMaker;
+use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
@@ -42,32 +45,32 @@ impl AnnotationsDiffBase {
     }
 
     /// The annotations in which the state is, in the order of reading.
-    pub(super) fn places(&self, body: &Value) -> Vec<String> {
-        self.keys.keys(&self.key, body)
+    pub(super) fn places(&self, object: &Object) -> Arc<[String]> {
+        self.keys.keys(&self.key, object)
     }
 
     /// Asks for an encoded state in all places, and for the marker.
-    pub(super) fn store_text(&self, text: &str, body: &Value, patch: &mut Patch) {
-        for key in self.places(body) {
-            patch.set_annotation(&key, Some(text.to_owned()));
+    pub(super) fn store_text(&self, text: &str, object: &Object, patch: &mut Patch) {
+        for key in self.places(object).iter() {
+            patch.set_annotation(key, Some(text.to_owned()));
         }
-        store_marker(&self.keys, body, patch);
+        store_marker(&self.keys, object, patch);
     }
 }
 
 impl DiffBaseStorage for AnnotationsDiffBase {
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
-        let mut built = essence::build(body, extra, &self.ignored);
-        let own = self.places(body);
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+        let mut built = essence::build(object, extra, &self.ignored);
+        let own = self.places(object);
         essence::retain_annotations(&mut built, |key| !own.iter().any(|other| other == key));
         built
     }
 
-    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
-        for key in self.places(body) {
-            if let Some(text) = annotation(body, &key) {
+    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+        for key in self.places(object).iter() {
+            if let Some(text) = object.note(key) {
                 let error = |source| StorageError { place: format!("annotation {key}"), source };
-                let stored = serde_json::from_str(text).map_err(|source| error(source.into()))?;
+                let stored = serde_json::from_str(&text).map_err(|source| error(source.into()))?;
                 let stored = compact::expand(stored, new).map_err(error)?;
                 if !stored.is_null() {
                     return Ok(Some(stored));
@@ -77,13 +80,13 @@ impl DiffBaseStorage for AnnotationsDiffBase {
         Ok(None)
     }
 
-    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
-        self.store_text(&(to_ascii(essence) + "\n"), body, patch);
+    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+        self.store_text(&(to_ascii(essence) + "\n"), object, patch);
         StoredForm::Plain
     }
 
-    fn own_annotations(&self, body: &Value) -> Vec<String> {
-        self.places(body)
+    fn own_annotations(&self, object: &Object) -> Vec<String> {
+        self.places(object).to_vec()
     }
 }
 
@@ -110,10 +113,10 @@ impl AnnotationsProgress {
 }
 
 impl ProgressStorage for AnnotationsProgress {
-    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
-        for key in self.keys.keys(id, body) {
-            if let Some(text) = annotation(body, &key) {
-                let stored: Value = serde_json::from_str(text).map_err(|source| StorageError {
+    fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
+        for key in self.keys.keys(id, object).iter() {
+            if let Some(text) = object.note(key) {
+                let stored: Value = serde_json::from_str(&text).map_err(|source| StorageError {
                     place: format!("annotation {key}"),
                     source: source.into(),
                 })?;
@@ -125,29 +128,29 @@ impl ProgressStorage for AnnotationsProgress {
         Ok(None)
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
+    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
         let text = to_ascii(&record.to_value(self.absent));
-        for key in self.keys.keys(id, body) {
-            patch.set_annotation(&key, Some(text.clone()));
+        for key in self.keys.keys(id, object).iter() {
+            patch.set_annotation(key, Some(text.clone()));
         }
-        store_marker(&self.keys, body, patch);
+        store_marker(&self.keys, object, patch);
     }
 
-    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
-        for key in self.keys.keys(id, body) {
-            if annotation(body, &key).is_some() {
-                patch.set_annotation(&key, None);
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
+        for key in self.keys.keys(id, object).iter() {
+            if object.note(key).is_some() {
+                patch.set_annotation(key, None);
             } else {
-                patch.forget(&annotation_path(&key));
+                patch.forget(&annotation_path(key));
             }
         }
     }
 
-    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
-        for key in self.keys.keys(&self.touch_key, body) {
-            if annotation(body, &key) != value {
-                patch.set_annotation(&key, value.map(str::to_owned));
-                store_marker(&self.keys, body, patch);
+    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+        for key in self.keys.keys(&self.touch_key, object).iter() {
+            if object.note(key).as_deref() != value {
+                patch.set_annotation(key, value.map(str::to_owned));
+                store_marker(&self.keys, object, patch);
             }
         }
     }
@@ -161,22 +164,18 @@ impl ProgressStorage for AnnotationsProgress {
     }
 }
 
-fn annotation<'a>(body: &'a Value, key: &str) -> Option<&'a str> {
-    body.get("metadata")?.get("annotations")?.get(key)?.as_str()
-}
-
 fn annotation_path(key: &str) -> FieldPath {
     FieldPath::from_keys(["metadata", "annotations", key])
 }
 
 /// Marks a foreign prefix as used by an operator, so that other operators ignore it. Prefixes that
 /// begin with `kopf.` are recognised without the mark.
-fn store_marker(keys: &KeyMaker, body: &Value, patch: &mut Patch) {
+fn store_marker(keys: &KeyMaker, object: &Object, patch: &mut Patch) {
     if keys.prefix().starts_with("kopf.") {
         return;
     }
     let marker = format!("{}/kopf-managed", keys.prefix());
-    if annotation(body, &marker).is_none() && patch.get(&annotation_path(&marker)).is_none() {
+    if object.note(&marker).is_none() && patch.get(&annotation_path(&marker)).is_none() {
         patch.set_annotation(&marker, Some("yes".to_owned()));
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
+use crate::object::Object;
 use crate::patch::Patch;
 
 /// The server's limit for all keys and values of annotations of one object.
@@ -44,26 +45,26 @@ impl CompactDiffBase {
 }
 
 impl DiffBaseStorage for CompactDiffBase {
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
-        self.0.build(body, extra)
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+        self.0.build(object, extra)
     }
 
-    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
-        self.0.fetch(body, new)
+    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+        self.0.fetch(object, new)
     }
 
-    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
-        let places = self.0.places(body);
+    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+        let places = self.0.places(object);
         let keys_size: usize = places.iter().map(String::len).sum();
-        let taken = size_of_others(body, &places) + RESERVED_SIZE + keys_size;
+        let taken = size_of_others(object, &places) + RESERVED_SIZE + keys_size;
         let budget = ANNOTATIONS_SIZE_MAX.saturating_sub(taken) / places.len();
         let (text, form) = encode(essence, budget);
-        self.0.store_text(&text, body, patch);
+        self.0.store_text(&text, object, patch);
         form
     }
 
-    fn own_annotations(&self, body: &Value) -> Vec<String> {
-        self.0.own_annotations(body)
+    fn own_annotations(&self, object: &Object) -> Vec<String> {
+        self.0.own_annotations(object)
     }
 }
 
@@ -81,12 +82,10 @@ pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKi
     Ok(essence)
 }
 
-fn size_of_others(body: &Value, own: &[String]) -> usize {
-    let annotations = || body.get("metadata")?.get("annotations")?.as_object();
-    let size = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
-    annotations().map_or(0, |annotations| {
-        annotations.iter().filter(|(key, _)| !own.contains(key)).map(size).sum()
-    })
+fn size_of_others(object: &Object, own: &[String]) -> usize {
+    let is_other = |key: &str| !own.iter().any(|other| other == key);
+    let notes = object.notes();
+    notes.iter().filter(|(key, _)| is_other(key)).map(|(key, text)| key.len() + text.len()).sum()
 }
 
 fn encode(essence: &Value, budget: usize) -> (String, StoredForm) {

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::essence;
 use crate::field::FieldPath;
+use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::ProgressRecord;
 
@@ -25,28 +26,28 @@ pub struct SmartProgress {
 }
 
 impl DiffBaseStorage for MultiDiffBase {
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
-        let built = essence::build(body, extra, &[]);
-        self.0.iter().fold(built, |built, storage| storage.build(&built, extra))
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+        let built = essence::build(object, extra, &[]);
+        self.0.iter().fold(built, |built, storage| storage.build(&Object::from_value(built), extra))
     }
 
-    fn fetch(&self, body: &Value, new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
         for storage in &self.0 {
-            if let Some(found) = storage.fetch(body, new)? {
+            if let Some(found) = storage.fetch(object, new)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    fn store(&self, essence: &Value, body: &Value, patch: &mut Patch) -> StoredForm {
+    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
         let forms: Vec<_> =
-            self.0.iter().map(|storage| storage.store(essence, body, patch)).collect();
+            self.0.iter().map(|storage| storage.store(essence, object, patch)).collect();
         forms.into_iter().find(|form| *form != StoredForm::Plain).unwrap_or(StoredForm::Plain)
     }
 
-    fn own_annotations(&self, body: &Value) -> Vec<String> {
-        self.0.iter().flat_map(|storage| storage.own_annotations(body)).collect()
+    fn own_annotations(&self, object: &Object) -> Vec<String> {
+        self.0.iter().flat_map(|storage| storage.own_annotations(object)).collect()
     }
 
     fn own_fields(&self) -> Vec<FieldPath> {
@@ -55,25 +56,25 @@ impl DiffBaseStorage for MultiDiffBase {
 }
 
 impl ProgressStorage for MultiProgress {
-    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
+    fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
         for storage in &self.0 {
-            if let Some(found) = storage.fetch(id, body)? {
+            if let Some(found) = storage.fetch(id, object)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
-        self.0.iter().for_each(|storage| storage.store(id, record, body, patch));
+    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
+        self.0.iter().for_each(|storage| storage.store(id, record, object, patch));
     }
 
-    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
-        self.0.iter().for_each(|storage| storage.purge(id, body, patch));
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
+        self.0.iter().for_each(|storage| storage.purge(id, object, patch));
     }
 
-    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
-        self.0.iter().for_each(|storage| storage.touch(body, patch, value));
+    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+        self.0.iter().for_each(|storage| storage.touch(object, patch, value));
     }
 
     fn clear(&self, essence: &mut Value) {
@@ -86,24 +87,24 @@ impl ProgressStorage for MultiProgress {
 }
 
 impl ProgressStorage for SmartProgress {
-    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
-        match self.annotations.fetch(id, body)? {
+    fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
+        match self.annotations.fetch(id, object)? {
             Some(found) => Ok(Some(found)),
-            None => self.status.fetch(id, body),
+            None => self.status.fetch(id, object),
         }
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, body: &Value, patch: &mut Patch) {
-        self.annotations.store(id, record, body, patch);
+    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
+        self.annotations.store(id, record, object, patch);
     }
 
-    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
-        self.annotations.purge(id, body, patch);
-        self.status.purge(id, body, patch);
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
+        self.annotations.purge(id, object, patch);
+        self.status.purge(id, object, patch);
     }
 
-    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
-        self.annotations.touch(body, patch, value);
+    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+        self.annotations.touch(object, patch, value);
     }
 
     fn clear(&self, essence: &mut Value) {

@@ -6,6 +6,7 @@ use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
 use crate::essence;
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
+use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
@@ -45,14 +46,15 @@ impl StatusDiffBase {
 }
 
 impl DiffBaseStorage for StatusDiffBase {
-    fn build(&self, body: &Value, extra: &[FieldPath]) -> Value {
-        let mut built = essence::build(body, extra, &self.ignored);
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+        let mut built = essence::build(object, extra, &self.ignored);
         self.field.remove(&mut built);
         built
     }
 
-    fn fetch(&self, body: &Value, _new: &Value) -> Result<Option<Value>, StorageError> {
-        let Some(text) = self.field.resolve(body).and_then(Value::as_str) else { return Ok(None) };
+    fn fetch(&self, object: &Object, _new: &Value) -> Result<Option<Value>, StorageError> {
+        let found = object.field(&self.field);
+        let Some(text) = found.as_deref().and_then(Value::as_str) else { return Ok(None) };
         let stored: Value = serde_json::from_str(text).map_err(|source| StorageError {
             place: format!("field {}", self.field),
             source: source.into(),
@@ -60,7 +62,7 @@ impl DiffBaseStorage for StatusDiffBase {
         Ok(Some(stored).filter(|stored| !stored.is_null()))
     }
 
-    fn store(&self, essence: &Value, _body: &Value, patch: &mut Patch) -> StoredForm {
+    fn store(&self, essence: &Value, _object: &Object, patch: &mut Patch) -> StoredForm {
         patch.set(&self.field, Value::String(to_ascii(essence)));
         StoredForm::Plain
     }
@@ -88,27 +90,27 @@ impl StatusProgress {
 }
 
 impl ProgressStorage for StatusProgress {
-    fn fetch(&self, id: &str, body: &Value) -> Result<Option<ProgressRecord>, StorageError> {
-        let record = self.field.join(id).resolve(body).filter(|record| !record.is_null());
-        Ok(record.map(ProgressRecord::from_value))
+    fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
+        let record = object.field(&self.field.join(id)).filter(|record| !record.is_null());
+        Ok(record.map(|record| ProgressRecord::from_value(&record)))
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, _body: &Value, patch: &mut Patch) {
+    fn store(&self, id: &str, record: &ProgressRecord, _object: &Object, patch: &mut Patch) {
         // Nulls are written out, so that a merge patch removes fields of the former record.
         patch.set(&self.field.join(id), record.to_value(Absent::Null));
     }
 
-    fn purge(&self, id: &str, body: &Value, patch: &mut Patch) {
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
         let place = self.field.join(id);
-        if place.resolve(body).is_some() {
+        if object.field(&place).is_some() {
             patch.set(&place, Value::Null);
         } else {
             patch.forget(&place);
         }
     }
 
-    fn touch(&self, body: &Value, patch: &mut Patch, value: Option<&str>) {
-        if self.touch_field.resolve(body).and_then(Value::as_str) != value {
+    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+        if object.field(&self.touch_field).as_deref().and_then(Value::as_str) != value {
             patch.set(&self.touch_field, value.map_or(Value::Null, Value::from));
         }
     }

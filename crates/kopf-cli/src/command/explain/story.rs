@@ -46,10 +46,9 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     let keys = KeyMaker::new(names.prefix.clone())?;
     let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
     let progress = AnnotationsProgress::new(keys);
-    let body = object.value();
-    let mut essence = storage.build(body, &[]);
+    let mut essence = storage.build(object, &[]);
     progress.clear(&mut essence);
-    let last_handled = storage.fetch(body, &essence)?;
+    let last_handled = storage.fetch(object, &essence)?;
     let finalizers = object.finalizers().to_vec();
     let is_held = finalizers.contains(&names.finalizer);
     let situation = match (object.deletion_timestamp(), last_handled) {
@@ -65,7 +64,7 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     Ok(Story {
         object: format!("{} {}", object.kind(), object.key()),
         situation,
-        handlers: records(body, &names.prefix),
+        handlers: records(object.value(), &names.prefix),
         finalizers: finalizers.into_iter().filter(|name| *name != names.finalizer).collect(),
     })
 }

@@ -1,0 +1,63 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Cursor, member};
+
+#[test]
+fn members_are_found_whatever_surrounds_them() {
+    let raw = br#" {"a" : [1, "]}", {"b": 2}], "b\"" : null, "c":{"b":3} , "d":-1.5e3,"":"x\\"} "#;
+    let found = |key| member(raw, key).unwrap().map(|it| std::str::from_utf8(it).unwrap());
+    assert_eq!(found("a"), Some(r#"[1, "]}", {"b": 2}]"#));
+    assert_eq!(found("b\""), Some("null"));
+    assert_eq!(found("c"), Some(r#"{"b":3}"#));
+    assert_eq!(found("d"), Some("-1.5e3"));
+    assert_eq!(found(""), Some(r#""x\\""#));
+    assert_eq!(found("b"), None);
+    assert_eq!(member(b"[]", "a").unwrap(), None);
+}
+
+#[test]
+fn what_does_not_end_is_refused() {
+    for raw in
+        ["{", r#"{"a"#, r#"{"a\"#, r#"{"a":"#, r#"{"a":1"#, r#"{"a":[1}"#, r#"{"a" 1}"#, "{,}"]
+    {
+        assert!(member(raw.as_bytes(), "x").is_err(), "{raw}");
+    }
+    let mut cursor = Cursor::new(b"{} x");
+    cursor.value().unwrap();
+    assert!(cursor.end().is_err());
+}
+
+fn trees() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".*".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(".{0,4}", inner, 0..4).prop_map(Value::from_iter),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_member_is_found_as_it_is(tree in trees(), is_pretty in any::<bool>()) {
+        let root = json!({"first": 1, "it": tree, "last": [2]});
+        let text =
+            if is_pretty { serde_json::to_string_pretty(&root) } else { serde_json::to_string(&root) };
+        let text = text.unwrap();
+        let found = member(text.as_bytes(), "it").unwrap().unwrap();
+        let parsed: Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&serde_json::from_slice::<Value>(found).unwrap(), &parsed["it"]);
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        let _ = member(&bytes, "a");
+        let _ = Cursor::new(&bytes).value();
+    }
+}
