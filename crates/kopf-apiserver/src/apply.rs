@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::shape::Shape;
+use crate::lockstep::equal_fields;
 use crate::schema::Schema;
 use crate::status_error::Details;
 use crate::{Cause, StatusError};
@@ -140,31 +141,35 @@ pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object:
     let mut managers = managers.unwrap_or_default();
     let fields = field_set::FieldSet::of_fields(&[replicas_path]);
     // To upstream, an object whose replicas nobody owns has no managers that could be tracked.
-    if managers.entries.values().all(|entry| entry.fields.intersection(&fields).is_empty()) {
+    if managers.entries.values().all(|entry| entry.fields.set().intersection(&fields).is_empty()) {
         return;
     }
     for ownership in managers.entries.values_mut() {
-        ownership.fields = ownership.fields.difference(&fields);
+        ownership.fields.subtract(&fields);
     }
     managers.drop_empty();
     // A scale of 0 has no such field in JSON, so that nobody can own it.
     if object.pointer(&format!("/{}", replicas_path.join("/"))) != Some(&json!(0)) {
         let id = ManagerId::updater(manager.name, manager.api_version, "scale");
         let api_version = manager.api_version.to_owned();
+        let fields = fields.into();
         managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
     }
     managers.store(object);
 }
 
 /// The managers before the write: those in the request, or else the stored ones.
-fn present_managers(manager: &Manager<'_>, old: Option<&Value>, object: &Value) -> Managers {
-    let stored =
-        || Managers::decode(old?.pointer("/metadata/managedFields")).filter(|m| !m.is_empty());
+fn present_managers<'old>(
+    manager: &Manager<'_>,
+    old: Option<&'old Value>,
+    object: &Value,
+) -> Managers<'old> {
+    let stored = || Managers::decode_stored(managed_fields(old?)).filter(|m| !m.is_empty());
     // Subresources cannot set managed fields.
     if !manager.subresource.is_empty() {
         return stored().unwrap_or_default();
     }
-    let given = object.pointer("/metadata/managedFields");
+    let given = managed_fields(object);
     // An empty list, or a list of one empty entry, resets.
     if let Some(Value::Array(entries)) = given
         && (entries.is_empty() || (entries.len() == 1 && entries[0] == json!({})))
@@ -183,49 +188,42 @@ fn take_managed_fields(object: &mut Value) {
 
 /// Restores the stored managed fields when a write changed nothing but times in them.
 fn keep_times_of_no_change(old: &Value, object: &mut Value) {
-    let place = "/metadata/managedFields";
-    let (Some(before), Some(after)) = (old.pointer(place), object.pointer(place)) else { return };
-    if !equal_but_times(before, after) {
-        return;
-    }
-    if is_same_content(old, object) {
+    let (Some(before), Some(after)) = (managed_fields(old), managed_fields(object)) else { return };
+    if equal_but_times(before, after) && is_same_content(old, object) {
         object["metadata"]["managedFields"] = before.clone();
     }
+}
+
+fn managed_fields(object: &Value) -> Option<&Value> {
+    crate::meta::field(object, "managedFields")
 }
 
 /// Whether two objects are equal except for managed fields and version.
 fn is_same_content(left: &Value, right: &Value) -> bool {
     let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
-    let counted = |metadata: &Value| {
-        let fields = metadata.as_object().into_iter().flatten();
-        let is_ignored = |key: &str| matches!(key, "managedFields" | "resourceVersion");
-        fields.filter(move |(key, _)| !is_ignored(key)).count()
+    let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
+        (Some(Value::Object(left)), Some(Value::Object(right))) => {
+            equal_fields(left, right, &["managedFields", "resourceVersion"])
+        }
+        (left, right) => left == right,
     };
-    let same_metadata = |left: &Value, right: &Value| {
-        counted(left) == counted(right)
-            && left.as_object().into_iter().flatten().all(|(key, value)| {
-                matches!(key.as_str(), "managedFields" | "resourceVersion")
-                    || right.get(key) == Some(value)
-            })
-    };
-    left.len() == right.len()
-        && left.iter().all(|(key, value)| match right.get(key) {
-            Some(other) if key == "metadata" => same_metadata(value, other),
-            other => other == Some(value),
-        })
+    is_same_metadata && equal_fields(left, right, &["metadata"])
 }
 
 fn equal_but_times(left: &Value, right: &Value) -> bool {
-    let timeless = |entry: &Value| {
-        let mut copy = entry.clone();
-        copy.as_object_mut().and_then(|fields| fields.shift_remove("time"));
-        copy
-    };
     match (left.as_array(), right.as_array()) {
         (Some(left), Some(right)) => {
             left.len() == right.len()
-                && left.iter().all(|l| right.iter().any(|r| timeless(l) == timeless(r)))
+                && left.iter().all(|l| right.iter().any(|r| is_same_entry(l, r)))
         }
+        _ => left == right,
+    }
+}
+
+/// Whether two entries of managed fields are equal but for their times.
+pub(crate) fn is_same_entry(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => equal_fields(left, right, &["time"]),
         _ => left == right,
     }
 }

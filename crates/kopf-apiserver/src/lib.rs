@@ -19,6 +19,7 @@ mod field_error;
 mod kinds;
 mod listen;
 mod local;
+mod lockstep;
 mod matcher;
 mod meta;
 mod negotiate;

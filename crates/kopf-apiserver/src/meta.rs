@@ -13,30 +13,40 @@ pub(crate) use validate::{validate, validate_labels};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::lockstep::find;
+
 /// The metadata of an object, made if absent.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object["metadata"].is_object() {
+    let metadata = object.as_object().and_then(|fields| find(fields, "metadata"));
+    if !metadata.is_some_and(Value::is_object) {
         object["metadata"] = Value::Object(Map::new());
     }
-    object["metadata"].as_object_mut().expect("it was just made an object")
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    metadata.expect("it was just made an object")
+}
+
+/// A field of the metadata.
+pub(crate) fn field<'a>(object: &'a Value, key: &str) -> Option<&'a Value> {
+    let metadata = find(object.as_object()?, "metadata")?;
+    find(metadata.as_object()?, key)
 }
 
 /// A text in the metadata, empty when absent.
 pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object["metadata"][key].as_str().unwrap_or_default()
+    field(object, key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The finalizers.
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    object["metadata"]["finalizers"]
-        .as_array()
+    field(object, "finalizers")
+        .and_then(Value::as_array)
         .map(|items| items.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default()
 }
 
 /// Whether deletion has begun.
 pub(crate) fn is_deleting(object: &Value) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string()
+    field(object, "deletionTimestamp").is_some_and(Value::is_string)
 }
 
 /// Canonical time: UTC, whole seconds, `Z`.
@@ -55,7 +65,8 @@ pub(crate) fn canonical_time(text: &str) -> Option<String> {
 pub(crate) fn tidy(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     for key in ["creationTimestamp", "deletionTimestamp"] {
-        if let Some(canonical) = metadata.get(key).and_then(Value::as_str).and_then(canonical_time)
+        if let Some(canonical) =
+            find(metadata, key).and_then(Value::as_str).and_then(canonical_time)
         {
             metadata.insert(key.into(), Value::String(canonical));
         }

@@ -48,7 +48,9 @@ struct Entries {
 impl RequestLog {
     /// Remembers a request; its number is assigned here.
     pub(crate) fn push(&self, mut request: LoggedRequest) {
-        request.body.truncate(BODY_BYTES_MAX);
+        // A copy, since the body is a part of a larger buffer that its connection needs again.
+        request.body =
+            Bytes::copy_from_slice(&request.body[..request.body.len().min(BODY_BYTES_MAX)]);
         let mut entries = self.entries.lock();
         entries.count += 1;
         request.number = entries.count;

@@ -120,7 +120,7 @@ impl ResourceInfo {
 
 /// `group/version`, or the bare version in the core group.
 pub(crate) fn join_api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() { version.to_owned() } else { [group, "/", version].concat() }
 }
 
 /// Splits `group/version` into its parts; the core group has no slash.

@@ -58,10 +58,7 @@ pub(crate) fn check_conversion(schema: &Schema, object: &Value) -> Result<(), St
 
 /// Removes what the schema does not know, and nulls that custom resources may not have.
 pub(crate) fn prune(schema: &Schema, object: &mut Value) {
-    prune::prune(schema, object);
-    if !schema.is_builtin() {
-        prune::drop_unwanted_nulls(schema, object);
-    }
+    prune::prune(schema, object, !schema.is_builtin());
 }
 
 /// Fills in the defaults of a custom resource; those of built-in kinds belong to their strategies.

@@ -4,7 +4,7 @@
 //! ([`Packed`]) and lets trees go when nobody reads them any more. Immutable once published, so
 //! snapshots, watchers and controllers share it by `Arc`.
 
-mod faithful;
+mod encoding;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -98,15 +98,12 @@ impl From<&Arc<Packed>> for Stored {
 
 impl Stored {
     pub(crate) fn new(value: Value, resource_version: u64) -> Self {
-        let text = serde_json::to_vec(&value).expect("a JSON tree always encodes");
-        let is_faithful = faithful::survives_encoding(&value);
+        let (encoded, survives) = encoding::encode(&value);
         let value = Arc::new(value);
-        let tree = match is_faithful {
+        let tree = match survives {
             true => Tree::Loose(Arc::downgrade(&value)),
             false => Tree::Only(Arc::clone(&value)),
         };
-        // A boxed slice has no spare capacity, which would stay as long as the object.
-        let encoded = Bytes::from(text.into_boxed_slice());
         let packed = Packed { encoded, resource_version, tree: Mutex::new(tree) };
         Self { packed: Arc::new(packed), value: OnceLock::from(value) }
     }

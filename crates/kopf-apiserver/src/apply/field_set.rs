@@ -61,16 +61,29 @@ impl FieldSet {
         &mut self.nodes.entry(element).or_default().below
     }
 
+    /// Whether nothing was ever added.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Adds everything in `below` under `element`.
     pub(crate) fn graft(&mut self, element: PathElement, below: Self) {
-        if below.nodes.is_empty() {
-            return;
+        if !below.is_untouched() {
+            self.put(element, false, below);
         }
+    }
+
+    /// Adds a step, if it is a member, and everything in `below` under it.
+    pub(crate) fn put(&mut self, element: PathElement, is_member: bool, below: Self) {
         match self.nodes.entry(element) {
             Entry::Vacant(place) => {
-                place.insert(Node { is_member: false, below });
+                place.insert(Node { is_member, below });
             }
-            Entry::Occupied(mut place) => place.get_mut().below.extend(&below),
+            Entry::Occupied(mut place) => {
+                let node = place.get_mut();
+                node.is_member |= is_member;
+                node.below.absorb(below);
+            }
         }
     }
 
@@ -96,6 +109,53 @@ impl FieldSet {
             target.is_member |= node.is_member;
             target.below.extend(&node.below);
         }
+    }
+
+    /// Adds all paths of `other`, which nobody needs any more.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        if self.is_untouched() {
+            *self = other;
+            return;
+        }
+        for (element, node) in other.nodes {
+            self.put(element, node.is_member, node.below);
+        }
+    }
+
+    /// Removes all paths of `other`.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for (element, other) in &other.nodes {
+            let Some(node) = self.nodes.get_mut(element) else { continue };
+            node.is_member &= !other.is_member;
+            node.below.subtract(&other.below);
+            if node.is_empty() {
+                self.nodes.remove(element);
+            }
+        }
+    }
+
+    /// Removes all paths of `other` and everything below them.
+    pub(crate) fn subtract_subtrees(&mut self, other: &Self) {
+        for (element, other) in &other.nodes {
+            let Some(node) = self.nodes.get_mut(element) else { continue };
+            if !other.is_member {
+                node.below.subtract_subtrees(&other.below);
+            }
+            if other.is_member || node.is_empty() {
+                self.nodes.remove(element);
+            }
+        }
+    }
+
+    /// Whether any path of this set is in a `fieldsV1`, too.
+    pub(crate) fn meets(&self, fields: &Value) -> bool {
+        let Value::Object(fields) = fields else { return false };
+        !fields.is_empty()
+            && self.nodes.iter().any(|(element, node)| {
+                fields.get(&element.encode()).is_some_and(|inner| {
+                    (node.is_member && is_encoded_member(inner)) || node.below.meets(inner)
+                })
+            })
     }
 
     /// The paths that are in either set.
@@ -173,19 +233,20 @@ impl FieldSet {
 
     /// The set as `fieldsV1`.
     pub(crate) fn encode(&self) -> Value {
-        let mut fields = Map::new();
-        for (element, node) in &self.nodes {
-            if node.is_empty() {
-                continue;
-            }
-            let mut below = node.below.encode();
-            if let Value::Object(inner) = &mut below
-                && node.is_member
-                && !inner.is_empty()
-            {
-                inner.shift_insert(0, ".".to_owned(), Value::Object(Map::new()));
-            }
-            fields.insert(element.encode(), below);
+        self.encode_below(false)
+    }
+
+    /// What is below a step that may be a member itself.
+    fn encode_below(&self, is_member: bool) -> Value {
+        if self.is_empty() {
+            return Value::Object(Map::new());
+        }
+        let mut fields = Map::with_capacity(self.nodes.len() + usize::from(is_member));
+        if is_member {
+            fields.insert(".".to_owned(), Value::Object(Map::new()));
+        }
+        for (element, node) in self.nodes.iter().filter(|(_, node)| !node.is_empty()) {
+            fields.insert(element.encode(), node.below.encode_below(node.is_member));
         }
         Value::Object(fields)
     }
@@ -204,6 +265,11 @@ impl FieldSet {
         }
         Ok(set)
     }
+}
+
+/// Whether the step that leads to this part of a `fieldsV1` is a member.
+fn is_encoded_member(inner: &Value) -> bool {
+    inner.as_object().is_none_or(|inner| inner.is_empty() || inner.contains_key("."))
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 //! Owns decoding, encoding with its order, and the limit on old updaters. What ownership means
 //! for a write is the matter of `ownership`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::field_set::FieldSet;
+use crate::lockstep::find;
 
 /// How many entries with operation Update may exist before the oldest are merged.
 const UPDATERS_MAX: usize = 10;
@@ -29,16 +31,73 @@ pub(crate) struct ManagerId {
 
 /// One entry: which fields, in which version, since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ownership {
-    pub(crate) fields: FieldSet,
+pub(crate) struct Ownership<'a> {
+    pub(crate) fields: Fields<'a>,
     pub(crate) api_version: String,
     pub(crate) time: Option<String>,
 }
 
 /// All entries of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Managers {
-    pub(crate) entries: BTreeMap<ManagerId, Ownership>,
+pub(crate) struct Managers<'a> {
+    pub(crate) entries: BTreeMap<ManagerId, Ownership<'a>>,
+}
+
+/// The fields of one entry; most writes change none of most entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fields<'a> {
+    /// As in this entry of the stored object.
+    Stored(&'a Value),
+    /// Decoded, and maybe changed.
+    Set(FieldSet),
+}
+
+impl From<FieldSet> for Fields<'_> {
+    fn from(set: FieldSet) -> Self {
+        Self::Set(set)
+    }
+}
+
+impl Fields<'_> {
+    /// The fields as a set.
+    pub(crate) fn set(&self) -> Cow<'_, FieldSet> {
+        match self {
+            Self::Stored(entry) => {
+                Cow::Owned(FieldSet::decode(fields_of(entry)).unwrap_or_default())
+            }
+            Self::Set(set) => Cow::Borrowed(set),
+        }
+    }
+
+    /// The fields as a set to be changed.
+    pub(crate) fn set_mut(&mut self) -> &mut FieldSet {
+        if let Self::Stored(_) = self {
+            *self = Self::Set(self.set().into_owned());
+        }
+        match self {
+            Self::Set(set) => set,
+            Self::Stored(_) => unreachable!("it was just made a set"),
+        }
+    }
+
+    /// Removes all these fields.
+    pub(crate) fn subtract(&mut self, lost: &FieldSet) {
+        match self {
+            Self::Stored(entry) if !lost.meets(fields_of(entry)) => {}
+            _ => self.set_mut().subtract(lost),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Stored(entry) => fields_of(entry).as_object().is_none_or(Map::is_empty),
+            Self::Set(set) => set.is_empty(),
+        }
+    }
+}
+
+fn fields_of(entry: &Value) -> &Value {
+    entry.get("fieldsV1").unwrap_or(&Value::Null)
 }
 
 impl ManagerId {
@@ -83,17 +142,32 @@ fn named(name: &str) -> String {
     if name.is_empty() { "unknown".to_owned() } else { name.to_owned() }
 }
 
-impl Managers {
+impl<'a> Managers<'a> {
     /// Decodes `metadata.managedFields`; `None` when an entry is malformed.
-    pub(crate) fn decode(entries: Option<&Value>) -> Option<Self> {
-        let mut managers = Self::default();
+    pub(crate) fn decode(entries: Option<&Value>) -> Option<Managers<'static>> {
+        Managers::decode_with(entries, |entry| {
+            FieldSet::decode(fields_of(entry)).ok().map(Fields::from)
+        })
+    }
+
+    /// Decodes what [`Managers::store`] once wrote, but for the fields that nobody asks for.
+    pub(crate) fn decode_stored(entries: Option<&'a Value>) -> Option<Self> {
+        Self::decode_with(entries, |entry| Some(Fields::Stored(entry)))
+    }
+
+    fn decode_with<'entry, 'fields>(
+        entries: Option<&'entry Value>,
+        fields_of: impl Fn(&'entry Value) -> Option<Fields<'fields>>,
+    ) -> Option<Managers<'fields>> {
+        let mut managers = Managers::default();
         let entries = match entries {
             None | Some(Value::Null) => return Some(managers),
             Some(Value::Array(entries)) => entries,
             Some(_) => return None,
         };
         for entry in entries {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let field = |name: &str| find(entry.as_object()?, name);
+            let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
             let is_applier = match text("operation") {
                 "Apply" => true,
                 "Update" => false,
@@ -102,13 +176,13 @@ impl Managers {
             if text("fieldsType") != "FieldsV1" {
                 return None;
             }
-            let fields = FieldSet::decode(entry.get("fieldsV1").unwrap_or(&Value::Null)).ok()?;
+            let fields = fields_of(entry)?;
             let id = if is_applier {
                 ManagerId::applier(text("manager"), text("subresource"))
             } else {
                 ManagerId::updater(text("manager"), text("apiVersion"), text("subresource"))
             };
-            let time = entry.get("time").and_then(Value::as_str).map(str::to_owned);
+            let time = field("time").and_then(Value::as_str).map(str::to_owned);
             let api_version = text("apiVersion").to_owned();
             managers.entries.insert(id, Ownership { fields, api_version, time });
         }
@@ -117,7 +191,7 @@ impl Managers {
 
     /// The entries as `metadata.managedFields`, in the order of the real server.
     pub(crate) fn encode(&self) -> Vec<Value> {
-        let mut entries: Vec<(&ManagerId, &Ownership)> = self.entries.iter().collect();
+        let mut entries: Vec<(&ManagerId, &Ownership<'_>)> = self.entries.iter().collect();
         entries.sort_by(|(left_id, left), (right_id, right)| {
             let key = |id: &ManagerId| (id.name.clone(), id.subresource.clone());
             (left_id.operation().cmp(right_id.operation()))
@@ -153,6 +227,9 @@ impl Managers {
 
     /// Merges the oldest updaters until there are few enough.
     pub(crate) fn merge_old_updaters(&mut self) {
+        if self.entries.len() <= UPDATERS_MAX {
+            return;
+        }
         let mut updaters: Vec<(Option<String>, ManagerId)> = self
             .entries
             .iter()
@@ -179,7 +256,7 @@ impl Managers {
             }
             let merged = if id == bucket { None } else { self.entries.remove(&id) };
             if let (Some(merged), Some(target)) = (merged, self.entries.get_mut(&bucket)) {
-                target.fields.extend(&merged.fields);
+                target.fields.set_mut().extend(&merged.fields.set());
                 target.time = time;
                 excess -= 1;
             }
@@ -187,8 +264,12 @@ impl Managers {
     }
 }
 
-fn encode_entry(id: &ManagerId, ownership: &Ownership) -> Value {
-    let mut entry = Map::new();
+fn encode_entry(id: &ManagerId, ownership: &Ownership<'_>) -> Value {
+    let fields = match &ownership.fields {
+        Fields::Stored(entry) => return Value::clone(entry),
+        Fields::Set(set) => set,
+    };
+    let mut entry = Map::with_capacity(7);
     let mut text = |name: &str, value: &str| {
         entry.insert(name.to_owned(), Value::from(value));
     };
@@ -199,7 +280,7 @@ fn encode_entry(id: &ManagerId, ownership: &Ownership) -> Value {
         text("time", time);
     }
     text("fieldsType", "FieldsV1");
-    entry.insert("fieldsV1".to_owned(), ownership.fields.encode());
+    entry.insert("fieldsV1".to_owned(), fields.encode());
     if !id.subresource.is_empty() {
         entry.insert("subresource".to_owned(), Value::from(id.subresource.as_str()));
     }

@@ -56,25 +56,27 @@ fn ownerless() -> &'static FieldSet {
 /// Gives the changed fields to an updater and takes them from everybody else.
 pub(crate) fn update(
     write: &Write<'_>,
-    managers: &mut Managers,
+    managers: &mut Managers<'_>,
     id: &ManagerId,
     old: &Value,
     new: &Value,
 ) {
-    let comparison = compare(old, new, write.of);
-    // A new object has nobody to take anything from.
-    if !managers.is_empty() {
-        take_changes(managers, None, &comparison.without(write.ignored));
-    }
-    let changed = comparison.into_changed();
-    let taken = changed.without_subtrees(write.ignored).difference(ownerless());
-    if taken.is_empty() {
+    let Comparison { mut added, modified, mut removed } = compare(old, new, write.of);
+    added.absorb(modified);
+    let mut changed = added;
+    changed.subtract_subtrees(write.ignored);
+    removed.subtract_subtrees(write.ignored);
+    take_changes(managers, None, [&changed, &removed]);
+    changed.subtract(ownerless());
+    if changed.is_empty() {
         return;
     }
-    let previous = managers.entries.remove(id);
-    let fields = match previous {
-        Some(previous) => taken.union(&previous.fields),
-        None => taken,
+    let fields = match managers.entries.remove(id) {
+        Some(mut previous) => {
+            previous.fields.set_mut().absorb(changed);
+            previous.fields
+        }
+        None => changed.into(),
     };
     let ownership = Ownership {
         fields,
@@ -84,15 +86,14 @@ pub(crate) fn update(
     managers.entries.insert(id.clone(), ownership);
 }
 
-/// Takes changed and removed fields from every manager but one.
-fn take_changes(managers: &mut Managers, except: Option<&ManagerId>, comparison: &Comparison) {
-    let lost = comparison.changed().union(&comparison.removed);
-    if lost.is_empty() {
+/// Takes changed fields and removed ones from every manager but one.
+fn take_changes(managers: &mut Managers<'_>, except: Option<&ManagerId>, lost: [&FieldSet; 2]) {
+    if lost.iter().all(|lost| lost.is_empty()) {
         return;
     }
     for (id, ownership) in &mut managers.entries {
         if Some(id) != except {
-            ownership.fields = ownership.fields.difference(&lost);
+            lost.iter().for_each(|lost| ownership.fields.subtract(lost));
         }
     }
     managers.drop_empty();
@@ -101,7 +102,7 @@ fn take_changes(managers: &mut Managers, except: Option<&ManagerId>, comparison:
 /// Lays `config` over `live`; the new object is `None` when nothing changes.
 pub(crate) fn apply(
     write: &Write<'_>,
-    managers: &mut Managers,
+    managers: &mut Managers<'_>,
     id: &ManagerId,
     live: &Value,
     config: &Value,
@@ -111,10 +112,11 @@ pub(crate) fn apply(
     let stated = field_set(config, write.of).without_subtrees(write.ignored);
     let previous = managers.entries.remove(id);
     let time = previous.as_ref().and_then(|previous| previous.time.clone());
-    let ownership = Ownership { fields: stated, api_version: write.api_version.to_owned(), time };
+    let fields = stated.into();
+    let ownership = Ownership { fields, api_version: write.api_version.to_owned(), time };
     managers.entries.insert(id.clone(), ownership);
     let object = match &previous {
-        Some(previous) => prune(merged, managers, &previous.fields, write.of),
+        Some(previous) => prune(merged, managers, &previous.fields.set(), write.of),
         None => merged,
     };
     let comparison = compare(live, &object, write.of).without(write.ignored);
@@ -124,10 +126,10 @@ pub(crate) fn apply(
             return Err(conflicts);
         }
     }
-    take_changes(managers, Some(id), &comparison);
+    take_changes(managers, Some(id), [&comparison.changed(), &comparison.removed]);
     let is_changed = !same(live, &object);
     if let Some(ownership) = managers.entries.get_mut(id) {
-        ownership.fields = ownership.fields.difference(ownerless());
+        ownership.fields.subtract(ownerless());
         if is_changed {
             ownership.time = Some(write.time.to_owned());
         }
@@ -136,14 +138,14 @@ pub(crate) fn apply(
     Ok(is_changed.then_some(object))
 }
 
-fn conflicts(managers: &Managers, id: &ManagerId, comparison: &Comparison) -> Vec<Conflict> {
+fn conflicts(managers: &Managers<'_>, id: &ManagerId, comparison: &Comparison) -> Vec<Conflict> {
     let changed = comparison.changed();
     let mut conflicts = Vec::new();
     for (other, ownership) in &managers.entries {
         if other == id {
             continue;
         }
-        let contested = ownership.fields.intersection(&changed).paths();
+        let contested = ownership.fields.set().intersection(&changed).paths();
         conflicts
             .extend(contested.into_iter().map(|path| Conflict { manager: other.clone(), path }));
     }
@@ -151,14 +153,14 @@ fn conflicts(managers: &Managers, id: &ManagerId, comparison: &Comparison) -> Ve
 }
 
 /// Removes what the applier stated last time, unless someone (or the new statement) owns it.
-fn prune(merged: Value, managers: &Managers, last: &FieldSet, of: TypeRef<'_>) -> Value {
+fn prune(merged: Value, managers: &Managers<'_>, last: &FieldSet, of: TypeRef<'_>) -> Value {
     if last.is_empty() {
         return merged;
     }
     let last = with_named_fields(last, of);
     let mut owned = FieldSet::default();
     for ownership in managers.entries.values() {
-        owned.extend(&ownership.fields);
+        owned.extend(&ownership.fields.set());
     }
     let owned = with_named_fields(&owned, of);
     let all = with_named_fields(&field_set(&merged, of), of);

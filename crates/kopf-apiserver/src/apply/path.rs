@@ -85,7 +85,7 @@ impl PathElement {
     /// The spelling of `managedFields`.
     pub(crate) fn encode(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(keys) => {
                 let mut text = String::from("k:{");
                 for (index, (key, value)) in keys.iter().enumerate() {

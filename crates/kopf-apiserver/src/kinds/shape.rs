@@ -23,7 +23,7 @@ impl Shape {
     pub(crate) fn of(api_version: &str, kind: &str) -> Option<Self> {
         let shapes = shapes();
         let separator = if api_version.contains('/') { "" } else { "/" };
-        let key = format!("{separator}{api_version}/{kind}");
+        let key = [separator, api_version, "/", kind].concat();
         shapes.kinds.get(key.as_str()).map(|index| Self { index: *index })
     }
 

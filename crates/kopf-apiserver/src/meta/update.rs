@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use super::{finalizers, is_deleting, metadata_mut, text};
+use super::{field, finalizers, is_deleting, metadata_mut, text};
 use crate::FieldError;
+use crate::lockstep::find;
 use crate::resource::ResourceInfo;
 
 /// Fields that the server owns: whatever the client sent is replaced by what is stored.
 pub(crate) fn carry_over(object: &mut Value, old: &Value) {
+    let metadata = metadata_mut(object);
     for key in [
         "uid",
         "creationTimestamp",
@@ -16,12 +18,13 @@ pub(crate) fn carry_over(object: &mut Value, old: &Value) {
         "generation",
         "selfLink",
     ] {
-        let metadata = metadata_mut(object);
-        match &old["metadata"][key] {
-            Value::Null => {
+        match (field(old, key).filter(|stored| !stored.is_null()), find(metadata, key)) {
+            (None, None) => {}
+            (None, Some(_)) => {
                 metadata.shift_remove(key);
             }
-            stored => {
+            (Some(stored), Some(present)) if present == stored => {}
+            (Some(stored), _) => {
                 metadata.insert(key.into(), stored.clone());
             }
         }

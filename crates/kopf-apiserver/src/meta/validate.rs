@@ -4,48 +4,56 @@ use serde_json::Value;
 
 use super::names::{check_label_value, check_qualified_name, name_problem};
 use crate::FieldError;
+use crate::lockstep::find;
 use crate::resource::ResourceInfo;
 
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 
 /// Every problem of `object.metadata`.
 pub(crate) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
-    let metadata = &object["metadata"];
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let field = |key: &str| {
+        metadata.as_object().and_then(|fields| find(fields, key)).unwrap_or(&Value::Null)
+    };
     let mut errors = Vec::new();
-    validate_names(resource, metadata, &mut errors);
-    validate_generation(metadata, &mut errors);
-    validate_labels(&metadata["labels"], "metadata.labels", &mut errors);
-    validate_annotations(&metadata["annotations"], &mut errors);
-    validate_owners(&metadata["ownerReferences"], &mut errors);
-    validate_finalizers(&metadata["finalizers"], &mut errors);
+    validate_names(resource, field("name"), field("generateName"), &mut errors);
+    validate_generation(field("generation"), &mut errors);
+    validate_labels(field("labels"), "metadata.labels", &mut errors);
+    validate_annotations(field("annotations"), &mut errors);
+    validate_owners(field("ownerReferences"), &mut errors);
+    validate_finalizers(field("finalizers"), &mut errors);
     errors
 }
 
-fn validate_names(resource: &ResourceInfo, metadata: &Value, errors: &mut Vec<FieldError>) {
-    let generate_name = metadata["generateName"].as_str().unwrap_or_default();
-    if !generate_name.is_empty() {
-        for problem in name_problem(&resource.group, &resource.resource, generate_name, true) {
-            let value = &metadata["generateName"];
-            errors.push(FieldError::invalid("metadata.generateName", value, &problem));
+fn validate_names(
+    resource: &ResourceInfo,
+    name: &Value,
+    generate_name: &Value,
+    errors: &mut Vec<FieldError>,
+) {
+    let prefix = generate_name.as_str().unwrap_or_default();
+    if !prefix.is_empty() {
+        for problem in name_problem(&resource.group, &resource.resource, prefix, true) {
+            errors.push(FieldError::invalid("metadata.generateName", generate_name, &problem));
         }
     }
-    match metadata["name"].as_str() {
+    match name.as_str() {
         None | Some("") => {
             errors.push(FieldError::required("metadata.name", "name or generateName is required"));
         }
-        Some(name) => {
-            for problem in name_problem(&resource.group, &resource.resource, name, false) {
-                errors.push(FieldError::invalid("metadata.name", &metadata["name"], &problem));
+        Some(text) => {
+            for problem in name_problem(&resource.group, &resource.resource, text, false) {
+                errors.push(FieldError::invalid("metadata.name", name, &problem));
             }
         }
     }
 }
 
-fn validate_generation(metadata: &Value, errors: &mut Vec<FieldError>) {
-    if metadata["generation"].as_i64().is_some_and(|generation| generation < 0) {
+fn validate_generation(generation: &Value, errors: &mut Vec<FieldError>) {
+    if generation.as_i64().is_some_and(|generation| generation < 0) {
         errors.push(FieldError::invalid(
             "metadata.generation",
-            &metadata["generation"],
+            generation,
             "must be greater than or equal to 0",
         ));
     }

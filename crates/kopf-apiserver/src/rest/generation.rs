@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::lockstep::{Lockstep, equal};
 use crate::meta::metadata_mut;
 use crate::resource::ResourceInfo;
 
@@ -69,7 +70,14 @@ fn has_changed(resource: &ResourceInfo, object: &Value, old: &Value) -> bool {
         !is_ignored && !matches!(key, "metadata" | "kind" | "apiVersion")
     };
     let differs = |one: &serde_json::Map<String, Value>, two: &serde_json::Map<String, Value>| {
-        one.iter().any(|(key, value)| counted(key) && two.get(key) != Some(value))
+        let mut others = Lockstep::new(two);
+        one.iter().any(|(key, value)| {
+            counted(key) && !others.get(key).is_some_and(|other| equal(value, other))
+        })
     };
-    differs(new, old) || differs(old, new)
+    let has_all = |one: &serde_json::Map<String, Value>, two: &serde_json::Map<String, Value>| {
+        let mut others = Lockstep::new(two);
+        one.keys().all(|key| !counted(key) || others.get(key).is_some())
+    };
+    differs(new, old) || !has_all(old, new)
 }

@@ -86,6 +86,17 @@ pub(crate) async fn patch(
         )));
     }
     let outcome = update_with(call, Change::Patch, |call, old| {
+        let sent = Sent { kind, patch: &body };
+        if sent.spares_managed_fields(call) {
+            let mut object = without_managed_fields(old);
+            patches::merge::apply(&mut object, &body.value);
+            let warnings = call.warnings.len();
+            if let Ok(object) = retype(call, object, &sent) {
+                return Ok(object);
+            }
+            // Errors quote the whole object.
+            call.warnings.truncate(warnings);
+        }
         let mut object = old.clone();
         match kind {
             PatchKind::Json => patches::json::apply(&mut object, &body.value)?,
@@ -96,7 +107,7 @@ pub(crate) async fn patch(
             }
             PatchKind::Apply => {}
         }
-        retype(call, object, &Sent { kind, patch: &body })
+        retype(call, object, &sent)
     })
     .await?;
     Ok((outcome, false))
@@ -167,6 +178,14 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
 }
 
 impl Sent<'_> {
+    /// Whether the managed fields of the object are of no use before they are tracked anew.
+    fn spares_managed_fields(&self, call: &Call) -> bool {
+        let named = || self.patch.value.get("metadata")?.get("managedFields");
+        self.kind == PatchKind::Merge
+            && matches!(&*call.info.subresource, "" | "status")
+            && named().is_none()
+    }
+
     /// 422 that quotes the patched object, or a strategic patch itself.
     fn bad_result(&self, object: &Value, problem: &str) -> StatusError {
         let patch = &self.patch.value;
@@ -186,6 +205,19 @@ impl Sent<'_> {
         let error = FieldError::invalid("patch", &text.into(), problem);
         StatusError::invalid("", "", "", &[error])
     }
+}
+
+/// A copy of an object but for its managed fields, which can be larger than all the rest.
+fn without_managed_fields(object: &Value) -> Value {
+    let copy = |(key, value): (&String, &Value)| (key.clone(), value.clone());
+    let fields = object.as_object().into_iter().flatten().map(|(key, value)| match value {
+        Value::Object(metadata) if key == "metadata" => {
+            let kept = metadata.iter().filter(|(key, _)| *key != "managedFields");
+            (key.clone(), kept.map(copy).collect())
+        }
+        _ => (key.clone(), value.clone()),
+    });
+    fields.collect()
 }
 
 /// Marks the objects on the way to a JSON pointer.

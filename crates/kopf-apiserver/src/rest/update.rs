@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Call, admit, create, generation, scale};
 use crate::admission::Operation;
 use crate::apply;
+use crate::lockstep::equal;
 use crate::meta::{self, metadata_mut};
 use crate::store::{ObjectKey, Snapshot};
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
@@ -182,7 +183,7 @@ async fn attempt(
     metadata_mut(&mut object)
         .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
     keep_times_of_equal_managers(&mut object, old);
-    if object == *old && !goes_away(call, &object) {
+    if equal(&object, old) && !goes_away(call, &object) {
         return Ok(Some(Arc::clone(stored)));
     }
     let final_form = convert::to_storage(&call.resource, object);
@@ -190,20 +191,20 @@ async fn attempt(
     if call.options.dry_run {
         return Ok(Some(Arc::new(Stored::new(final_form, version))));
     }
-    let vanishes = goes_away(call, &final_form);
+    // Clients get the state without finalizers, still at its old version.
+    let (value, last_state) = match goes_away(call, &final_form) {
+        true => (None, Some(final_form)),
+        false => (Some(final_form), None),
+    };
     let commit = crate::store::Change {
         table: Arc::clone(&call.resource.table),
         key: ObjectKey::new(call.namespace(), &call.info.name),
         expected: version,
-        value: if vanishes { None } else { Some(final_form.clone()) },
+        value,
     };
     let Ok(committed) = call.inner.store.commit(commit) else { return Ok(None) };
     call.inner.durable(&committed).await?;
-    if vanishes {
-        // Clients get the state without finalizers, still at its old version.
-        return Ok(Some(Arc::new(Stored::new(final_form, version))));
-    }
-    Ok(Some(committed))
+    Ok(Some(last_state.map_or(committed, |state| Arc::new(Stored::new(state, version)))))
 }
 
 /// Whether the object is being deleted and nothing holds it any more.
@@ -394,23 +395,19 @@ fn check(
 
 /// If managed fields differ in their times only, the old ones are kept: time alone is no change.
 fn keep_times_of_equal_managers(object: &mut Value, old: &Value) {
-    let without_times = |object: &Value| {
-        let mut managed = object["metadata"]["managedFields"].clone();
-        for entry in managed.as_array_mut().into_iter().flatten() {
-            if let Some(fields) = entry.as_object_mut() {
-                fields.shift_remove("time");
-            }
-        }
-        managed
-    };
-    if object["metadata"]["managedFields"] != old["metadata"]["managedFields"]
-        && without_times(object) == without_times(old)
-        && let Some(stored) = old["metadata"].get("managedFields")
+    let Some(stored @ Value::Array(before)) = old["metadata"].get("managedFields") else { return };
+    let Some(Value::Array(after)) = object["metadata"].get("managedFields") else { return };
+    let pairs = || before.iter().zip(after);
+    if before.len() != after.len()
+        || pairs().all(|(before, after)| before == after)
+        || !pairs().all(|(before, after)| apply::is_same_entry(before, after))
     {
-        let mut candidate = object.clone();
-        metadata_mut(&mut candidate).insert("managedFields".into(), stored.clone());
-        if candidate == *old {
-            *object = candidate;
-        }
+        return;
+    }
+    let managed = metadata_mut(object).insert("managedFields".into(), stored.clone());
+    if !equal(object, old)
+        && let Some(managed) = managed
+    {
+        metadata_mut(object).insert("managedFields".into(), managed);
     }
 }

@@ -6,7 +6,7 @@
 
 mod yaml;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -158,7 +158,8 @@ impl<'de> Visitor<'de> for Tree<'_> {
         let length = self.path.len();
         loop {
             let index = list.len();
-            self.path.push_str(&format!("[{index}]"));
+            // Writing to a string cannot fail.
+            let _ = write!(self.path, "[{index}]");
             let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
             let item = items.next_element_seed(seed)?;
             self.path.truncate(length);
@@ -180,11 +181,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
             self.path.push_str(&key);
             let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
             let value = entries.next_value_seed(seed)?;
-            if map.contains_key(&key) {
+            if map.insert(key, value).is_some() {
                 self.duplicates.push(format!("duplicate field \"{}\"", self.path));
             }
             self.path.truncate(length);
-            map.insert(key, value);
         }
         Ok(Value::Object(map))
     }

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::ir::{Field, ListType, Schema};
+use crate::lockstep::equal;
 
 /// Compares a value with its former state; the order of associative lists means nothing.
 pub(super) fn is_unchanged(schema: &Schema, new: &Value, old: &Value) -> bool {
-    if new == old {
+    if equal(new, old) {
         return true;
     }
     if !schema.has_keyed_lists {

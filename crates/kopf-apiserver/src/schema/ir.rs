@@ -181,7 +181,12 @@ impl Schema {
 
     /// The schema of a field that `properties` names.
     pub(crate) fn property(&self, name: &str) -> Option<&Schema> {
-        self.properties.get(name).map(|link| &**link)
+        // Looking at a few names takes less time than hashing one.
+        const SCANNED_MAX: usize = 16;
+        if self.properties.len() > SCANNED_MAX {
+            return self.properties.get(name).map(|link| &**link);
+        }
+        self.properties.iter().find(|(known, _)| *known == name).map(|(_, link)| &**link)
     }
 
     /// The schema of list items.

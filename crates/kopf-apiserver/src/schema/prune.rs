@@ -5,46 +5,41 @@ use serde_json::Value;
 use super::ir::{Field, Schema};
 
 /// Removes unknown fields; metadata of resources is pruned by its own schema.
-pub(super) fn prune(schema: &Schema, value: &mut Value) {
+///
+/// With `drops_nulls`, also nulls of fields that are not nullable and have no default to take their
+/// place.
+pub(super) fn prune(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !matches!(schema.field(name), Field::Unknown));
+            let mut has_unwanted = false;
             for (name, value) in fields.iter_mut() {
-                if let Field::Declared(child) | Field::Entry(child) = schema.field(name) {
-                    prune(child, value);
+                match schema.field(name) {
+                    field if is_unwanted(field, value, drops_nulls) => has_unwanted = true,
+                    Field::Declared(child) | Field::Entry(child) => {
+                        prune(child, value, drops_nulls);
+                    }
+                    Field::Free | Field::Unknown => {}
                 }
+            }
+            if has_unwanted {
+                fields.retain(|name, value| !is_unwanted(schema.field(name), value, drops_nulls));
             }
         }
         Value::Array(items) => {
             if let Some(item) = schema.item() {
-                items.iter_mut().for_each(|value| prune(item, value));
+                items.iter_mut().for_each(|value| prune(item, value, drops_nulls));
             }
         }
         _ => {}
     }
 }
 
-/// Removes nulls from fields that are not nullable and have no default to take their place.
-pub(super) fn drop_unwanted_nulls(schema: &Schema, value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, value| match schema.field(name) {
-                Field::Declared(child) | Field::Entry(child) => {
-                    !value.is_null() || child.nullable || child.default.is_some()
-                }
-                Field::Free | Field::Unknown => true,
-            });
-            for (name, value) in fields.iter_mut() {
-                if let Field::Declared(child) | Field::Entry(child) = schema.field(name) {
-                    drop_unwanted_nulls(child, value);
-                }
-            }
+fn is_unwanted(field: Field<'_>, value: &Value, drops_nulls: bool) -> bool {
+    match field {
+        Field::Declared(child) | Field::Entry(child) => {
+            drops_nulls && value.is_null() && !child.nullable && child.default.is_none()
         }
-        Value::Array(items) => {
-            if let Some(item) = schema.item() {
-                items.iter_mut().for_each(|value| drop_unwanted_nulls(item, value));
-            }
-        }
-        _ => {}
+        Field::Free => false,
+        Field::Unknown => true,
     }
 }

@@ -11,6 +11,9 @@ const IMPLICIT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The paths of unknown fields: `spec.foo`, `spec.ports[0].bar`.
 pub(super) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
+    if !has_unknown(schema, object) {
+        return Vec::new();
+    }
     let mut walk = Walk { path: String::new(), found: Vec::new(), embedded: Vec::new() };
     if schema.is_builtin() {
         walk.value(schema, object);
@@ -28,6 +31,21 @@ pub(super) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     walk.embedded.sort();
     unknown.append(&mut walk.embedded);
     unknown
+}
+
+/// Whether there is any unknown field; most objects have none, and need no paths.
+fn has_unknown(schema: &Schema, value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match schema.field(name) {
+            Field::Declared(child) | Field::Entry(child) => has_unknown(child, value),
+            Field::Free => false,
+            Field::Unknown => true,
+        }),
+        Value::Array(items) => {
+            schema.item().is_some_and(|item| items.iter().any(|value| has_unknown(item, value)))
+        }
+        _ => false,
+    }
 }
 
 struct Walk {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::equality::is_unchanged;
 use super::ir::{Additional, ListType, Schema, Type};
+use crate::lockstep::find;
 use crate::{FieldError, FieldErrorReason};
 
 /// Checks a value; `old` is what it was before, on updates.
@@ -218,7 +219,8 @@ impl Node<'_> {
         if let Some(max) = schema.max_properties.filter(|max| count > *max) {
             self.too_many(outcome, count, max, "properties");
         }
-        let before = |name: &str| old.and_then(|old| old.get(name));
+        let old = old.and_then(Value::as_object);
+        let before = |name: &str| find(old?, name);
         match &schema.additional {
             Some(Additional::Values(values)) => {
                 for (name, value) in fields {
@@ -237,7 +239,7 @@ impl Node<'_> {
             _ => {}
         }
         for (name, property) in &schema.properties {
-            let Some(value) = fields.get(name) else { continue };
+            let Some(value) = find(fields, name) else { continue };
             // Metadata was decoded already; only what the CRD adds is left to check.
             let limits = if property.is_builtin() { &schema.metadata_limits } else { &None };
             match limits {

@@ -76,6 +76,26 @@ proptest! {
     }
 
     #[test]
+    fn changes_in_place_give_the_same_sets(left in any_set(), right in any_set()) {
+        let changed = |change: fn(&mut FieldSet, &FieldSet)| {
+            let mut set = left.clone();
+            change(&mut set, &right);
+            set.encode()
+        };
+        prop_assert_eq!(changed(FieldSet::subtract), left.difference(&right).encode());
+        prop_assert_eq!(
+            changed(FieldSet::subtract_subtrees),
+            left.without_subtrees(&right).encode()
+        );
+        prop_assert_eq!(
+            changed(|set, other| set.absorb(other.clone())),
+            left.union(&right).encode()
+        );
+        let meets = !left.intersection(&right).is_empty();
+        prop_assert_eq!(left.meets(&right.encode()), meets);
+    }
+
+    #[test]
     fn encodings_are_stable(set in any_set()) {
         let encoded = set.encode();
         prop_assert_eq!(FieldSet::decode(&encoded).unwrap().encode(), encoded);

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{FieldSet, ManagerId, Managers, Ownership};
 
-fn updater(name: &str, time: &str, field: &str) -> (ManagerId, Ownership) {
+fn updater(name: &str, time: &str, field: &str) -> (ManagerId, Ownership<'static>) {
     let ownership = Ownership {
-        fields: FieldSet::of_fields(&[&["data", field]]),
+        fields: FieldSet::of_fields(&[&["data", field]]).into(),
         api_version: "v1".into(),
         time: Some(time.into()),
     };
@@ -38,6 +38,25 @@ fn entries_are_sorted_by_operation_then_time_then_name() {
 }
 
 #[test]
+fn stored_fields_behave_as_decoded_ones() {
+    let entries = json!([{
+        "manager": "m", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {".": {}, "f:a": {}, "f:b": {}}},
+    }]);
+    for lost in [&["data", "a"][..], &["data", "c"], &["data"], &["other"], &["data", "a", "x"]] {
+        let lost = FieldSet::of_fields(&[lost]);
+        let mut decoded = Managers::decode(Some(&entries)).unwrap();
+        let mut stored = Managers::decode_stored(Some(&entries)).unwrap();
+        assert_eq!(stored.encode(), decoded.encode());
+        for managers in [&mut decoded, &mut stored] {
+            managers.entries.values_mut().for_each(|entry| entry.fields.subtract(&lost));
+            managers.drop_empty();
+        }
+        assert_eq!(stored.encode(), decoded.encode(), "{:?}", lost.paths());
+    }
+}
+
+#[test]
 fn malformed_entries_are_refused() {
     for entry in [
         json!({"manager": "a", "operation": "Frob", "fieldsType": "FieldsV1"}),
@@ -59,7 +78,7 @@ fn the_oldest_updaters_are_merged() {
     managers.merge_old_updaters();
     assert_eq!(managers.entries.len(), 10);
     let old = &managers.entries[&ManagerId::updater("ancient-changes", "v1", "")];
-    assert_eq!(old.fields.paths(), [".data.k0", ".data.k1", ".data.k2"]);
+    assert_eq!(old.fields.set().paths(), [".data.k0", ".data.k1", ".data.k2"]);
     assert_eq!(old.time.as_deref(), Some("2026-01-01T00:00:02Z"));
     let (id, ownership) = updater("late", "2026-01-01T00:01:00Z", "late");
     managers.entries.insert(id, ownership);

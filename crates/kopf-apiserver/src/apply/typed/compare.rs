@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{ListShape, MapShape, Relation, Shape, TypeRef};
 use crate::apply::field_set::FieldSet;
 use crate::apply::path::PathElement;
+use crate::lockstep::Lockstep;
 
 /// The paths in which two objects differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,12 +26,6 @@ impl Comparison {
         self.added.union(&self.modified)
     }
 
-    /// Added and modified paths of a comparison that is not needed any more.
-    pub(crate) fn into_changed(mut self) -> FieldSet {
-        self.added.extend(&self.modified);
-        self.added
-    }
-
     /// The comparison without these paths and everything below them.
     pub(crate) fn without(&self, ignored: &FieldSet) -> Self {
         Self {
@@ -40,25 +35,33 @@ impl Comparison {
         }
     }
 
-    fn graft(&mut self, element: &PathElement, below: Self) {
-        self.added.graft(element.clone(), below.added);
-        self.modified.graft(element.clone(), below.modified);
-        self.removed.graft(element.clone(), below.removed);
+    fn is_untouched(&self) -> bool {
+        self.added.is_untouched() && self.modified.is_untouched() && self.removed.is_untouched()
     }
 
-    /// Records what happened to the value itself at `element`.
-    fn record(&mut self, element: &PathElement, change: Change) {
-        match change {
-            Change::None => {}
-            Change::Added => self.added.insert(element.clone()),
-            Change::Modified => self.modified.insert(element.clone()),
-            Change::Removed => self.removed.insert(element.clone()),
+    /// Records what happened to the value at `element`, and what happened below it.
+    fn record(&mut self, element: PathElement, change: Change, below: Self) {
+        let is_of = |kind: Change, below: &FieldSet| change == kind || !below.is_untouched();
+        let is_modified = is_of(Change::Modified, &below.modified);
+        let is_removed = is_of(Change::Removed, &below.removed);
+        if is_of(Change::Added, &below.added) {
+            // Most often the element is needed only once.
+            if !is_modified && !is_removed {
+                return self.added.put(element, change == Change::Added, below.added);
+            }
+            self.added.put(element.clone(), change == Change::Added, below.added);
+        }
+        if is_modified {
+            self.modified.put(element.clone(), change == Change::Modified, below.modified);
+        }
+        if is_removed {
+            self.removed.put(element, change == Change::Removed, below.removed);
         }
     }
 }
 
 /// What happened to one value as a whole.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     None,
     Added,
@@ -120,8 +123,9 @@ pub(crate) fn same(left: &Value, right: &Value) -> bool {
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
         }
         (Value::Object(left), Value::Object(right)) => {
+            let mut others = Lockstep::new(right);
             left.len() == right.len()
-                && left.iter().all(|(key, l)| right.get(key).is_some_and(|r| same(l, r)))
+                && left.iter().all(|(key, l)| others.get(key).is_some_and(|r| same(l, r)))
         }
         _ => left == right,
     }
@@ -172,12 +176,20 @@ fn walk_map(
     let mut field = |name: &str, old: Option<&Value>, new: Option<&Value>| {
         let mut below = Comparison::default();
         let change = compare_values(old, new, shape.field_or_free(name), &mut below);
-        let element = PathElement::field(name);
-        result.record(&element, change);
-        result.graft(&element, below);
+        // Most fields are as they were, and need no path.
+        if change != Change::None || !below.is_untouched() {
+            result.record(PathElement::field(name), change, below);
+        }
     };
+    let mut before = old.map(Lockstep::new);
+    let mut found = 0;
     for (name, value) in new.into_iter().flatten() {
-        field(name, old.and_then(|fields| fields.get(name)), Some(value));
+        let old = before.as_mut().and_then(|fields| fields.get(name));
+        found += usize::from(old.is_some());
+        field(name, old, Some(value));
+    }
+    if old.is_none_or(|fields| fields.len() == found) {
+        return;
     }
     for (name, value) in old.into_iter().flatten() {
         if new.is_none_or(|fields| !fields.contains_key(name)) {
@@ -225,8 +237,7 @@ fn item(
     }
     let mut below = Comparison::default();
     let change = compare_values(old, new, shape.item, &mut below);
-    result.record(element, change);
-    result.graft(element, below);
+    result.record(element.clone(), change, below);
 }
 
 type ItemsByElement<'list> = HashMap<PathElement, Vec<&'list Value>>;
