@@ -25,6 +25,9 @@ pub type Moment = Duration;
 /// After this many fresh keys in a row one of the backlog is taken.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
 
+/// How much room an empty queue keeps after a burst.
+const ROOM_KEPT: usize = 256;
+
 /// What the queue knows of a key.
 pub trait QueueKey: Clone + Eq + Hash + Ord {
     /// Keys of one group, such as a namespace, share their turns.
@@ -369,6 +372,9 @@ impl<K: QueueKey> Queue<K> {
         });
         if is_forgettable {
             self.entries.remove(key);
+            if self.entries.is_empty() && self.entries.capacity() > ROOM_KEPT {
+                self.entries.shrink_to(ROOM_KEPT);
+            }
         }
     }
 }

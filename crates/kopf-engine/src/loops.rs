@@ -3,6 +3,7 @@
 //! A bounded table of the recent writes that handlers asked for; objects at rest take no room.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use kopf_core::consistency::{LoopDetector, LoopReport};
@@ -25,7 +26,8 @@ pub(crate) struct Loops {
 #[derive(Default)]
 struct Recent {
     at: Duration,
-    detector: LoopDetector,
+    /// Made at the second write within the window: most objects are written once and for all.
+    detector: Option<Box<LoopDetector>>,
     /// Every write before this moment is slowed down.
     slow_until: Duration,
 }
@@ -54,9 +56,20 @@ impl Loops {
                 recent.clear();
             }
         }
-        let known = recent.entry(key).or_default();
-        known.at = now;
-        let report = known.detector.note_write(fields, now);
+        let known = match recent.entry(key) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                entry.insert(Recent { at: now, ..Recent::default() });
+                return None;
+            }
+        };
+        let former = std::mem::replace(&mut known.at, now);
+        let detector = known.detector.get_or_insert_with(|| {
+            let mut detector = LoopDetector::default();
+            detector.note_write(fields.clone(), former);
+            Box::new(detector)
+        });
+        let report = detector.note_write(fields, now);
         if report.is_none() && now >= known.slow_until {
             return None;
         }

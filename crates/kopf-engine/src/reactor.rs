@@ -185,13 +185,17 @@ impl Reactor {
         loop {
             let has_more = self.dispatch();
             self.publish();
+            if has_more {
+                // Those that were begun come to their writes before others are begun.
+                tokio::task::yield_now().await;
+            }
             let wake = self.next_wake();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                () = tokio::task::yield_now(), if has_more => {}
                 Some(message) = self.messages.recv() => self.receive(message),
                 Some((tag, batch)) = self.observations.recv() => self.observe(tag, batch),
+                () = std::future::ready(()), if has_more => {}
                 () = tokio::time::sleep_until(wake) => {
                     self.rediscover_if_due();
                     self.measure();

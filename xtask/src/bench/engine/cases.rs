@@ -48,6 +48,16 @@ pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<
     sheet.add(Row::Resident(count), subject, memory.resident / 1e6)?;
     sheet.add(Row::Peak(count), subject, memory.peak / 1e6)?;
     sheet.add(Row::PerObject(count), subject, (memory.resident - idle) / as_float(count))?;
+    if subject.is_kopf() {
+        // It would take as long again, and has no bar to keep.
+        return Ok(());
+    }
+    run.server.ask(&format!("create further {count}"))?;
+    run.wait_for_handling(2 * count)?;
+    run.operator.settle()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let grown = run.operator.memory()?.resident - memory.resident;
+    sheet.add(Row::PerFurther(count), subject, grown / as_float(count))?;
     Ok(())
 }
 

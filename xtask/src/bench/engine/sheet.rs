@@ -28,6 +28,7 @@ pub(crate) enum Row {
     Resident(usize),
     Peak(usize),
     PerObject(usize),
+    PerFurther(usize),
     PerByte(usize),
     PerBareByte(usize),
     Binary,
@@ -39,6 +40,8 @@ pub(crate) enum Row {
 enum Bar {
     /// So many times less than Kopf (the faster of both), and not more than kube-rs.
     Times(f64),
+    /// So many times less than Kopf.
+    TimesKopf(f64),
     /// Not more than kube-rs.
     NotWorse,
     /// At most this.
@@ -81,7 +84,10 @@ impl Row {
             Self::Idle => "memory, idle, MB".into(),
             Self::Resident(count) => format!("memory with {count} objects, MB"),
             Self::Peak(count) => format!("peak memory with {count} objects, MB"),
-            Self::PerObject(count) => format!("memory per idle object of {count}, B"),
+            Self::PerObject(count) => {
+                format!("memory above idle per object of {count}, buffers and all, B")
+            }
+            Self::PerFurther(count) => format!("memory per idle object beyond {count}, B"),
             Self::PerByte(count) => format!("memory per byte, {count} bodies kept"),
             Self::PerBareByte(_) => "the same, without managedFields".into(),
             Self::Binary => "binary, MB".into(),
@@ -98,7 +104,7 @@ impl Row {
             Self::BurstCpu(..) | Self::ColdCpu(_) => Bar::Times(20.0),
             Self::Noop => Bar::Times(25.0),
             Self::StartUp => Bar::Times(20.0),
-            Self::Idle => Bar::Times(4.0),
+            Self::Idle => Bar::TimesKopf(4.0),
             Self::LatencyMedian(case) => {
                 let patches = if case == "delete" { 2.0 } else { 1.0 };
                 Bar::Above(Self::WriteTime(case.clone()), patches)
@@ -106,7 +112,7 @@ impl Row {
             Self::LatencyTail(_) => Bar::NotWorse,
             Self::FirstHandled => Bar::AtMost(100.0),
             Self::Resident(count) if *count >= 10_000 => Bar::LessThanController(3.0),
-            Self::PerObject(count) if *count >= 10_000 => Bar::AtMost(150.0),
+            Self::PerFurther(count) if *count >= 10_000 => Bar::AtMost(150.0),
             Self::PerByte(count) if *count >= 10_000 => Bar::AtMost(1.15),
             Self::Writes(case, has_status) => Bar::Floor(floor(case, *has_status)),
             _ => Bar::None,
@@ -227,6 +233,10 @@ impl Sheet {
                     ours.zip(kopf).map(|(ours, kopf)| kopf / ours >= times && not_worse(ours));
                 (format!("≥ {times}× Kopf, ≤ kube-rs"), met)
             }
+            Bar::TimesKopf(times) => (
+                format!("≥ {times}× Kopf"),
+                ours.zip(kopf).map(|(ours, kopf)| kopf / ours >= times),
+            ),
             Bar::NotWorse => ("≤ kube-rs".into(), ours.zip(controller).map(|(a, b)| a <= b)),
             Bar::AtMost(most) => (format!("≤ {most}"), ours.map(|ours| ours <= most)),
             Bar::Above(other, more) => {

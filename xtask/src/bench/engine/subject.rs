@@ -39,6 +39,10 @@ impl Subject {
         }
     }
 
+    pub(crate) fn is_kopf(self) -> bool {
+        matches!(self, Self::Kopf | Self::Uvloop)
+    }
+
     /// The text in a patch by which an object is known to be handled.
     pub(crate) fn mark(self) -> &'static str {
         match self {
