@@ -199,7 +199,7 @@ fn managed_fields(object: &Value) -> Option<&Value> {
 }
 
 /// Whether two objects are equal except for managed fields and version.
-fn is_same_content(left: &Value, right: &Value) -> bool {
+pub(crate) fn is_same_content(left: &Value, right: &Value) -> bool {
     let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
     let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {

@@ -158,6 +158,15 @@ impl FieldSet {
             })
     }
 
+    /// Whether every path of this set is in a `fieldsV1`, too.
+    pub(crate) fn is_within(&self, fields: &Value) -> bool {
+        self.nodes.iter().filter(|(_, node)| !node.is_empty()).all(|(element, node)| {
+            fields.get(element.encode()).is_some_and(|inner| {
+                (!node.is_member || is_encoded_member(inner)) && node.below.is_within(inner)
+            })
+        })
+    }
+
     /// The paths that are in either set.
     pub(crate) fn union(&self, other: &Self) -> Self {
         let mut result = self.clone();

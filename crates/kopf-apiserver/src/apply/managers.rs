@@ -88,6 +88,14 @@ impl Fields<'_> {
         }
     }
 
+    /// Whether these are stored fields that stay the same when somebody who owns them changes
+    /// some fields and removes others.
+    pub(crate) fn outlive(&self, changed: &FieldSet, removed: &FieldSet) -> bool {
+        let Self::Stored(entry) = self else { return false };
+        let fields = fields_of(entry);
+        changed.is_within(fields) && !removed.meets(fields)
+    }
+
     fn is_empty(&self) -> bool {
         match self {
             Self::Stored(entry) => fields_of(entry).as_object().is_none_or(Map::is_empty),
@@ -266,7 +274,15 @@ impl<'a> Managers<'a> {
 
 fn encode_entry(id: &ManagerId, ownership: &Ownership<'_>) -> Value {
     let fields = match &ownership.fields {
-        Fields::Stored(entry) => return Value::clone(entry),
+        Fields::Stored(entry) => {
+            let mut entry = Value::clone(entry);
+            if let (Some(time), Some(Value::String(stored))) =
+                (&ownership.time, entry.get_mut("time"))
+            {
+                stored.clone_from(time);
+            }
+            return entry;
+        }
         Fields::Set(set) => set,
     };
     let mut entry = Map::with_capacity(7);

@@ -66,9 +66,20 @@ pub(crate) fn update(
     let mut changed = added;
     changed.subtract_subtrees(write.ignored);
     removed.subtract_subtrees(write.ignored);
-    take_changes(managers, None, [&changed, &removed]);
+    // Who writes the same fields again and again owns what it owned.
+    let is_own = |own: &Ownership<'_>| {
+        own.time.is_some()
+            && own.fields.outlive(&changed, &removed)
+            && changed.intersection(ownerless()).is_empty()
+    };
+    let is_kept = managers.entries.get(id).is_some_and(is_own);
+    take_changes(managers, is_kept.then_some(id), [&changed, &removed]);
     changed.subtract(ownerless());
     if changed.is_empty() {
+        return;
+    }
+    if is_kept && let Some(own) = managers.entries.get_mut(id) {
+        own.time = Some(write.time.to_owned());
         return;
     }
     let fields = match managers.entries.remove(id) {

@@ -404,10 +404,8 @@ fn keep_times_of_equal_managers(object: &mut Value, old: &Value) {
     {
         return;
     }
-    let managed = metadata_mut(object).insert("managedFields".into(), stored.clone());
-    if !equal(object, old)
-        && let Some(managed) = managed
-    {
-        metadata_mut(object).insert("managedFields".into(), managed);
+    // The versions are the same by now.
+    if apply::is_same_content(object, old) {
+        metadata_mut(object).insert("managedFields".into(), stored.clone());
     }
 }

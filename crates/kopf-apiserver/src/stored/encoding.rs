@@ -73,11 +73,7 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, text: &str) {
-        // Looks at every byte even if the first needs an escape: this is done many at a time.
-        let needs_escape = text
-            .bytes()
-            .fold(false, |needs, byte| needs | (byte < b' ') | (byte == b'"') | (byte == b'\\'));
-        if needs_escape {
+        if needs_escape(text.as_bytes()) {
             return self.other(text);
         }
         self.text.reserve(text.len() + 2);
@@ -98,6 +94,21 @@ impl Writer<'_> {
     fn other(&mut self, value: &(impl serde::Serialize + ?Sized)) {
         serde_json::to_writer(&mut *self.text, value).expect("strings and numbers always encode");
     }
+}
+
+/// Whether any byte is a quote, a backslash or a control character; eight of them at a time.
+fn needs_escape(text: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST_BITS: u64 = ONES << 7;
+    // The highest bit of a byte becomes set in a difference if the byte is less than the other.
+    let has_less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
+    let has = |word: u64, byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = text.as_chunks::<8>();
+    words.iter().any(|word| {
+        let word = u64::from_ne_bytes(*word);
+        let found = has_less(word, b' ') | has(word, b'"') | has(word, b'\\');
+        found & HIGHEST_BITS != 0
+    }) || rest.iter().any(|byte| matches!(byte, 0..b' ' | b'"' | b'\\'))
 }
 
 #[cfg(test)]

@@ -93,6 +93,7 @@ proptest! {
         );
         let meets = !left.intersection(&right).is_empty();
         prop_assert_eq!(left.meets(&right.encode()), meets);
+        prop_assert_eq!(left.is_within(&right.encode()), left.difference(&right).is_empty());
     }
 
     #[test]

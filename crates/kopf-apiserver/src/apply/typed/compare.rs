@@ -86,6 +86,7 @@ fn compare_values(
     // When the two sides have different shapes, both are walked: one shape disappears, the
     // other comes.
     if let (Some(old), Some(new)) = (old, new)
+        && std::mem::discriminant(old) != std::mem::discriminant(new)
         && std::mem::discriminant(&of.shape(old)) != std::mem::discriminant(&of.shape(new))
     {
         walk(Some(old), None, of.shape(old), result);
@@ -103,6 +104,18 @@ fn presence(old: Option<&Value>, new: Option<&Value>) -> Change {
         (None, _) => Change::Added,
         (_, None) => Change::Removed,
         _ => Change::None,
+    }
+}
+
+/// What happened to a value that nothing can be inside of, whatever its type; none if that matters.
+fn plain_change(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
+    let is_plain = |value: &Value| !matches!(value, Value::Object(_) | Value::Array(_));
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            let is_one_kind = std::mem::discriminant(old) == std::mem::discriminant(new);
+            (is_one_kind && is_plain(new)).then(|| leaf(Some(old), Some(new)))
+        }
+        _ => old.or(new).is_none_or(is_plain).then(|| presence(old, new)),
     }
 }
 
@@ -174,6 +187,12 @@ fn walk_map(
     result: &mut Comparison,
 ) {
     let mut field = |name: &str, old: Option<&Value>, new: Option<&Value>| {
+        if let Some(change) = plain_change(old, new) {
+            if change != Change::None {
+                result.record(PathElement::field(name), change, Comparison::default());
+            }
+            return;
+        }
         let mut below = Comparison::default();
         let change = compare_values(old, new, shape.field_or_free(name), &mut below);
         // Most fields are as they were, and need no path.
