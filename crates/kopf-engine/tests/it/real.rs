@@ -163,3 +163,55 @@ async fn an_object_lives_on_a_real_cluster() {
     crds.delete("things.engine-it.dev", &DeleteParams::default()).await.expect("cleaned up");
     namespaces.delete(NAMESPACE, &DeleteParams::default()).await.expect("cleaned up");
 }
+
+/// How many objects there are: several pages of the size below, and a rest.
+const MAPS: usize = 23;
+
+#[tokio::test]
+#[ignore = "needs a real cluster"]
+async fn pages_and_streams_of_a_real_cluster_are_complete() {
+    log_if_wanted();
+    let client = kube::Client::try_default().await.expect("a cluster");
+    let name = "engine-it-pages";
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).expect("one");
+    let _ = namespaces.create(&PostParams::default(), &namespace).await;
+    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::namespaced(client.clone(), name);
+    for number in 0..MAPS {
+        let metadata = json!({"name": format!("m{number}"), "labels": {"engine-it": "yes"}});
+        let map = serde_json::from_value(json!({"metadata": metadata})).expect("a map");
+        let _ = maps.create(&PostParams::default(), &map).await;
+    }
+    // Created from pages, resumed from pages, resumed from a stream.
+    for (is_streamed, call) in [(false, "create"), (false, "resume"), (true, "resume")] {
+        let calls = Calls::default();
+        let noting = |id: &'static str, kind: HandlerKind| {
+            let noted = calls.clone();
+            let mut handler = handler(id, kind, move |_| {
+                noted.note(id);
+                Ok(Output::Nothing)
+            });
+            handler.selector = Selector::parse(&["v1", "configmaps"]).ok();
+            handler
+        };
+        let resume = noting("resume", HandlerKind::Resume { deleted: false });
+        let mut settings = Settings::default();
+        settings.posting.enabled = false;
+        settings.watching.chunk_size = Some(5);
+        settings.watching.initial_streaming = is_streamed;
+        let selector = Selector::parse(&["v1", "configmaps"]).expect("a selector");
+        settings.watching.label_selectors.insert(selector, "engine-it=yes");
+        let engine =
+            Engine::builder(Registry::from_iter([noting("create", HandlerKind::Create), resume]))
+                .settings(settings)
+                .login(kopf_client::default_login())
+                .namespaces([name])
+                .build()
+                .start();
+        until("all calls", async || (calls.count() >= MAPS).then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(calls.all(), vec![call; MAPS], "streamed: {is_streamed}");
+        engine.stop().await.expect("a clean end");
+    }
+    namespaces.delete(name, &DeleteParams::default()).await.expect("cleaned up");
+}
