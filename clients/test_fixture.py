@@ -3,13 +3,14 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from kubernetes import client, config
 
-from conftest import eventually
+from conftest import HERE, eventually
 
 KOPF = os.environ.get("KOPF", "kopf")
 
@@ -43,6 +44,20 @@ def test_a_deployment_rolls_out(cluster):
     api.create_namespaced_deployment("default", client.V1Deployment(metadata=metadata, spec=spec))
     status = lambda: api.read_namespaced_deployment_status("web", "default").status
     eventually(lambda: status().available_replicas == 2)
+
+
+def test_the_fixture_of_the_book_runs_as_written(tmp_path):
+    if not shutil.which(KOPF):
+        pytest.skip("there is no `kopf`; `cargo xtask clients` builds it")
+    guide = (HERE.parent / "docs/src/cluster/guide.md").read_text()
+    snippet = guide.split("```python\n")[1].split("```")[0]
+    (tmp_path / "test_of_the_book.py").write_text(snippet)
+    folder = str(Path(shutil.which(KOPF)).resolve().parent)
+    environment = dict(os.environ, PATH=folder + os.pathsep + os.environ["PATH"])
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
 
 
 def test_the_kubeconfig_is_for_its_owner_only(cluster):

@@ -7,6 +7,11 @@ macro_rules! pages {
     )*};
 }
 
+/// Its examples are tests, so they need the test kit.
+#[cfg(feature = "testing")]
+#[doc = include_str!("../../../docs/src/testing.md")]
+struct Testing;
+
 pages! {
     Admission: "handlers/admission.md",
     Background: "handlers/background.md",

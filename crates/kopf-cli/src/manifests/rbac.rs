@@ -45,13 +45,19 @@ fn grant<'a>(
     if rules.is_empty() {
         return Vec::new();
     }
-    let name = &options.name;
-    let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
-    let mut metadata = json!({"name": name});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = json!(namespace);
-    }
-    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": options.namespace});
+    let (kind, name, metadata) = match namespace {
+        Some(namespace) => {
+            let name = options.name.clone();
+            ("Role", name.clone(), json!({"name": name, "namespace": namespace}))
+        }
+        None => {
+            let name = cluster_wide(options);
+            ("ClusterRole", name.clone(), json!({"name": name}))
+        }
+    };
+    let account = &options.name;
+    let subject =
+        json!({"kind": "ServiceAccount", "name": account, "namespace": options.namespace});
     vec![
         json!({
             "apiVersion": format!("{GROUP}/v1"),
@@ -67,4 +73,9 @@ fn grant<'a>(
             "subjects": [subject],
         }),
     ]
+}
+
+/// The name of what has no namespace: the same operator may be installed in several ones.
+fn cluster_wide(Options { name, namespace, .. }: &Options) -> String {
+    if namespace == "default" { name.clone() } else { format!("{namespace}:{name}") }
 }

@@ -93,6 +93,26 @@ fn cluster_wide_operators_get_one_role() {
 }
 
 #[test]
+fn installations_in_several_namespaces_do_not_share_rights() {
+    let names = |namespace: &str| {
+        let options = Options { namespace: namespace.into(), ..options(None) };
+        let documents = documents(&files_of(&[handler(HandlerKind::Create)], &options));
+        let is_wide = |it: &&Value| it["metadata"]["namespace"].is_null();
+        let named = |it: &Value| format!("{} {}", it["kind"], it["metadata"]["name"]);
+        documents.iter().filter(is_wide).map(named).collect::<Vec<_>>().join("\n")
+    };
+    expect![[r#"
+        "Namespace" "operators"
+        "ClusterRole" "operators:demo"
+        "ClusterRoleBinding" "operators:demo""#]]
+    .assert_eq(&names("operators"));
+    expect![[r#"
+        "ClusterRole" "demo"
+        "ClusterRoleBinding" "demo""#]]
+    .assert_eq(&names("default"));
+}
+
+#[test]
 fn the_namespace_default_is_not_ours_to_define() {
     let options = Options { namespace: "default".into(), ..options(None) };
     assert!(!kinds(&files_of(&[], &options)).contains("Namespace"));

@@ -1,5 +1,6 @@
 //! The `kopf` command as people meet it: its screens, its errors, its exit codes.
 
+mod developing;
 mod errors;
 mod explaining;
 mod new;

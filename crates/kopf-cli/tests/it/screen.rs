@@ -29,7 +29,7 @@ pub(crate) fn screen(output: &Output, folder: &Path) -> String {
 }
 
 /// The same with `PORT` instead of port numbers on loopback.
-fn without_ports(text: &str) -> String {
+pub(crate) fn without_ports(text: &str) -> String {
     let mut parts = text.split("127.0.0.1:");
     let mut clean = parts.next().unwrap_or_default().to_owned();
     for part in parts {

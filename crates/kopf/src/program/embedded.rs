@@ -84,9 +84,15 @@ pub(super) async fn run(
     };
     let config =
         Config { client: Some(client), webhooks: Some(webhooks), probes: Some(probes), ..config };
-    let running = operator.start(config).await?;
-    let outcome = until_stopped(running).await;
+    let outcome = match operator.start(config).await {
+        Ok(running) => until_stopped(running).await,
+        Err(error) => Err(error.into()),
+    };
     listening.shutdown().await;
+    if outcome.is_err() {
+        // It leads nowhere now; the failure itself is told.
+        let _ = std::fs::remove_file(&embedded.kubeconfig);
+    }
     outcome
 }
 

@@ -1,6 +1,6 @@
 //! `manifests`: what to deploy, derived from what the handlers declare.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kopf_cli::failure::Failure;
@@ -52,19 +52,32 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         print!("{}", manifests::to_yaml(&documents)?);
         return Ok(());
     };
-    let unwritable = |error: std::io::Error| {
+    let texts = files.iter().map(|file| Ok((file.name, file.text()?)));
+    let texts: Vec<(&str, String)> = texts.collect::<Result<_, Failure>>()?;
+    write(folder, &texts).map_err(|error| {
         Failure::usage(format!("could not write into `{}`: {error}", folder.display()))
             .hint("give a writable folder with `--output`")
-    };
-    std::fs::create_dir_all(folder).map_err(unwritable)?;
-    for file in files {
-        std::fs::write(folder.join(file.name), file.text()?).map_err(unwritable)?;
-    }
+    })?;
     let folder = folder.display();
     println!("Written. Build the image and deploy it:\n");
     println!("    docker build -t {} -f {folder}/Dockerfile .", arguments.image);
     println!("    kubectl apply -k {folder}");
     Ok(())
+}
+
+/// Writes all files beside their places first, so that a full disk leaves the former ones whole.
+fn write(folder: &Path, texts: &[(&str, String)]) -> std::io::Result<()> {
+    let staging = |name: &str| folder.join(format!(".{name}.kopf-new"));
+    std::fs::create_dir_all(folder)?;
+    let written = texts.iter().try_for_each(|(name, text)| std::fs::write(staging(name), text));
+    if let Err(error) = written {
+        for (name, _) in texts {
+            // The first error is the one to report; a leftover is only untidy.
+            let _ = std::fs::remove_file(staging(name));
+        }
+        return Err(error);
+    }
+    texts.iter().try_for_each(|(name, _)| std::fs::rename(staging(name), folder.join(name)))
 }
 
 /// The name of this program's file, which cargo gives to the same program in the image.
