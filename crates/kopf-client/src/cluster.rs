@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use kopf_model::{Object, ParseError};
 use kube::client::Body;
@@ -17,7 +17,7 @@ use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
 use crate::renewing::Renewing;
-use crate::vault::{Manners, Session, Vault};
+use crate::vault::{Answer, Door, Manners, Session, Vault};
 
 /// The largest answer that is read; a list page of 500 big objects fits.
 const ANSWER_MAX: usize = 1 << 30;
@@ -121,8 +121,10 @@ impl Cluster {
     /// Fails when there are no usable credentials.
     pub async fn client(&self) -> Result<kube::Client, crate::LoginError> {
         let session = self.0.vault.session().await?;
-        if self.0.vault.is_ready_made() {
-            return Ok(session.writing.clone());
+        if let Door::Made(client) = &session.writing
+            && self.0.vault.is_ready_made()
+        {
+            return Ok(client.clone());
         }
         Ok(Renewing::client(Arc::clone(&self.0.vault), session.default_namespace.clone()))
     }
@@ -157,7 +159,7 @@ impl Cluster {
         &self,
         lane: Lane,
         outgoing: &Outgoing,
-    ) -> Result<Response<Body>, RequestError> {
+    ) -> Result<Answer, RequestError> {
         let session = self.0.vault.session().await.map_err(|error| no_login(outgoing, error))?;
         match self.attempt(&session, lane, outgoing).await {
             Err(error) if error.failure == Failure::Unauthorized => {}
@@ -281,13 +283,13 @@ impl Cluster {
         session: &Session,
         lane: Lane,
         outgoing: &Outgoing,
-    ) -> Result<Response<Body>, RequestError> {
-        let client = match lane {
+    ) -> Result<Answer, RequestError> {
+        let door = match lane {
             Lane::Watching => &session.watching,
             Lane::Writing => &session.writing,
         };
         let request = outgoing.to_request()?;
-        let response = match client.send(request).await {
+        let response = match door.send(request).await {
             Ok(response) => response,
             Err(error) => {
                 self.count(outgoing, 0);
@@ -297,7 +299,7 @@ impl Cluster {
                     &outgoing.path,
                     "the connection failed".into(),
                 );
-                failed.source = Some(Box::new(error));
+                failed.source = Some(error);
                 return Err(failed);
             }
         };
@@ -356,7 +358,7 @@ impl Outgoing {
     }
 }
 
-async fn read_all(outgoing: &Outgoing, response: Response<Body>) -> Result<Bytes, RequestError> {
+async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<Bytes, RequestError> {
     let limited = http_body_util::Limited::new(response.into_body(), ANSWER_MAX);
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),

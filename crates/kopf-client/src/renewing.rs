@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
 use crate::error::mistrusts;
-use crate::vault::Vault;
+use crate::vault::{Answer, Vault};
 
 /// Sends requests with the credentials of the moment.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ impl Renewing {
         kube::Client::new(Self { vault }, default_namespace)
     }
 
-    async fn send(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+    async fn send(self, request: Request<Body>) -> Result<Answer, BoxError> {
         let (parts, body) = request.into_parts();
         // Kept, since it may have to be sent once more.
         let bytes = body.collect_bytes().await?;
@@ -35,18 +35,18 @@ impl Renewing {
         let session = self.vault.session().await?;
         match session.writing.send(again(&parts)).await {
             Ok(response) if response.status() != StatusCode::UNAUTHORIZED => return Ok(response),
-            Err(error) if !mistrusts(&error) => return Err(error.into()),
+            Err(error) if !mistrusts(&*error) => return Err(error),
             _ => {}
         }
         let renewed = self.vault.renew(&session).await?;
-        Ok(renewed.writing.send(again(&parts)).await?)
+        renewed.writing.send(again(&parts)).await
     }
 }
 
 impl Service<Request<Body>> for Renewing {
-    type Response = Response<Body>;
+    type Response = Answer;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Answer, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

@@ -1,4 +1,4 @@
-//! The current credentials and the two thin clients made of them.
+//! The current credentials and the two doors made of them.
 //!
 //! One login at a time: whoever meets a 401 first logs in for all the others.
 
@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::Either;
+use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use jiff::Timestamp;
@@ -13,7 +15,8 @@ use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use parking_lot::RwLock;
 use tokio::time::Instant;
-use tower::{BoxError, ServiceBuilder};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use crate::cluster::Policy;
 use crate::login::{Connection, Credentials, Login, LoginError, unusable};
@@ -32,14 +35,35 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// How many connections are kept for later after a burst of writes; each has buffers.
 const IDLE_CONNECTIONS_MAX: usize = 16;
 
-/// The clients of one set of credentials.
+/// The doors of one set of credentials.
 pub(crate) struct Session {
     generation: u64,
     /// Watches have their own connections: a busy writer must not slow them down.
-    pub(crate) watching: Client,
-    pub(crate) writing: Client,
+    pub(crate) watching: Door,
+    pub(crate) writing: Door,
     pub(crate) default_namespace: String,
     expiration: Option<Timestamp>,
+}
+
+/// What comes back through a door.
+pub(crate) type Answer = Response<Either<Incoming, Body>>;
+
+/// Where requests are sent.
+#[derive(Clone)]
+pub(crate) enum Door {
+    /// A client that was handed over.
+    Made(Client),
+    /// Our own, without the queue and the task between tasks that a [`Client`] has inside.
+    Own(BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>),
+}
+
+impl Door {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Answer, BoxError> {
+        match self {
+            Self::Made(client) => Ok(client.send(request).await?.map(Either::Right)),
+            Self::Own(service) => Ok(service.clone().oneshot(request).await?.map(Either::Left)),
+        }
+    }
 }
 
 /// How connections are made; as the credentials say where nothing is given.
@@ -160,7 +184,7 @@ impl Session {
         let config = match credentials.connection {
             Connection::Client(client) => {
                 let default_namespace = client.default_namespace().to_owned();
-                let (watching, writing) = (client.clone(), client);
+                let (watching, writing) = (Door::Made(client.clone()), Door::Made(client));
                 return Ok(Self { generation, watching, writing, default_namespace, expiration });
             }
             Connection::Config(config) => *config,
@@ -175,9 +199,8 @@ impl Session {
         let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
         Ok(Self {
             generation,
-            watching: thin_client(&config, manners.watch_timeout, proxy.as_ref())
-                .map_err(broken)?,
-            writing: thin_client(&config, manners.write_timeout, proxy.as_ref()).map_err(broken)?,
+            watching: door(&config, manners.watch_timeout, proxy.as_ref()).map_err(broken)?,
+            writing: door(&config, manners.write_timeout, proxy.as_ref()).map_err(broken)?,
             default_namespace: config.default_namespace.clone(),
             expiration,
         })
@@ -185,11 +208,11 @@ impl Session {
 }
 
 /// `kube`'s stack without tracing and retries: those are ours, and cost more there.
-fn thin_client(
+fn door(
     config: &Config,
     timeout: Option<Duration>,
     proxy: Option<&Proxy>,
-) -> Result<Client, kube::Error> {
+) -> Result<Door, kube::Error> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -201,15 +224,15 @@ fn thin_client(
     connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
     connector.set_connect_timeout(timeout.or(config.connect_timeout));
     match proxy {
-        Some(proxy) => client_over(
+        Some(proxy) => door_over(
             config,
             config.rustls_https_connector_with_connector(proxy.tunnel(connector))?,
         ),
-        None => client_over(config, config.rustls_https_connector_with_connector(connector)?),
+        None => door_over(config, config.rustls_https_connector_with_connector(connector)?),
     }
 }
 
-fn client_over<C>(config: &Config, connector: C) -> Result<Client, kube::Error>
+fn door_over<C>(config: &Config, connector: C) -> Result<Door, kube::Error>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
@@ -221,8 +244,8 @@ where
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .map_response(|response: Response<hyper::body::Incoming>| response)
+        .map_response(|response: Response<Incoming>| response)
         .map_request(|request: Request<Body>| request)
         .service(pool);
-    Ok(Client::new(service, config.default_namespace.clone()))
+    Ok(Door::Own(BoxCloneSyncService::new(service)))
 }

@@ -375,16 +375,17 @@ impl<T: Clone> Watcher<T> {
         let outgoing = Outgoing::get(path);
         let exchange = async {
             let response = self.cluster.send(Lane::Watching, &outgoing).await?;
-            response.into_body().collect_bytes().await.map_err(|error| {
+            let collected = response.into_body().collect().await.map_err(|error| {
                 let mut failed = RequestError::local(
                     Failure::Connection,
                     &outgoing.method,
                     &outgoing.path,
                     "the list broke off".into(),
                 );
-                failed.source = Some(Box::new(error));
+                failed.source = Some(error);
                 failed
-            })
+            })?;
+            Ok(collected.to_bytes())
         };
         let limit = self.collection.limits.request_timeout;
         match tokio::time::timeout(limit, exchange).await {

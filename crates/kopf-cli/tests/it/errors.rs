@@ -146,7 +146,7 @@ fn a_server_that_is_gone_is_told() {
         expect![[r#"
         error: could not reach the cluster at https://127.0.0.1:PORT
           caused by: GET /api failed: the connection failed
-          caused by: ServiceError: client error (Connect)
+          caused by: client error (Connect)
           caused by: tcp connect error
           caused by: Connection refused (os error 111)
         hint: nothing listens there: is the cluster of your kubeconfig running?
@@ -186,7 +186,7 @@ fn a_foreign_certificate_authority_is_told() {
         expect![[r#"
         error: could not reach the cluster at https://127.0.0.1:PORT
           caused by: GET /api failed: the connection failed
-          caused by: ServiceError: client error (Connect)
+          caused by: client error (Connect)
           caused by: invalid peer certificate: BadSignature
         hint: the server is another one than the kubeconfig says: get a new kubeconfig
         (exit code 1)
