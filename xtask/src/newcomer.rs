@@ -20,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The project's name.
 const NAME: &str = "newcomer";
 
+/// The folders of manifests, with what they are made with: for the cluster, for one namespace.
+const DEPLOYMENTS: [(&str, &[&str]); 2] =
+    [("deploy", &[]), ("narrow", &["--namespace", "operators", "--serves", "team-a"])];
+
 /// Does it all.
 pub(crate) fn run() -> Result<()> {
     // Not below the repository, whose workspace it would have to belong to.
@@ -43,6 +47,12 @@ fn walk(folder: &Path) -> Result<()> {
     let mut build = cargo(folder);
     build.args(["build", "--offline", "--quiet"]);
     command_step("newcomer: cargo build", build)?;
+    for (output, options) in DEPLOYMENTS {
+        let mut manifests = Command::new(target().join("debug/kopf"));
+        manifests.args(["manifests", "--image", "you/newcomer:1", "--output", output]);
+        manifests.args(options).current_dir(folder).env("CARGO_TARGET_DIR", target());
+        command_step(&format!("newcomer: kopf manifests {}", options.join(" ")), manifests)?;
+    }
     live(folder)
 }
 
@@ -90,8 +100,19 @@ fn greet(folder: &Path, kubeconfig: &Path) -> Result<()> {
             .current_dir(folder)
             .output()
     };
-    let applied = kubectl(&["apply", "-f", "example.yaml"])?;
-    ensure!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    let succeed = |arguments: &[&str]| {
+        let output = kubectl(arguments)?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    };
+    succeed(&["apply", "-f", "example.yaml"])?;
+    succeed(&["create", "namespace", "team-a"])?;
+    for ((output, _), namespace) in DEPLOYMENTS.into_iter().zip(["default", "operators"]) {
+        succeed(&["apply", "-k", output])?;
+        let deployment = format!("deployment/{NAME}");
+        succeed(&["rollout", "status", &deployment, "-n", namespace, "--timeout=30s"])?;
+    }
+    println!("── newcomer: `kubectl apply -k` works on the manifests");
     let deadline = Instant::now() + PATIENCE;
     loop {
         let shown = kubectl(&["get", "greetings"])?;

@@ -1,8 +1,8 @@
-//! `cargo xtask bench testing`: how long a `#[kopf::test]` takes, with and without optimizations.
+//! `cargo xtask bench testing`: how long a `#[kopf::test]` takes, as `cargo test` builds it.
 //!
-//! Builds an example of the crate `kopf` that is a test binary without a test harness, and starts
-//! it several times: the first test of a process prepares the world that all others are forked
-//! from.
+//! Builds an example of the crate `kopf` that is a test binary without a test harness, with the
+//! profile of projects made by `kopf new`, and starts it several times: the first test of a process
+//! prepares the world that all others are forked from.
 
 use std::process::{Command, Stdio};
 
@@ -16,9 +16,9 @@ use crate::steps::{command_step, root};
 /// What can be typed after `cargo xtask bench testing`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only without optimizations, as `cargo test` builds.
+    /// Measure with the release profile, too.
     #[arg(long)]
-    debug: bool,
+    release: bool,
     /// How many processes are started; the median counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -26,9 +26,9 @@ pub(crate) struct Arguments {
 
 /// Builds, measures, prints the table and one line that sums it up.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let profiles: &[(&str, &str)] = match arguments.debug {
-        true => &[("dev", "debug")],
-        false => &[("dev", "debug"), ("release", "release")],
+    let profiles: &[(&str, &str)] = match arguments.release {
+        true => &[("dev", "debug"), ("release", "release")],
+        false => &[("dev", "debug")],
     };
     for (profile, _) in profiles {
         build(profile)?;
@@ -45,11 +45,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
+/// The manifest of new projects, with the profile that their tests are built with.
+const TEMPLATE: &str = "crates/kopf-cli/src/command/new/templates/Cargo.toml.txt";
+
 fn build(profile: &str) -> Result<()> {
+    let template = std::fs::read_to_string(root().join(TEMPLATE))?;
+    let start = template.find("[profile.dev]").context("the template has no profile")?;
+    let config = target().join("bench-testing.toml");
+    std::fs::write(&config, &template[start..])?;
     let mut command = Command::new("cargo");
     command
         .args(["build", "--quiet", "--package", "kopf", "--features", "testing"])
-        .args(["--example", "test_speed", "--profile", profile])
+        .args(["--example", "test_speed", "--profile", profile, "--config"])
+        .arg(&config)
         .current_dir(root());
     command_step(&format!("build of the tests, {profile} profile"), command)
 }
