@@ -40,7 +40,9 @@ pub async fn prepare(
     let late = documents.split_off(documents.partition_point(is_definition));
     load::apply(client, &documents).await.map_err(Failure::usage)?;
     let mut sample = define_missing(client, wanted.selectors.iter()).await?;
-    load::apply(client, &late).await.map_err(Failure::usage)?;
+    load::apply(client, &late).await.map_err(|error| {
+        Failure::usage(error).hint("is its CustomResourceDefinition among the manifests?")
+    })?;
     if let Some(sample) = &mut sample
         && late.iter().any(|document| is_same(&document.manifest, sample))
     {
