@@ -1,6 +1,6 @@
-# arguments: --liveness http://127.0.0.1:18090/healthz
+# variable: KOPF_RUN_LIVENESS_ENDPOINT=http://127.0.0.1:$PORT/healthz
 says 'the operator is starting'
-shows '"uptime":' curl --silent http://127.0.0.1:18090/healthz
+shows '"uptime":' curl --silent "$KOPF_RUN_LIVENESS_ENDPOINT"
 kubectl apply -f examples/01-minimal/example.yaml
 shows 'Handler create_fn succeeded' kubectl describe greeting example
 stop

@@ -4,6 +4,7 @@
 //! stops it. A demonstration fails by its script; the operator's own output is shown then.
 
 use std::fs::File;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -20,6 +21,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// The line of a script with more arguments for the program.
 const ARGUMENTS: &str = "# arguments:";
+/// The line of a script with a variable for itself and the program, such as `PLACE=host:$PORT` with
+/// a port that is free.
+const VARIABLE: &str = "# variable:";
 /// The line of a script whose program needs a cluster beside it.
 const CLUSTER: &str = "# beside: kopf cluster";
 
@@ -139,7 +143,8 @@ fn demonstrate(name: &str, cluster: Option<&Cluster>) -> Result<()> {
 }
 
 fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Result<()> {
-    let mut example = Example::start(name, script, folder, beside)?;
+    let variables = variables(script)?;
+    let mut example = Example::start(name, script, folder, beside, &variables)?;
     example.wait()?;
     let output = Command::new("bash")
         .args(["-eu", "-o", "pipefail", "-c", "source examples/demo.bash; set -x; source \"$1\""])
@@ -153,6 +158,7 @@ fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Re
         .env("FOLDER", &example.folder)
         .env("PROGRAM", &example.program)
         .env("OPERATOR", example.process.id().to_string())
+        .envs(variables)
         .stdin(Stdio::null())
         .output()
         .context("could not start `bash`")?;
@@ -165,8 +171,28 @@ fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Re
     stopped
 }
 
+/// What the script and its program find in their environments.
+fn variables(script: &str) -> Result<Vec<(String, String)>> {
+    // Nobody else takes it at once: the system hands ports out in turn.
+    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
+    let lines = script.lines().filter_map(|line| line.strip_prefix(VARIABLE));
+    let mut variables = Vec::new();
+    for line in lines {
+        let (name, value) = line.trim().split_once('=').context("a variable needs a value")?;
+        variables.push((name.to_owned(), value.replace("$PORT", &port)));
+    }
+    variables.push(("PORT".to_owned(), port));
+    Ok(variables)
+}
+
 impl Example {
-    fn start(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Result<Self> {
+    fn start(
+        name: &str,
+        script: &str,
+        folder: &Path,
+        beside: Option<&Cluster>,
+        variables: &[(String, String)],
+    ) -> Result<Self> {
         let program = target().join("debug").join(format!("example-{name}"));
         let kubeconfig = match beside {
             Some(cluster) => cluster.kubeconfig.clone(),
@@ -181,6 +207,7 @@ impl Example {
         };
         let more = script.lines().find_map(|line| line.strip_prefix(ARGUMENTS));
         command.args(more.unwrap_or_default().split_whitespace());
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let process =
             command.spawn().with_context(|| format!("could not start `{}`", program.display()))?;
         Ok(Self { process, folder: folder.to_owned(), kubeconfig, program })

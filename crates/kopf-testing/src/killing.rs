@@ -37,9 +37,7 @@ impl Program {
     /// # Panics
     /// As [`killed`].
     pub fn killed<E: Ending>(self, rounds: usize, scenario: impl AsyncFn(World) -> E) {
-        let mut killing = Killing::new(rounds);
-        killing.program = Some(self);
-        killing.run(scenario);
+        Killing::new(rounds).of(self).run(scenario);
     }
 }
 
@@ -78,6 +76,12 @@ impl Killing {
     pub fn new(rounds: usize) -> Self {
         let rounds = number_in(ROUNDS_VARIABLE).unwrap_or(rounds);
         Self { rounds, ignored: Vec::new(), program: None }
+    }
+
+    /// With this program in place of what [`World::operate`] would start.
+    pub fn of(mut self, program: Program) -> Self {
+        self.program = Some(program);
+        self
     }
 
     /// Ignores the field at a dotted path when end states are compared.

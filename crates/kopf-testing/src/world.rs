@@ -42,6 +42,8 @@ const PATIENCE_UNDER_TORTURE: Duration = Duration::from_secs(7200);
 const A_MOMENT: Duration = Duration::from_millis(1);
 /// Tortured operators are done when nothing has changed for this long: longer than default retries.
 const CALM: Duration = Duration::from_secs(180);
+/// The same in real time, where nobody can wait so long.
+const CALM_IN_REAL_TIME: Duration = Duration::from_secs(6);
 /// How long a world may take to become calm; with timers that write, it never does.
 const CALM_PATIENCE: Duration = Duration::from_secs(1800);
 
@@ -310,16 +312,17 @@ impl World {
 
     /// Resolves when no object has changed for some minutes of virtual time.
     pub(crate) async fn calmed(&self) {
+        let calm = if self.is_real() { CALM_IN_REAL_TIME } else { CALM };
         let deadline = tokio::time::Instant::now() + CALM_PATIENCE;
         let mut since = tokio::time::Instant::now();
         let mut version = self.0.server.resource_version();
         while tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(CALM / 6).await;
+            tokio::time::sleep(calm / 6).await;
             self.0.server.settle().await;
             let newest = self.0.server.resource_version();
             if newest != version {
                 (version, since) = (newest, tokio::time::Instant::now());
-            } else if since.elapsed() >= CALM {
+            } else if since.elapsed() >= calm {
                 return;
             }
         }
@@ -340,10 +343,14 @@ impl World {
         }
     }
 
+    fn is_real(&self) -> bool {
+        self.0.is_real.load(Ordering::Relaxed)
+    }
+
     /// How long conditions are waited for.
     pub(crate) fn patience(&self) -> Duration {
         match self.0.torment {
-            _ if !self.0.launched.lock().is_empty() => PATIENCE_IN_REAL_TIME,
+            _ if self.is_real() => PATIENCE_IN_REAL_TIME,
             Some(_) => PATIENCE_UNDER_TORTURE,
             None => PATIENCE,
         }

@@ -1,4 +1,5 @@
 //! What you learn: an operator beside other work in a program of your own, and closures as handlers.
+use std::process::{ExitCode, Termination as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kopf::prelude::*;
@@ -19,8 +20,9 @@ pub fn operator() -> Operator {
         })
 }
 
+/// What else this program does; here it only waits.
 #[tokio::main]
-async fn main() -> Result {
+async fn beside() -> Result {
     kopf::logging::Logging::default().install();
     let mut running = operator().start(Config::default()).await?;
     running.ready().await;
@@ -28,4 +30,12 @@ async fn main() -> Result {
     tokio::signal::ctrl_c().await?;
     running.stop().await?;
     Ok(())
+}
+
+fn main() -> ExitCode {
+    // With arguments such as `run --embedded`, it is an operator like any other.
+    match std::env::args().len() {
+        1 => beside().report(),
+        _ => operator().main().report(),
+    }
 }

@@ -8,8 +8,14 @@ use serde_json::Value;
 /// Fields of the metadata that say nothing about the state.
 const DROPPED: &[&str] = &["managedFields", "resourceVersion", "creationTimestamp", "uid"];
 
-/// Kinds whose generation only counts how often a controller has looked, or signs of life.
-const COUNTING: &[&str] = &["EndpointSlice", "KopfPeering", "ClusterKopfPeering"];
+/// Kinds whose generation only counts looks of a controller, signs of life, or starts.
+const COUNTING: &[&str] = &[
+    "EndpointSlice",
+    "KopfPeering",
+    "ClusterKopfPeering",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
 
 /// The beginnings of values that the controllers make up.
 const RANDOM: &[&str] = &["kube-api-access-", "containerd://"];

@@ -56,3 +56,16 @@ async fn testing(world: World) -> Outcome {
     maps.delete("a").await?;
     maps.until_gone("a").await
 }
+
+/// Without the minute that the timer waits for.
+#[kopf::test(killed = 2, program = example("testing"))]
+async fn testing_in_real_time(world: World) -> Outcome {
+    world.operate(testing::operator).await;
+    let maps = world.objects("configmaps.v1");
+    for name in ["a", "b"] {
+        maps.create(&json!({"metadata": {"name": name, "labels": {"app": "web"}}})).await?;
+        maps.until(name, "holding", is_held).await?;
+    }
+    maps.delete("a").await?;
+    maps.until_gone("a").await
+}

@@ -4,7 +4,7 @@
 //! What is missing, refused or drifted is in the message of that condition.
 
 use kopf_client::Cluster;
-use kopf_core::desired::{OWNER_LABEL, Readiness, readiness};
+use kopf_core::desired::{HANDLER_ANNOTATION, OWNER_LABEL, Readiness, readiness};
 use kopf_model::{Object, Resource};
 use serde_json::Value;
 
@@ -19,14 +19,22 @@ pub(super) async fn tell(cluster: &Cluster, owner: &Object) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
     for resource in discovered.resources.iter().filter(is_listed) {
         // Kinds that may not be listed are left out.
-        for child in list(cluster, resource, owner.uid()).await.unwrap_or_default() {
+        let mut children = list(cluster, resource, owner.uid()).await.unwrap_or_default();
+        children.retain(is_desired);
+        for child in children {
             lines.push((name(resource, &child), state(resource, &child)));
         }
     }
     render(condition, lines)
 }
 
-fn condition(owner: &Value) -> Option<&Value> {
+/// Controllers give the labels of a Service to its Endpoints, but not its annotations.
+fn is_desired(child: &Value) -> bool {
+    child["metadata"]["annotations"][HANDLER_ANNOTATION].is_string()
+}
+
+/// What the engine says about the children of an object, if there are any.
+pub(super) fn condition(owner: &Value) -> Option<&Value> {
     let conditions = owner.get("status")?.get("conditions")?.as_array()?;
     let is_ours = |it: &&Value| {
         it["type"] == "Ready" && it["reason"].as_str().is_some_and(|it| REASONS.contains(&it))

@@ -10,6 +10,8 @@ use kopf_model::storage::{AnnotationsDiffBase, AnnotationsProgress};
 use kopf_model::{Diff, DiffBaseStorage, DiffOperation, Object, ProgressRecord, ProgressStorage};
 use serde_json::Value;
 
+use super::children;
+
 /// Under which names the operator keeps its notes.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
@@ -32,10 +34,16 @@ pub(super) struct Story {
 #[derive(Debug)]
 enum Situation {
     NeverHandled,
+    /// Nobody notes changes, but somebody looks after the children.
+    OnlyDesired,
     Handled,
     Changed(Diff),
-    HeldForDeletion { since: String },
-    ReleasedButHeld { since: String },
+    HeldForDeletion {
+        since: String,
+    },
+    ReleasedButHeld {
+        since: String,
+    },
 }
 
 /// Reads the notes on an object.
@@ -54,6 +62,7 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     let situation = match (object.deletion_timestamp(), last_handled) {
         (Some(since), _) if is_held => Situation::HeldForDeletion { since: since.to_owned() },
         (Some(since), _) => Situation::ReleasedButHeld { since: since.to_owned() },
+        (None, None) if children::condition(object.value()).is_some() => Situation::OnlyDesired,
         (None, None) => Situation::NeverHandled,
         (None, Some(mut old)) => {
             progress.clear(&mut old);
@@ -130,6 +139,7 @@ impl Situation {
                 "hint: is an operator running, does it serve this namespace, do its filters match?"
                     .into(),
             ],
+            Self::OnlyDesired => vec!["has children that an operator looks after".into()],
             Self::Handled => vec!["is handled: nothing has changed since".into()],
             Self::Changed(diff) => {
                 let mut words = vec!["has changed since it was last handled:".to_owned()];

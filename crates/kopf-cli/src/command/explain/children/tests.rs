@@ -29,3 +29,11 @@ fn conditions_of_others_are_not_about_children() {
     assert_eq!(condition(&owner), None);
     assert_eq!(condition(&json!({})), None);
 }
+
+#[test]
+fn what_controllers_derive_from_children_is_none() {
+    let labels = json!({"kopf.dev/owner": "1"});
+    let note = json!({"kopf.dev/handler": "mirrored"});
+    assert!(is_desired(&json!({"metadata": {"labels": labels, "annotations": note}})));
+    assert!(!is_desired(&json!({"metadata": {"labels": labels}})));
+}

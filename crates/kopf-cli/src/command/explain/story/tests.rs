@@ -110,3 +110,19 @@ fn a_permanent_failure_beside_open_handlers_is_told() {
         "#]],
     );
 }
+
+#[test]
+fn an_object_with_desired_children_is_looked_after() {
+    let conditions = json!([{"type": "Ready", "reason": "ChildrenReady", "message": "all"}]);
+    let object = Object::from_value(json!({
+        "apiVersion": "example.com/v1", "kind": "Mirror", "metadata": {"name": "quay"},
+        "status": {"conditions": conditions},
+    }));
+    let names = Names { prefix: "kopf.zalando.org".into(), finalizer: FINALIZER.into() };
+    let now = "2026-11-15T12:00:00Z".parse().unwrap();
+    expect![[r#"
+        Mirror quay
+          has children that an operator looks after
+    "#]]
+    .assert_eq(&read(&object, &names).unwrap().render(now, false));
+}
