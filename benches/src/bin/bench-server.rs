@@ -40,11 +40,8 @@ async fn main() -> Result<()> {
     let mark = arguments.next().context("the mark of handled objects is missing")?;
     let has_status = arguments.next().is_some_and(|argument| argument == "--status");
     // Real servers have all events of some minutes, however much is written meanwhile.
-    let limits = StoreLimits {
-        ring_events_max: 200_000,
-        ring_bytes_max: 1 << 30,
-        ..StoreLimits::default()
-    };
+    let limits =
+        StoreLimits { ring_events_max: 200_000, ring_bytes_max: 1 << 30, ..StoreLimits::default() };
     let server = Server::builder().controllers(false).limits(limits).build();
     let local = server.local();
     local

@@ -252,11 +252,11 @@ async fn a_permanent_failure_is_told() {
 async fn a_permanent_failure_beside_an_open_handler_is_told() {
     let handlers = vec![
         handler("bill", HandlerKind::Create, never),
-        handler("provision", HandlerKind::Create, not_yet),
+        handler("grow", HandlerKind::Create, not_yet),
     ];
     let scene = Scene::new(handlers).await;
     scene.create("default").await;
-    scene.until(has_record("provision")).await;
+    scene.until(has_record("grow")).await;
     scene.check("default", expect![[r#"
         Database default/orders
           is being handled for the first time
@@ -265,21 +265,21 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
             failed for good after 1 attempt
             last error: no such plan
 
-          handler provision (create)
+          handler grow (create)
             waits for its next attempt in N s, at TIME, after 1 attempt
             last error: the cloud is not ready
 
           the operator at http://127.0.0.1:PORT says:
             looks at it again in N s, at TIME
             bill failed for good after 1 attempt: no such plan
-            provision waits for attempt 2, in N s, at TIME: the cloud is not ready
+            grow waits for attempt 2, in N s, at TIME: the cloud is not ready
 
           what happened, the latest last:
-            TIME  create: concerns bill, provision
+            TIME  create: concerns bill, grow
                         + everything: {"spec":{"size":2}}
             TIME  bill, attempt 1, N ms: failed for good: no such plan
-            TIME  provision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
-            TIME  wrote metadata.annotations.kopf.zalando.org/bill, metadata.annotations.kopf.zalando.org/provision
+            TIME  grow, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+            TIME  wrote metadata.annotations.kopf.zalando.org/bill, metadata.annotations.kopf.zalando.org/grow
         (exit code 0)
     "#]], expect![[r#"
         Database default/orders
@@ -289,7 +289,7 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
             failed for good after 1 attempt
             last error: no such plan
 
-          handler provision (create)
+          handler grow (create)
             waits for its next attempt in N s, at TIME, after 1 attempt
             last error: the cloud is not ready
         (exit code 0)
