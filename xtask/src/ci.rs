@@ -19,11 +19,19 @@ pub(crate) fn run() -> Result<()> {
     )?;
     // The README's commands; the last one runs all tests.
     readme::run()?;
+    traces()?;
     newcomer::run()?;
     documentation()?;
     habits::dependencies()?;
     demonstrations()?;
     real_clients()
+}
+
+/// What is behind a feature is not in the workspace's tests.
+fn traces() -> Result<()> {
+    let features = ["--features", "otlp,testing"];
+    let arguments = [&["test", "-p", "kopf"][..], &features, &["--lib", "telemetry"]].concat();
+    step("traces", "cargo", &arguments)
 }
 
 /// Examples are driven by kubectl; a machine without it is told so, and passes.

@@ -59,7 +59,7 @@ impl Telemetry {
     /// Panics outside a tokio runtime.
     pub fn from_environment(service: &str) -> Result<Option<Self>, TelemetryError> {
         let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        if !VARIABLES.iter().any(|name| is_set(&name)) {
+        if !VARIABLES.iter().any(is_set) {
             return Ok(None);
         }
         Self::build(None, service).map(Some)
