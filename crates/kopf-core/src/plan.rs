@@ -190,14 +190,6 @@ impl Agenda {
         lifecycle.choose(self.state.due(&self.selected, now), &self.state)
     }
 
-    /// What a handler is told: handlers with a field of interest see the change of that field.
-    ///
-    /// None when there is no change to tell of.
-    #[must_use]
-    pub fn occasion(&self, handler: &Handler) -> Option<Occasion> {
-        self.change.as_ref().map(|change| occasion_of(change, handler))
-    }
-
     /// Takes in the outcome of a handler, and its result into the patch of the cycle.
     ///
     /// # Panics

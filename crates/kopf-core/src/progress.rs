@@ -31,7 +31,6 @@ pub struct HandlerState {
     /// How far it has come.
     pub record: ProgressRecord,
     is_active: bool,
-    is_child: bool,
     origin: Option<ProgressRecord>,
 }
 
@@ -78,8 +77,7 @@ impl State {
             if let Some(mut record) = found {
                 record.started.get_or_insert(now);
                 let id = Arc::clone(&handler.id);
-                let (is_active, is_child) = (false, false);
-                state.handlers.push(HandlerState { id, record, is_active, is_child, origin });
+                state.handlers.push(HandlerState { id, record, is_active: false, origin });
             }
         }
         Ok(state)
@@ -104,8 +102,8 @@ impl State {
                     let record =
                         ProgressRecord { started: Some(now), purpose, ..ProgressRecord::default() };
                     let id = Arc::clone(&handler.id);
-                    let (is_active, is_child, origin) = (true, false, None);
-                    self.handlers.push(HandlerState { id, record, is_active, is_child, origin });
+                    let (is_active, origin) = (true, None);
+                    self.handlers.push(HandlerState { id, record, is_active, origin });
                 }
             }
         }
@@ -123,31 +121,6 @@ impl State {
             }
         }
         self
-    }
-
-    /// The same for sub-handlers, whose progress is kept along with that of their parents.
-    #[must_use]
-    pub fn catch_up_with_parent(mut self, parent: &Self) -> Self {
-        for known in &mut self.handlers {
-            if let Some(newer) = parent.get(&known.id) {
-                known.catch_up(newer);
-            }
-        }
-        self
-    }
-
-    /// Keeps the progress of sub-handlers along: it is stored and purged with that of the parents,
-    /// but does not decide whether the cause is done.
-    pub fn adopt(&mut self, children: Self) {
-        self.unsaved_since =
-            [self.unsaved_since, children.unsaved_since].into_iter().flatten().min();
-        for child in children.handlers {
-            let child = HandlerState { is_active: false, is_child: true, ..child };
-            match self.get_mut(&child.id) {
-                Some(known) => *known = child,
-                None => self.handlers.push(child),
-            }
-        }
     }
 
     /// Drops the states of handlers that have succeeded, for handlers that run on every event.
@@ -170,7 +143,7 @@ impl State {
     pub fn extras(&self) -> Vec<(String, Counts)> {
         let mut extras: Vec<(String, Counts)> = Vec::new();
         let current = self.purpose.map(Reason::as_str);
-        for handler in self.own() {
+        for handler in &self.handlers {
             let Some(purpose) = handler.record.purpose.as_deref() else { continue };
             if Some(purpose) == current {
                 continue;
@@ -190,7 +163,7 @@ impl State {
     pub fn counts(&self) -> Counts {
         let current = self.purpose.map(Reason::as_str);
         let mut counts = Counts::default();
-        for handler in self.own() {
+        for handler in &self.handlers {
             let purpose = handler.record.purpose.as_deref();
             if current.is_none() || purpose.is_none() || purpose == current {
                 counts.add(&handler.record);
@@ -315,10 +288,6 @@ impl State {
                 storage.purge(subref, object, patch);
             }
         }
-    }
-
-    fn own(&self) -> impl Iterator<Item = &HandlerState> {
-        self.handlers.iter().filter(|handler| !handler.is_child)
     }
 
     fn active(&self) -> impl Iterator<Item = &HandlerState> {

@@ -11,8 +11,8 @@ use std::time::Instant;
 use kopf_core::handler::{Handler, HandlerId, child_id};
 use kopf_core::invoke::{Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned};
 use kopf_core::logtext;
-use kopf_core::occasion::{Change, Occasion, Subject};
-use kopf_core::plan::deliver_result;
+use kopf_core::occasion::{Change, Subject};
+use kopf_core::plan::{deliver_result, occasion_of};
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_core::select;
@@ -90,14 +90,10 @@ impl Pass {
     }
 
     fn call(&self, handler: &Arc<Handler>, attempt: Attempt, children: &SubHandlers) -> Call {
-        let change = match &handler.filters.field {
-            Some(field) => self.change.reduce(field),
-            None => self.change.clone(),
-        };
         Call {
             handler: Arc::clone(handler),
             subject: Some(self.subject.clone()),
-            occasion: Occasion::Change(change),
+            occasion: occasion_of(&self.change, handler),
             attempt,
             patch: Arc::clone(&self.patch),
             memo: Arc::clone(&self.memo),

@@ -128,8 +128,7 @@ impl Object {
     }
 
     /// The value at a path, like [`get`](Self::get), without parsing more than its stanza.
-    #[must_use]
-    pub fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
+    pub(crate) fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
         let below = path.tail(1);
         match self.stanza(path.keys().next()?)? {
             Cow::Borrowed(stanza) => below.resolve(stanza).map(Cow::Borrowed),
@@ -138,8 +137,7 @@ impl Object {
     }
 
     /// The value of an annotation, like [`annotation`](Self::annotation), without parsing the rest.
-    #[must_use]
-    pub fn note(&self, key: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn note(&self, key: &str) -> Option<Cow<'_, str>> {
         if self.0.tree.get().is_some() {
             return self.annotation(key).map(Cow::Borrowed);
         }
@@ -148,8 +146,7 @@ impl Object {
     }
 
     /// The annotations that are texts.
-    #[must_use]
-    pub fn notes(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    pub(crate) fn notes(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
         let entries = raw::entries(self.raw_annotations()).unwrap_or_default();
         let text = |raw| Cursor::new(raw).text().and_then(|text| text.read()).ok();
         entries.into_iter().filter_map(|(key, raw)| Some((key, text(raw)?))).collect()
@@ -158,9 +155,7 @@ impl Object {
     /// Those of the top-level values whose keys are accepted.
     pub(crate) fn members(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
         if let Some(tree) = self.0.tree.get() {
-            let entries = tree.as_object().into_iter().flatten();
-            let accepted = entries.filter(|(key, _)| accepts(key));
-            return accepted.map(|(key, value)| (key.clone(), value.clone())).collect();
+            return accepted(Some(tree), accepts);
         }
         // What is not JSON after all has nothing, as `value` says.
         raw::members(&self.0.raw, accepts).unwrap_or_default()
@@ -169,9 +164,7 @@ impl Object {
     /// Those of the metadata whose keys are accepted.
     pub(crate) fn metadata(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
         if let Some(tree) = self.0.tree.get() {
-            let entries = tree.get("metadata").and_then(Value::as_object).into_iter().flatten();
-            let accepted = entries.filter(|(key, _)| accepts(key));
-            return accepted.map(|(key, value)| (key.clone(), value.clone())).collect();
+            return accepted(tree.get("metadata"), accepts);
         }
         let metadata = raw::member(&self.0.raw, "metadata").ok().flatten();
         metadata.and_then(|raw| raw::members(raw, accepts).ok()).unwrap_or_default()
@@ -303,6 +296,13 @@ impl Object {
             uid: Arc::from(self.uid()),
         }
     }
+}
+
+/// A copy of those members of a map whose keys are accepted.
+fn accepted(map: Option<&Value>, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
+    let entries = map.and_then(Value::as_object).into_iter().flatten();
+    let accepted = entries.filter(|(key, _)| accepts(key));
+    accepted.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Whether a top-level key is the system's or the operators'.

@@ -419,7 +419,8 @@ fn field_handlers_see_their_field_only() {
         now: at(0.0),
     })
     .unwrap();
-    let Some(crate::Occasion::Change(change)) = agenda.occasion(&field) else { panic!() };
+    let change = agenda.change.as_ref().unwrap();
+    let crate::Occasion::Change(change) = super::occasion_of(change, &field) else { panic!() };
     assert_eq!(change.diff.to_string(), "(('change', (), 1, 2),)");
     assert_eq!(change.new.as_deref(), Some(&json!(2)));
 }

@@ -262,9 +262,6 @@ impl Cycle {
 
     /// Applies and deletes as wished, and says what came of it; returns when to look again.
     pub(super) async fn pursue(&mut self, wishes: Wishes) -> Option<Timestamp> {
-        if wishes.wishes.is_empty() {
-            return None;
-        }
         let mut wake_at = wishes.wake_at;
         let mut conditions = Vec::new();
         for (handler, wish) in wishes.wishes {

@@ -21,9 +21,6 @@ impl Cycle {
     /// Brings the entries of the object in all indexes up to date.
     pub(super) async fn index(&mut self) {
         let served = Arc::clone(&self.served);
-        if served.handlers.indexing.is_empty() {
-            return;
-        }
         let object = self.object.key();
         let subject = self.subject();
         if self.gone {
@@ -79,9 +76,6 @@ impl Cycle {
     /// Calls the event handlers for every event in order.
     pub(super) async fn deliver_events(&mut self, events: Vec<(Option<EventKind>, Object)>) {
         let served = Arc::clone(&self.served);
-        if served.handlers.watching.is_empty() {
-            return;
-        }
         for (kind, object) in events {
             let subject = Subject { resource: Arc::clone(&served.resource), object };
             let occasion = Occasion::Event { kind };

@@ -18,9 +18,6 @@ impl Cycle {
     /// Starts what should run, stops what should not, and tells what this means for the finalizer.
     pub(super) async fn tend(&mut self, snapshot: &Snapshot) -> Tending {
         self.reap();
-        if self.served.handlers.spawning.is_empty() && self.memory.daemons.is_empty() {
-            return Tending::default();
-        }
         if self.gone {
             self.stop_in_background(StopReason::RESOURCE_DELETED);
             self.memory.live = None;
