@@ -129,8 +129,11 @@ impl Pool {
         };
         drop(standing);
         let seat = seat.expect("the pool is never closed");
+        // Threads of the pool know neither whom this task logs to nor what its lines are about.
+        let dispatch = tracing::dispatcher::get_default(tracing::Dispatch::clone);
+        let span = tracing::Span::current();
         let running = tokio::task::spawn_blocking(move || {
-            let returned = function();
+            let returned = tracing::dispatcher::with_default(&dispatch, || span.in_scope(function));
             drop((seat, alive));
             returned
         });

@@ -18,6 +18,16 @@ impl Invoke for Function {
     }
 }
 
+/// A function as a blocking handler.
+pub(crate) struct BlockingFunction(pub(crate) fn(&Call) -> Returned);
+
+impl Invoke for BlockingFunction {
+    fn invoke(&self, call: Call) -> Invocation {
+        let function = self.0;
+        Invocation::Blocking(Box::new(move || function(&call)))
+    }
+}
+
 /// A handler for greetings, which are not defined by anybody.
 pub(crate) fn handler(id: &str, kind: HandlerKind, function: fn(&Call) -> Returned) -> Handler {
     Handler::new(id, kind, Arc::new(Function(function))).for_resources(Selector::exact(

@@ -1,7 +1,7 @@
 //! What was logged in a world: lines of the engine and of handlers, with the objects they are about.
 //!
-//! A layer for `tracing` on the thread of the test. Lines of blocking handlers, which run on threads
-//! of their own, go to the process's subscriber instead.
+//! A layer for `tracing` on the thread of the test, which the engine takes along to the threads of
+//! blocking handlers. Lines of threads that handlers start go to the process's subscriber instead.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;

@@ -196,7 +196,7 @@ macro_rules! log_levels {
                     tracing::$level!(target: "kopf.activities", "{message}");
                     return;
                 };
-                // The engine's span does not reach threads of blocking functions.
+                // The engine's span does not reach threads and tasks that handlers start.
                 span(subject).in_scope(|| tracing::$level!(target: "kopf.objects", "{message}"));
             }
         )*}

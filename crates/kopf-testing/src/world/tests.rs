@@ -15,6 +15,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::{World, run};
+use crate::fixture::BlockingFunction;
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": "v"}})).unwrap()
@@ -167,5 +168,23 @@ fn lines_are_captured_with_their_objects() {
         world.settled().await;
         let lines = world.logs().about("a");
         assert!(lines.iter().any(|it| it.message.contains("create_fn")), "{lines:?}");
+    });
+}
+
+#[test]
+fn lines_of_blocking_handlers_are_captured_with_their_objects() {
+    run(|world| async move {
+        let speak = |_: &Call| {
+            tracing::info!(target: "kopf.objects", "spoken on a thread");
+            Ok(Output::Nothing)
+        };
+        let handler = Handler::new("speak", HandlerKind::Create, Arc::new(BlockingFunction(speak)));
+        let handler = handler.for_resources(Selector::exact("kopf.dev", "v1", "greetings"));
+        let _operator = world.start(Engine::builder(Registry::from_iter([handler]))).await;
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
+        world.settled().await;
+        let lines = world.logs().about("a");
+        assert!(lines.iter().any(|it| it.message == "spoken on a thread"), "{lines:?}");
     });
 }
