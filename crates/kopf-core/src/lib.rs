@@ -4,7 +4,6 @@
 //! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
 
 pub mod cause;
-pub mod consistency;
 pub mod daemon;
 pub mod definition;
 pub mod desired;
@@ -17,6 +16,7 @@ pub mod index;
 pub mod invoke;
 pub mod lifecycle;
 pub mod logtext;
+pub mod loops;
 pub mod occasion;
 pub mod peering;
 pub mod plan;

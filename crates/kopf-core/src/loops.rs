@@ -1,7 +1,6 @@
-//! Reading our own writes: which events are older than what we know, and when we chase our tail.
+//! Noticing that the operator chases its own tail: writes of one object without end.
 //!
-//! Pure. A write tells its version; events that are older than it are not handled, since their
-//! handlers would decide on a state that is already history.
+//! Pure. Gets the fields of writes from the engine, hands a report back when they are a loop.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,76 +9,6 @@ use kopf_model::{FieldPath, Patch};
 use serde_json::{Map, Value};
 
 use crate::queue::Moment;
-
-/// Where a state of an object came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A watch event; they never go back in time on one server.
-    Watch,
-    /// A list; after a restored backup it may be older than what we wrote.
-    List,
-}
-
-/// How a state of an object relates to our last write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freshness {
-    /// Newer than our write, or nothing was written.
-    News,
-    /// Our own write coming back.
-    Echo,
-    /// Older than our write.
-    Stale,
-}
-
-/// The version that we wrote last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expectation {
-    written: Option<(Box<str>, Moment)>,
-}
-
-impl Expectation {
-    /// Notes the version that the server gave to our write.
-    pub fn note_write(&mut self, version: &str, now: Moment) {
-        self.written = (!version.is_empty()).then(|| (version.into(), now));
-    }
-
-    /// Relates a state to our write; the echo ends the expectation.
-    ///
-    /// Versions are compared as numbers where both are; otherwise only equality ends the waiting,
-    /// or the timeout.
-    pub fn judge(
-        &mut self,
-        version: &str,
-        origin: Origin,
-        timeout: Duration,
-        now: Moment,
-    ) -> Freshness {
-        let Some((written, at)) = &self.written else { return Freshness::News };
-        let is_over = now.saturating_sub(*at) >= timeout;
-        if **written == *version {
-            return Freshness::Echo;
-        }
-        let is_older = match (number(written), number(version)) {
-            (Some(written), Some(version)) => version < written,
-            _ => !is_over,
-        };
-        if is_older && !(origin == Origin::List && is_over) {
-            return Freshness::Stale;
-        }
-        self.written = None;
-        Freshness::News
-    }
-
-    /// Until when a state with an incomparable version is not believed, if anything was written.
-    #[must_use]
-    pub fn deadline(&self, timeout: Duration) -> Option<Moment> {
-        self.written.as_ref().map(|(_, at)| *at + timeout)
-    }
-}
-
-fn number(version: &str) -> Option<u128> {
-    version.bytes().all(|byte| byte.is_ascii_digit()).then(|| version.parse().ok()).flatten()
-}
 
 /// Notices that writes of one object follow each other without end.
 #[derive(Clone, Debug, Default)]

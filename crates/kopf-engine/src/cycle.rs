@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
-use kopf_core::consistency::patched_fields;
 use kopf_core::finalizer::Step;
 use kopf_core::logtext;
+use kopf_core::loops::patched_fields;
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;

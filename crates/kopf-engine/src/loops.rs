@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use kopf_core::consistency::{LoopDetector, LoopReport};
+use kopf_core::loops::{LoopDetector, LoopReport};
 use kopf_model::FieldPath;
 use parking_lot::Mutex;
 use tokio::time::Instant;

@@ -1,55 +1,14 @@
-//! Versions against our writes, and loops of writes.
+//! Loops of writes.
 
 use std::time::Duration;
 
 use kopf_model::Patch;
 use serde_json::json;
 
-use super::{Expectation, Freshness, LoopDetector, Origin, patched_fields};
-
-const TIMEOUT: Duration = Duration::from_secs(5);
+use super::{LoopDetector, patched_fields};
 
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-#[track_caller]
-fn check(written: &str, version: &str, origin: Origin, after: u64, expected: Freshness) {
-    let mut expectation = Expectation::default();
-    expectation.note_write(written, at(100));
-    assert_eq!(expectation.judge(version, origin, TIMEOUT, at(100 + after)), expected);
-}
-
-#[test]
-fn numbers_are_compared_and_other_versions_wait_for_equality() {
-    check("10", "10", Origin::Watch, 0, Freshness::Echo);
-    check("10", "9", Origin::Watch, 0, Freshness::Stale);
-    check("10", "11", Origin::Watch, 0, Freshness::News);
-    check("9", "10", Origin::Watch, 0, Freshness::News);
-    check("10", "9", Origin::Watch, 60, Freshness::Stale);
-    check("10", "9", Origin::List, 1, Freshness::Stale);
-    check("10", "9", Origin::List, 60, Freshness::News);
-    check("a", "a", Origin::Watch, 0, Freshness::Echo);
-    check("a", "b", Origin::Watch, 0, Freshness::Stale);
-    check("a", "b", Origin::Watch, 5, Freshness::News);
-}
-
-#[test]
-fn without_a_write_everything_is_news() {
-    let mut expectation = Expectation::default();
-    assert_eq!(expectation.judge("1", Origin::Watch, TIMEOUT, at(0)), Freshness::News);
-    expectation.note_write("", at(0));
-    assert_eq!(expectation.deadline(TIMEOUT), None);
-}
-
-#[test]
-fn events_before_the_echo_stay_stale_and_news_end_the_waiting() {
-    let mut expectation = Expectation::default();
-    expectation.note_write("10", at(0));
-    assert_eq!(expectation.judge("10", Origin::Watch, TIMEOUT, at(0)), Freshness::Echo);
-    assert_eq!(expectation.judge("8", Origin::Watch, TIMEOUT, at(0)), Freshness::Stale);
-    assert_eq!(expectation.judge("12", Origin::Watch, TIMEOUT, at(0)), Freshness::News);
-    assert_eq!(expectation.deadline(TIMEOUT), None);
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Cycle {
             return;
         }
         journal.note(&self.subject(), self.shared.clock.now(), || {
-            let fields = kopf_core::consistency::patched_fields(patch);
+            let fields = kopf_core::loops::patched_fields(patch);
             let shown: Vec<String> =
                 fields.iter().take(FIELDS_MAX).map(FieldPath::to_string).collect();
             Episode::Write { more: fields.len() - shown.len(), fields: shown }
