@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
@@ -32,8 +32,11 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it may owe the answer.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How many connections are kept for later after a burst of writes; each has buffers.
-const IDLE_CONNECTIONS_MAX: usize = 16;
+/// How many connections are kept for the next requests: as many as writes are usually under way,
+/// since fewer would mean a new connection for most writes of a burst.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+/// How long they are kept; each has buffers.
+const IDLE_CONNECTIONS_KEPT: Duration = Duration::from_secs(8);
 
 /// The doors of one set of credentials.
 pub(crate) struct Session {
@@ -238,6 +241,8 @@ where
 {
     let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_idle_timeout(IDLE_CONNECTIONS_KEPT)
+        .pool_timer(TokioTimer::new())
         .build::<_, Body>(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
