@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, FieldPath, Object, storage::StorageError};
-use serde_json::Value;
+use kopf_model::{Diff, Essence, FieldPath, Object, storage::StorageError};
 
 use crate::occasion::{Change, EventKind, Reason, Subject};
 use crate::settings::Storages;
@@ -19,9 +18,9 @@ pub struct Snapshot {
     /// The type of the event that brought it; none when it was listed.
     pub event: Option<EventKind>,
     /// The essence as last handled; none if never.
-    pub old: Option<Arc<Value>>,
+    pub old: Option<Essence>,
     /// The essence now.
-    pub new: Arc<Value>,
+    pub new: Essence,
     /// What differs.
     pub diff: Arc<Diff>,
     /// What the process remembers of the object.
@@ -56,12 +55,11 @@ impl Snapshot {
         if let Some(old) = &mut old {
             storages.progress.clear(old);
         }
-        let new = Arc::new(new);
-        let diff = match &old {
-            None => Diff::of_added(Arc::clone(&new)),
-            Some(_) => Diff::between(old.as_ref(), Some(&new)),
-        };
-        let (old, diff) = (old.map(Arc::new), Arc::new(diff));
+        let diff = Arc::new(match &old {
+            None => Diff::of_added(new.clone()),
+            Some(old) if old.is(&new) => Diff::default(),
+            Some(old) => Diff::between(Some(old), Some(&new)),
+        });
         Ok(Self { subject, event, old, new, diff, memory })
     }
 
@@ -105,7 +103,7 @@ pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
         reason,
         initial,
         old: snapshot.old.clone(),
-        new: Some(Arc::clone(&snapshot.new)),
+        new: Some(snapshot.new.clone()),
         diff: Arc::clone(&snapshot.diff),
     }
 }

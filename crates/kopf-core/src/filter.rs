@@ -7,7 +7,7 @@ mod mismatch;
 
 use std::sync::Arc;
 
-use kopf_model::FieldPath;
+use kopf_model::{Essence, FieldPath};
 use serde_json::Value;
 
 use crate::occasion::{Change, Occasion, Subject};
@@ -151,7 +151,7 @@ impl ValueFilter {
 }
 
 fn sides<'a>(change: &'a Change, field: &FieldPath) -> (Option<&'a Value>, Option<&'a Value>) {
-    let resolve = |side: &'a Option<Arc<Value>>| side.as_ref().and_then(|side| field.resolve(side));
+    let resolve = |side: &'a Option<Essence>| side.as_ref().and_then(|side| field.resolve(side));
     (resolve(&change.old), resolve(&change.new))
 }
 

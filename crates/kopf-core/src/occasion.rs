@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, FieldPath, Object, Resource};
+use kopf_model::{Diff, Essence, FieldPath, Object, Resource};
 use serde_json::Value;
 
 /// The object that a handler is called for.
@@ -47,9 +47,9 @@ pub struct Change {
     /// Whether the object was first seen in a list after the start.
     pub initial: bool,
     /// The essence (or the field, for field handlers) as last handled.
-    pub old: Option<Arc<Value>>,
+    pub old: Option<Essence>,
     /// The essence (or the field) now.
-    pub new: Option<Arc<Value>>,
+    pub new: Option<Essence>,
     /// What differs.
     pub diff: Arc<Diff>,
 }
@@ -126,8 +126,8 @@ impl Change {
     /// The same change as a handler of one field sees it.
     #[must_use]
     pub fn reduce(&self, field: &FieldPath) -> Self {
-        let resolve = |side: &Option<Arc<Value>>| {
-            side.as_ref().and_then(|side| field.resolve(side)).cloned().map(Arc::new)
+        let resolve = |side: &Option<Essence>| {
+            side.as_ref().and_then(|side| field.resolve(side)).cloned().map(Essence::from)
         };
         Self {
             reason: self.reason,

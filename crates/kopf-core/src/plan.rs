@@ -266,8 +266,8 @@ impl Agenda {
                 self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch);
             }
             plan.is_handled = true;
-            if let Some(new) = change.new.as_deref()
-                && change.old.as_deref() != Some(new)
+            if let Some(new) = &change.new
+                && change.old.as_ref() != Some(new)
             {
                 plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch));
             }

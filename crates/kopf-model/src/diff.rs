@@ -2,10 +2,11 @@
 //!
 //! Lists are atomic and null equals absence, as in Kopf.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
+use crate::essence::Essence;
 use crate::field::FieldPath;
 
 /// One changed field.
@@ -36,7 +37,7 @@ pub enum DiffOperation {
 #[derive(Clone, Default)]
 pub struct Diff {
     /// A value that was added as a whole; copied into an item only when somebody looks at it.
-    added: Option<Arc<Value>>,
+    added: Option<Essence>,
     items: OnceLock<Vec<DiffItem>>,
 }
 
@@ -74,12 +75,9 @@ impl Diff {
         items.into_iter().collect()
     }
 
-    /// The difference between nothing and a value.
+    /// The difference between nothing and an essence.
     #[must_use]
-    pub fn of_added(new: Arc<Value>) -> Self {
-        if new.is_null() {
-            return Self::default();
-        }
+    pub fn of_added(new: Essence) -> Self {
         Self { added: Some(new), items: OnceLock::new() }
     }
 

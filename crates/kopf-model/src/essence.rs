@@ -11,8 +11,11 @@ use serde_json::{Map, Value};
 use crate::field::FieldPath;
 use crate::object::{Object, is_system_key};
 
+mod forms;
 mod scan;
+mod text;
 
+pub use forms::Essence;
 pub use scan::{EssenceHash, EssenceScanner, Fingerprints};
 
 const KOPF_DOMAIN: &str = "kopf.zalando.org";
@@ -22,18 +25,30 @@ const KUBECTL_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configurati
 /// Builds the essence of an object: the copy that is compared and stored as last handled.
 ///
 /// `extra` fields are added even if they are usually not essential, such as `status.phase`;
-/// `ignored` fields are removed at the end.
+/// `ignored` fields are removed at the end. Of the annotations, `keeps` says which ones to keep.
+///
+/// Without such fields no tree is built: the text is made of parts of the object's own.
 #[must_use]
-pub fn build(object: &Object, extra: &[FieldPath], ignored: &[FieldPath]) -> Value {
+pub fn build(
+    object: &Object,
+    extra: &[FieldPath],
+    ignored: &[FieldPath],
+    keeps: impl Fn(&str) -> bool,
+) -> Essence {
+    let is_added = |field: &&FieldPath| field.keys().next().is_some_and(is_system_key);
+    if ignored.is_empty()
+        && !extra.iter().any(|field| is_added(&field))
+        && let Some(text) = text::write(object, &keeps)
+    {
+        return Essence::from_text(text);
+    }
     let mut essence = object.members(|key| !is_system_key(key));
-    if let Some(metadata) = essential_metadata(object) {
+    if let Some(metadata) = essential_metadata(object, keeps) {
         essence.insert("metadata".to_owned(), metadata);
     }
     let mut essence = Value::Object(essence);
-    for field in extra {
-        if field.keys().next().is_some_and(is_system_key)
-            && let Some(value) = object.field(field)
-        {
+    for field in extra.iter().filter(is_added) {
+        if let Some(value) = object.field(field) {
             field.set(&mut essence, value.into_owned());
         }
     }
@@ -41,7 +56,7 @@ pub fn build(object: &Object, extra: &[FieldPath], ignored: &[FieldPath]) -> Val
     for field in ignored {
         field.remove(&mut essence);
     }
-    essence
+    Essence::from(essence)
 }
 
 /// Drops empty labels, annotations, metadata and status, which mean the same as absent ones.
@@ -63,7 +78,13 @@ pub fn drop_empty_stanzas(essence: &mut Value) {
 }
 
 /// Keeps only the annotations that the condition accepts, and drops what becomes empty.
-pub(crate) fn retain_annotations(essence: &mut Value, mut keep: impl FnMut(&str) -> bool) {
+pub(crate) fn retain_annotations(essence: &mut Essence, keep: impl FnMut(&str) -> bool) {
+    if essence.may_have("annotations") {
+        essence.edit(|tree| retain_in(tree, keep));
+    }
+}
+
+fn retain_in(essence: &mut Value, mut keep: impl FnMut(&str) -> bool) {
     let annotations = essence
         .get_mut("metadata")
         .and_then(|metadata| metadata.get_mut("annotations"))
@@ -74,7 +95,7 @@ pub(crate) fn retain_annotations(essence: &mut Value, mut keep: impl FnMut(&str)
     }
 }
 
-fn essential_metadata(object: &Object) -> Option<Value> {
+fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<Value> {
     let mut metadata = object.metadata(|key| matches!(key, "labels" | "annotations"));
     let mut essential = Map::new();
     if let Some(labels) = metadata.shift_remove("labels") {
@@ -84,7 +105,7 @@ fn essential_metadata(object: &Object) -> Option<Value> {
         if let Value::Object(entries) = &mut annotations {
             let owned: BTreeSet<String> =
                 owned_prefixes(entries.keys().map(String::as_str)).map(str::to_owned).collect();
-            entries.retain(|key, _| is_essential_annotation(key, &owned));
+            entries.retain(|key, _| is_essential_annotation(key, &owned) && keeps(key));
         }
         essential.insert("annotations".to_owned(), annotations);
     }

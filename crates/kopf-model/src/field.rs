@@ -78,8 +78,16 @@ impl FieldPath {
     /// The value at this path, or none when any step is absent or not a map.
     #[must_use]
     pub fn resolve<'a>(&self, root: &'a Value) -> Option<&'a Value> {
-        self.keys().try_fold(root, |value, key| value.as_object()?.get(key))
+        resolve_keys(self.keys(), root)
     }
+}
+
+/// The value below these keys, or none when any step is absent or not a map.
+pub(crate) fn resolve_keys<'a, 'b>(
+    mut keys: impl Iterator<Item = &'b str>,
+    root: &'a Value,
+) -> Option<&'a Value> {
+    keys.try_fold(root, |value, key| value.as_object()?.get(key))
 }
 
 fn remove_keys(keys: &[Box<str>], place: &mut Value) -> Option<Value> {

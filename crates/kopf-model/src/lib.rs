@@ -24,7 +24,7 @@ pub mod selector;
 pub mod storage;
 
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
-pub use essence::{EssenceHash, EssenceScanner, Fingerprints};
+pub use essence::{Essence, EssenceHash, EssenceScanner, Fingerprints};
 pub use field::FieldPath;
 pub use object::{Object, ObjectKey, ParseError};
 pub use patch::{Patch, Transformation};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::field::FieldPath;
+use crate::field::{FieldPath, resolve_keys};
 use crate::raw::{self, Cursor};
 
 mod identity;
@@ -122,17 +122,19 @@ impl Object {
             return tree.get(key).map(Cow::Borrowed);
         }
         if key == "status" {
-            return serde_json::from_slice(self.raw_status()).ok().map(Cow::Owned);
+            let raw = Some(self.raw_status()).filter(|raw| !raw.is_empty())?;
+            return serde_json::from_slice(raw).ok().map(Cow::Owned);
         }
         self.members(|other| other == key).shift_remove(key).map(Cow::Owned)
     }
 
     /// The value at a path, like [`get`](Self::get), without parsing more than its stanza.
     pub(crate) fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
-        let below = path.tail(1);
-        match self.stanza(path.keys().next()?)? {
-            Cow::Borrowed(stanza) => below.resolve(stanza).map(Cow::Borrowed),
-            Cow::Owned(stanza) => below.resolve(&stanza).cloned().map(Cow::Owned),
+        let mut keys = path.keys();
+        match self.stanza(keys.next()?)? {
+            Cow::Borrowed(stanza) => resolve_keys(keys, stanza).map(Cow::Borrowed),
+            Cow::Owned(stanza) if path.len() == 1 => Some(Cow::Owned(stanza)),
+            Cow::Owned(stanza) => resolve_keys(keys, &stanza).cloned().map(Cow::Owned),
         }
     }
 

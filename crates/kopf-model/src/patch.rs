@@ -30,16 +30,19 @@ impl Patch {
 
     /// Asks for a value at a path; null asks for its removal. The root path is ignored.
     pub fn set(&mut self, path: &FieldPath, value: Value) {
-        let Some((last, above)) = split_last(path) else { return };
-        let mut place = &mut self.merge;
-        for key in above {
+        let Some(last) = path.keys().next_back() else { return };
+        self.map_at(path.keys().take(path.len() - 1)).insert(last.to_owned(), value);
+    }
+
+    /// The map at these keys, made in place of anything else.
+    fn map_at<'a>(&mut self, keys: impl Iterator<Item = &'a str>) -> &mut Map<String, Value> {
+        keys.fold(&mut self.merge, |place, key| {
             let child = place.entry(key).or_insert(Value::Null);
             if !child.is_object() {
                 *child = Value::Object(Map::new());
             }
-            place = child.as_object_mut().expect("it was made a map just now");
-        }
-        place.insert(last.to_owned(), value);
+            child.as_object_mut().expect("it was made a map just now")
+        })
     }
 
     /// What the patch asks for at a path; null means removal.
@@ -59,33 +62,36 @@ impl Patch {
         }
     }
 
+    /// What the patch asks for about an annotation; null means removal.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&Value> {
+        self.merge.get("metadata")?.get("annotations")?.get(key)
+    }
+
     /// Asks for an annotation's value, or for its removal.
     pub fn set_annotation(&mut self, key: &str, value: Option<String>) {
-        let path = FieldPath::from_keys(["metadata", "annotations", key]);
-        self.set(&path, value.map_or(Value::Null, Value::String));
+        let annotations = self.map_at(["metadata", "annotations"].into_iter());
+        annotations.insert(key.to_owned(), value.map_or(Value::Null, Value::String));
     }
 
     /// Asks for a label's value, or for its removal.
     pub fn set_label(&mut self, key: &str, value: Option<String>) {
-        let path = FieldPath::from_keys(["metadata", "labels", key]);
-        self.set(&path, value.map_or(Value::Null, Value::String));
+        let labels = self.map_at(["metadata", "labels"].into_iter());
+        labels.insert(key.to_owned(), value.map_or(Value::Null, Value::String));
     }
 
     /// Puts the result of a handler under its id in the status: maps are merged with what is there
     /// already, everything else replaces it.
     pub fn set_result(&mut self, id: &str, result: &Value) {
-        let path = FieldPath::from_keys(["status", id]);
         match result {
             Value::Null => {}
             Value::Object(entries) => {
-                if !self.get(&path).is_some_and(Value::is_object) {
-                    self.set(&path, Value::Object(Map::new()));
-                }
-                for (key, value) in entries {
-                    self.set(&path.join(key), value.clone());
-                }
+                let place = self.map_at(["status", id].into_iter());
+                place.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
             }
-            other => self.set(&path, other.clone()),
+            other => {
+                self.map_at(std::iter::once("status")).insert(id.to_owned(), other.clone());
+            }
         }
     }
 
@@ -110,11 +116,6 @@ impl Patch {
         }
         target
     }
-}
-
-fn split_last(path: &FieldPath) -> Option<(&str, impl Iterator<Item = &str>)> {
-    let last = path.keys().next_back()?;
-    Some((last, path.keys().take(path.len() - 1)))
 }
 
 impl std::fmt::Debug for Patch {

@@ -13,6 +13,13 @@ use serde_json::{Map, Value};
 #[error("it is not valid JSON at byte {0}")]
 pub(crate) struct Malformed(usize);
 
+impl Malformed {
+    /// Of which only some part was looked at.
+    pub(crate) fn somewhere() -> Self {
+        Self(0)
+    }
+}
+
 /// A text between quotes, as it is written.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
@@ -35,6 +42,19 @@ impl<'a> Text<'a> {
             return serde_json::from_slice(&quoted).map(Cow::Owned).map_err(|_| malformed);
         }
         std::str::from_utf8(self.raw).map(Cow::Borrowed).map_err(|_| malformed)
+    }
+
+    /// What the text says, as bytes; those of plain texts are not looked at.
+    pub(crate) fn bytes(&self) -> Result<Cow<'a, [u8]>, Malformed> {
+        match self.has_escapes {
+            false => Ok(Cow::Borrowed(self.raw)),
+            true => Ok(Cow::Owned(self.read()?.into_owned().into_bytes())),
+        }
+    }
+
+    /// The text with its quotes; `bytes` are those that it was found in.
+    pub(crate) fn quoted(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start - 1..=self.start + self.raw.len()]
     }
 
     /// Whether the text is this one; texts with escapes never are.
@@ -158,6 +178,15 @@ impl<'a> Cursor<'a> {
     fn close_text(&mut self) -> Result<bool, Malformed> {
         let mut has_escapes = false;
         loop {
+            while let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+                let chunk = u64::from_le_bytes(*chunk);
+                let found = bytes_equal(chunk, b'"') | bytes_equal(chunk, b'\\');
+                if found != 0 {
+                    self.at += (found.trailing_zeros() / 8) as usize;
+                    break;
+                }
+                self.at += 8;
+            }
             match self.bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
@@ -169,15 +198,6 @@ impl<'a> Cursor<'a> {
                 }
                 Some(_) => self.at += 1,
                 None => return Err(self.malformed()),
-            }
-            while let Some(chunk) = self.bytes.get(self.at..self.at + 8) {
-                let chunk = u64::from_le_bytes(chunk.try_into().expect("there are eight bytes"));
-                let found = bytes_equal(chunk, b'"') | bytes_equal(chunk, b'\\');
-                if found != 0 {
-                    self.at += (found.trailing_zeros() / 8) as usize;
-                    break;
-                }
-                self.at += 8;
             }
         }
     }
@@ -256,7 +276,7 @@ pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
 }
 
 /// Has the highest bit set in every byte that is the wanted one, and maybe in some after the first.
-fn bytes_equal(chunk: u64, wanted: u8) -> u64 {
+pub(crate) fn bytes_equal(chunk: u64, wanted: u8) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     let differs = chunk ^ (LOWEST * u64::from(wanted));
     differs.wrapping_sub(LOWEST) & !differs & (LOWEST << 7)

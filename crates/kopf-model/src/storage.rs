@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::object::Object;
 use crate::patch::Patch;
@@ -25,7 +24,7 @@ pub use status::{StatusDiffBase, StatusProgress};
 /// Keeps the last handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
     /// The essence of an object, without this storage's own notes.
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value;
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence;
 
     /// The last handled essence, or none if the object was never handled.
     ///
@@ -34,10 +33,10 @@ pub trait DiffBaseStorage: Send + Sync {
     ///
     /// # Errors
     /// Fails when the notes on the object cannot be understood.
-    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError>;
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError>;
 
     /// Asks for an essence to be stored; tells in which form.
-    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm;
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm;
 
     /// The annotations that [`build`](Self::build) removes: exact keys, or prefixes with a slash.
     fn own_annotations(&self, object: &Object) -> Vec<String> {
@@ -69,7 +68,7 @@ pub trait ProgressStorage: Send + Sync {
     fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>);
 
     /// Removes this storage's own notes from an essence.
-    fn clear(&self, essence: &mut Value);
+    fn clear(&self, essence: &mut Essence);
 
     /// The annotations that [`clear`](Self::clear) removes: exact keys, or prefixes with a slash.
     fn own_annotations(&self) -> Vec<String> {
@@ -132,15 +131,15 @@ pub enum StorageErrorKind {
 
 /// Shared handles behave as the storage itself.
 impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
         (**self).build(object, extra)
     }
 
-    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         (**self).fetch(object, new)
     }
 
-    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
         (**self).store(essence, object, patch)
     }
 

@@ -139,8 +139,37 @@ struct Lines<W> {
     writer: Mutex<W>,
 }
 
-/// The reference to an object, kept with its span.
-struct Reference(Map<String, Value>);
+/// The reference to an object, kept with its span: made for every object, read for few.
+#[derive(Default)]
+struct Reference {
+    /// The values, one after the other.
+    text: String,
+    /// The names of the fields, and where their values end.
+    fields: Vec<(&'static str, usize)>,
+}
+
+impl Reference {
+    fn to_map(&self) -> Map<String, Value> {
+        let mut start = 0;
+        let parts = self.fields.iter().map(|(name, end)| {
+            let part = &self.text[start..*end];
+            start = *end;
+            ((*name).to_owned(), Value::from(part))
+        });
+        parts.collect()
+    }
+}
+
+impl Visit for Reference {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text.push_str(value);
+        self.fields.push((field.name(), self.text.len()));
+    }
+}
 
 impl<S, W> Layer<S> for Lines<W>
 where
@@ -155,10 +184,10 @@ where
         if attributes.metadata().target() != OBJECTS {
             return;
         }
-        let mut fields = Fields::default();
-        attributes.record(&mut fields);
+        let mut reference = Reference::default();
+        attributes.record(&mut reference);
         if let Some(span) = context.span(id) {
-            span.extensions_mut().insert(Reference(fields.others));
+            span.extensions_mut().insert(reference);
         }
     }
 
@@ -166,9 +195,10 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let scope = context.event_scope(event);
-        let reference = scope.into_iter().flatten().find_map(|span| {
-            span.extensions().get::<Reference>().map(|reference| reference.0.clone())
-        });
+        let reference = scope
+            .into_iter()
+            .flatten()
+            .find_map(|span| span.extensions().get::<Reference>().map(Reference::to_map));
         let line = match self.logging.format {
             LogFormat::Json => self.logging.json(event.metadata(), fields, reference),
             LogFormat::Plain | LogFormat::Full => {

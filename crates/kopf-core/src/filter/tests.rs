@@ -14,7 +14,7 @@ const ANY: Matching = Matching::Now { field_needs_change: false };
 
 fn change(old: Option<Value>, new: Value) -> Occasion {
     let diff = Arc::new(Diff::between(old.as_ref(), Some(&new)));
-    let (old, new) = (old.map(Arc::new), Some(Arc::new(new)));
+    let (old, new) = (old.map(Into::into), Some(new.into()));
     Occasion::Change(Change { reason: Reason::Update, initial: false, old, new, diff })
 }
 

@@ -13,7 +13,7 @@ use crate::occasion::{Change, Reason};
 
 fn change(reason: Reason, initial: bool, old: Option<Value>, new: Value) -> Change {
     let diff = Arc::new(Diff::between(old.as_ref(), Some(&new)));
-    Change { reason, initial, old: old.map(Arc::new), new: Some(Arc::new(new)), diff }
+    Change { reason, initial, old: old.map(Into::into), new: Some(new.into()), diff }
 }
 
 fn handlers() -> Vec<Arc<Handler>> {

@@ -207,7 +207,7 @@ fn state<T: DeserializeOwned + Send + Sync + 'static>(
                 Side::New => &change.new,
             };
             let Some(value) = value else { return Ok(None) };
-            match T::deserialize(value.as_ref()) {
+            match T::deserialize(value.value()) {
                 Ok(state) => Ok(Some(state)),
                 // The essence of a whole object has no identity, which typed objects insist on.
                 Err(error) => T::deserialize(with_identity(value, call)?)

@@ -3,8 +3,12 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{EssenceScanner, build};
+use super::{Essence, EssenceScanner};
 use crate::{FieldPath, Object};
+
+fn build(object: &Object, extra: &[FieldPath], ignored: &[FieldPath]) -> Essence {
+    super::build(object, extra, ignored, |_| true)
+}
 
 fn body() -> Value {
     json!({
@@ -102,6 +106,16 @@ fn the_fingerprint_changes_with_the_essence_only() {
 }
 
 #[test]
+fn empty_stanzas_are_as_absent_ones_in_texts_too() {
+    for metadata in [r#"{}"#, r#"{"labels":{},"annotations":null}"#, r#"{"labels" : { } }"#] {
+        let raw =
+            format!(r#"{{"kind":"K","metadata":{metadata},"spec":{{"a":-0.5}},"status":{{}}}}"#);
+        let object = Object::parse(raw).unwrap();
+        assert_eq!(build(&object, &[], &[]).text(), r#"{"spec":{"a":-0.5}}"#, "{metadata}");
+    }
+}
+
+#[test]
 fn an_unusual_object_has_no_fingerprint() {
     for body in [json!([]), json!({"metadata": 1}), json!({"metadata": {"name": 1}})] {
         let object = Object::from_value(body.clone());
@@ -126,7 +140,40 @@ fn bodies() -> impl Strategy<Value = Value> {
         })
 }
 
+fn trees() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (-20..20_i64).prop_map(Value::from),
+        (-999..999_i32).prop_map(|eighths| Value::from(f64::from(eighths) / 8.0)),
+        ".*".prop_map(Value::from),
+        "[ -~\t\r\n]*".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(".{0,4}", inner, 0..4).prop_map(Value::from_iter),
+        ]
+    })
+}
+
 proptest! {
+    #[test]
+    fn the_text_of_an_essence_is_the_same_with_and_without_a_tree(
+        body in bodies(), content in trees(), is_pretty in any::<bool>(),
+    ) {
+        let mut body = body;
+        body["spec"]["content"] = content;
+        let raw = if is_pretty { format!("{body:#}") } else { body.to_string() };
+        let object = Object::parse(raw).unwrap();
+        let of_tree = build(&object, &[], &["no.such.field".into()]);
+        let of_text = build(&object, &[], &[]);
+        prop_assert_eq!(of_text.text(), of_tree.text());
+        prop_assert_eq!(of_text.value(), of_tree.value());
+    }
+
     #[test]
     fn equal_fingerprints_mean_equal_essences(one in bodies(), two in bodies()) {
         let extra = [FieldPath::from("status.a")];

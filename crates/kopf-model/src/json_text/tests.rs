@@ -1,9 +1,38 @@
 //! Escapes in stored text.
 
-use super::to_ascii;
+use super::{has_form, push_ascii, to_ascii};
 
 #[test]
 fn non_ascii_is_escaped_with_surrogates_and_the_rest_is_not() {
     let text = to_ascii(&serde_json::json!({"k ü": "a\n\"\u{7f}😀~"}));
     assert_eq!(text, r#"{"k \u00fc":"a\n\"\u007f\ud83d\ude00~"}"#);
+}
+
+#[test]
+fn what_has_the_form_already_is_recognised() {
+    for json in [r#"{"a":[1,-20,0,true,false,null,"b\n\"~"],"":{}}"#, "123456789012345678", "[]"] {
+        assert!(has_form(json.as_bytes()), "{json}");
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(to_ascii(&value), json);
+    }
+}
+
+#[test]
+fn everything_else_is_written_anew() {
+    for (json, expected) in [
+        ("[1, 2]", "[1,2]"),
+        (r#""\/""#, r#""/""#),
+        (r#""\u003c""#, r#""<""#),
+        ("\"\u{7f}\"", r#""\u007f""#),
+        ("\"ü\"", r#""\u00fc""#),
+        ("1.50", "1.5"),
+        ("1e2", "100.0"),
+        ("-0", "-0.0"),
+    ] {
+        assert!(!has_form(json.as_bytes()), "{json}");
+        let mut text = String::new();
+        push_ascii(&mut text, json.as_bytes()).unwrap();
+        assert_eq!(text, expected);
+    }
+    assert!(push_ascii(&mut String::new(), b"nul").is_err());
 }

@@ -81,22 +81,22 @@ impl<'a> Head<'a> {
             essence: SEED.build_hasher(),
         };
         let mut cursor = Cursor::new(raw);
-        cursor.members(|cursor, key| head.take(cursor, &key.read()?))?;
+        cursor.members(|cursor, key| head.take(cursor, &key.bytes()?))?;
         cursor.end()?;
         Ok(head)
     }
 
-    fn take(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Malformed> {
+    fn take(&mut self, cursor: &mut Cursor<'a>, key: &[u8]) -> Result<(), Malformed> {
         match key {
-            "apiVersion" => self.take_text(cursor, Field::ApiVersion),
-            "kind" => self.take_text(cursor, Field::Kind),
-            "metadata" => {
+            b"apiVersion" => self.take_text(cursor, Field::ApiVersion),
+            b"kind" => self.take_text(cursor, Field::Kind),
+            b"metadata" => {
                 if cursor.null()? {
                     return Ok(());
                 }
-                cursor.members(|cursor, key| self.take_metadata(cursor, &key.read()?))
+                cursor.members(|cursor, key| self.take_metadata(cursor, &key.bytes()?))
             }
-            "status" => {
+            b"status" => {
                 self.status = Some(cursor.value()?);
                 Ok(())
             }
@@ -108,19 +108,19 @@ impl<'a> Head<'a> {
         }
     }
 
-    fn take_metadata(&mut self, cursor: &mut Cursor<'a>, key: &str) -> Result<(), Malformed> {
+    fn take_metadata(&mut self, cursor: &mut Cursor<'a>, key: &[u8]) -> Result<(), Malformed> {
         let part = match key {
-            "name" => return self.take_text(cursor, Field::Name),
-            "namespace" => return self.take_text(cursor, Field::Namespace),
-            "uid" => return self.take_text(cursor, Field::Uid),
-            "resourceVersion" => return self.take_text(cursor, Field::ResourceVersion),
-            "creationTimestamp" => return self.take_text(cursor, Field::CreationTimestamp),
-            "deletionTimestamp" => return self.take_text(cursor, Field::DeletionTimestamp),
-            "generation" => &mut self.generation,
-            "finalizers" => &mut self.finalizers,
-            "labels" => &mut self.labels,
-            "annotations" => &mut self.annotations,
-            "managedFields" => &mut self.managed_fields,
+            b"name" => return self.take_text(cursor, Field::Name),
+            b"namespace" => return self.take_text(cursor, Field::Namespace),
+            b"uid" => return self.take_text(cursor, Field::Uid),
+            b"resourceVersion" => return self.take_text(cursor, Field::ResourceVersion),
+            b"creationTimestamp" => return self.take_text(cursor, Field::CreationTimestamp),
+            b"deletionTimestamp" => return self.take_text(cursor, Field::DeletionTimestamp),
+            b"generation" => &mut self.generation,
+            b"finalizers" => &mut self.finalizers,
+            b"labels" => &mut self.labels,
+            b"annotations" => &mut self.annotations,
+            b"managedFields" => &mut self.managed_fields,
             _ => return cursor.value().map(drop),
         };
         if !cursor.null()? {
@@ -146,7 +146,6 @@ impl Default for Texts {
 impl Identity {
     /// Reads the identity, and where the managed fields are.
     pub(super) fn read(raw: &[u8]) -> Result<(Self, Option<Range<usize>>), serde_json::Error> {
-        std::str::from_utf8(raw).map_err(serde_json::Error::custom)?;
         let mut head = Head::read(raw).map_err(serde_json::Error::custom)?;
         head.labels.map(|place| &raw[place]).hash(&mut head.essence);
         let generation = head.generation.map(|place| serde_json::from_slice(&raw[place]));
@@ -178,7 +177,7 @@ impl Identity {
             Texts::Owned(texts) => &texts[field as usize],
             Texts::Placed(places) => {
                 let bytes = places[field as usize].of_bytes(raw);
-                std::str::from_utf8(bytes).expect("texts were found in valid JSON")
+                std::str::from_utf8(bytes).expect("texts were read when they were found")
             }
         }
     }
@@ -206,6 +205,7 @@ impl Texts {
                 Some(found) => *place = found,
                 None => return Self::copied(texts),
             }
+            text.read()?;
         }
         Ok(Self::Placed(places))
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::compact;
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
-use crate::essence;
+use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
 use crate::keys::KeyMaker;
@@ -59,29 +59,30 @@ impl AnnotationsDiffBase {
 }
 
 impl DiffBaseStorage for AnnotationsDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
-        let mut built = essence::build(object, extra, &self.ignored);
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
         let own = self.places(object);
-        essence::retain_annotations(&mut built, |key| !own.iter().any(|other| other == key));
-        built
+        essence::build(object, extra, &self.ignored, |key| !own.iter().any(|other| other == key))
     }
 
-    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         for key in self.places(object).iter() {
             if let Some(text) = object.note(key) {
+                if text.trim_ascii_end() == new.text() {
+                    return Ok(Some(new.clone()));
+                }
                 let error = |source| StorageError { place: format!("annotation {key}"), source };
                 let stored = serde_json::from_str(&text).map_err(|source| error(source.into()))?;
                 let stored = compact::expand(stored, new).map_err(error)?;
                 if !stored.is_null() {
-                    return Ok(Some(stored));
+                    return Ok(Some(stored.into()));
                 }
             }
         }
         Ok(None)
     }
 
-    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
-        self.store_text(&(to_ascii(essence) + "\n"), object, patch);
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+        self.store_text(&[essence.text(), "\n"].concat(), object, patch);
         StoredForm::Plain
     }
 
@@ -140,7 +141,7 @@ impl ProgressStorage for AnnotationsProgress {
         for key in self.keys.keys(id, object).iter() {
             if object.note(key).is_some() {
                 patch.set_annotation(key, None);
-            } else {
+            } else if patch.annotation(key).is_some() {
                 patch.forget(&annotation_path(key));
             }
         }
@@ -155,7 +156,7 @@ impl ProgressStorage for AnnotationsProgress {
         }
     }
 
-    fn clear(&self, essence: &mut Value) {
+    fn clear(&self, essence: &mut Essence) {
         essence::retain_annotations(essence, |key| !self.keys.owns(key));
     }
 
@@ -175,7 +176,7 @@ fn store_marker(keys: &KeyMaker, object: &Object, patch: &mut Patch) {
         return;
     }
     let marker = format!("{}/kopf-managed", keys.prefix());
-    if object.note(&marker).is_none() && patch.get(&annotation_path(&marker)).is_none() {
+    if object.note(&marker).is_none() && patch.annotation(&marker).is_none() {
         patch.set_annotation(&marker, Some("yes".to_owned()));
     }
 }

@@ -11,6 +11,7 @@ use blake2::digest::{Update, VariableOutput};
 use serde_json::{Map, Value, json};
 
 use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
+use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
 use crate::object::Object;
@@ -45,15 +46,15 @@ impl CompactDiffBase {
 }
 
 impl DiffBaseStorage for CompactDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
         self.0.build(object, extra)
     }
 
-    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         self.0.fetch(object, new)
     }
 
-    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
         let places = self.0.places(object);
         let keys_size: usize = places.iter().map(String::len).sum();
         let taken = size_of_others(object, &places) + RESERVED_SIZE + keys_size;
@@ -88,8 +89,8 @@ fn size_of_others(object: &Object, own: &[String]) -> usize {
     notes.iter().filter(|(key, _)| is_other(key)).map(|(key, text)| key.len() + text.len()).sum()
 }
 
-fn encode(essence: &Value, budget: usize) -> (String, StoredForm) {
-    let plain = to_ascii(essence) + "\n";
+fn encode(essence: &Essence, budget: usize) -> (String, StoredForm) {
+    let plain = [essence.text(), "\n"].concat();
     if plain.len() <= budget {
         return (plain, StoredForm::Plain);
     }

@@ -1,11 +1,9 @@
 //! Several storages as one: for moving an operator from one place to another.
 
-use serde_json::Value;
-
 use super::{
     AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusProgress, StorageError, StoredForm,
 };
-use crate::essence;
+use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::object::Object;
 use crate::patch::Patch;
@@ -26,12 +24,14 @@ pub struct SmartProgress {
 }
 
 impl DiffBaseStorage for MultiDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
-        let built = essence::build(object, extra, &[]);
-        self.0.iter().fold(built, |built, storage| storage.build(&Object::from_value(built), extra))
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+        let built = essence::build(object, extra, &[], |_| true);
+        self.0.iter().fold(built, |built, storage| {
+            storage.build(&Object::from_value(built.value().clone()), extra)
+        })
     }
 
-    fn fetch(&self, object: &Object, new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         for storage in &self.0 {
             if let Some(found) = storage.fetch(object, new)? {
                 return Ok(Some(found));
@@ -40,7 +40,7 @@ impl DiffBaseStorage for MultiDiffBase {
         Ok(None)
     }
 
-    fn store(&self, essence: &Value, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
         let forms: Vec<_> =
             self.0.iter().map(|storage| storage.store(essence, object, patch)).collect();
         forms.into_iter().find(|form| *form != StoredForm::Plain).unwrap_or(StoredForm::Plain)
@@ -77,7 +77,7 @@ impl ProgressStorage for MultiProgress {
         self.0.iter().for_each(|storage| storage.touch(object, patch, value));
     }
 
-    fn clear(&self, essence: &mut Value) {
+    fn clear(&self, essence: &mut Essence) {
         self.0.iter().for_each(|storage| storage.clear(essence));
     }
 
@@ -107,7 +107,7 @@ impl ProgressStorage for SmartProgress {
         self.annotations.touch(object, patch, value);
     }
 
-    fn clear(&self, essence: &mut Value) {
+    fn clear(&self, essence: &mut Essence) {
         self.annotations.clear(essence);
         self.status.clear(essence);
     }

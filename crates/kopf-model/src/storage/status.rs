@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
-use crate::essence;
+use crate::essence::{self, Essence};
 use crate::field::FieldPath;
-use crate::json_text::to_ascii;
 use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
@@ -46,24 +45,29 @@ impl StatusDiffBase {
 }
 
 impl DiffBaseStorage for StatusDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Value {
-        let mut built = essence::build(object, extra, &self.ignored);
-        self.field.remove(&mut built);
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+        let mut built = essence::build(object, extra, &self.ignored, |_| true);
+        if may_have(&built, &self.field) {
+            built.edit(|tree| drop(self.field.remove(tree)));
+        }
         built
     }
 
-    fn fetch(&self, object: &Object, _new: &Value) -> Result<Option<Value>, StorageError> {
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         let found = object.field(&self.field);
         let Some(text) = found.as_deref().and_then(Value::as_str) else { return Ok(None) };
+        if text.trim_ascii_end() == new.text() {
+            return Ok(Some(new.clone()));
+        }
         let stored: Value = serde_json::from_str(text).map_err(|source| StorageError {
             place: format!("field {}", self.field),
             source: source.into(),
         })?;
-        Ok(Some(stored).filter(|stored| !stored.is_null()))
+        Ok(Some(stored).filter(|stored| !stored.is_null()).map(Essence::from))
     }
 
-    fn store(&self, essence: &Value, _object: &Object, patch: &mut Patch) -> StoredForm {
-        patch.set(&self.field, Value::String(to_ascii(essence)));
+    fn store(&self, essence: &Essence, _object: &Object, patch: &mut Patch) -> StoredForm {
+        patch.set(&self.field, Value::from(essence.text()));
         StoredForm::Plain
     }
 
@@ -91,8 +95,9 @@ impl StatusProgress {
 
 impl ProgressStorage for StatusProgress {
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
-        let record = object.field(&self.field.join(id)).filter(|record| !record.is_null());
-        Ok(record.map(|record| ProgressRecord::from_value(&record)))
+        let records = object.field(&self.field);
+        let record = records.as_deref().and_then(|records| records.as_object()?.get(id));
+        Ok(record.filter(|record| !record.is_null()).map(ProgressRecord::from_value))
     }
 
     fn store(&self, id: &str, record: &ProgressRecord, _object: &Object, patch: &mut Patch) {
@@ -101,11 +106,11 @@ impl ProgressStorage for StatusProgress {
     }
 
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
-        let place = self.field.join(id);
-        if object.field(&place).is_some() {
-            patch.set(&place, Value::Null);
-        } else {
-            patch.forget(&place);
+        let is_stored = object.field(&self.field).is_some_and(|records| records.get(id).is_some());
+        if is_stored {
+            patch.set(&self.field.join(id), Value::Null);
+        } else if patch.get(&self.field).is_some() {
+            patch.forget(&self.field.join(id));
         }
     }
 
@@ -115,8 +120,16 @@ impl ProgressStorage for StatusProgress {
         }
     }
 
-    fn clear(&self, essence: &mut Value) {
-        self.field.remove(essence);
-        essence::drop_empty_stanzas(essence);
+    fn clear(&self, essence: &mut Essence) {
+        if may_have(essence, &self.field) {
+            essence.edit(|tree| {
+                self.field.remove(tree);
+                essence::drop_empty_stanzas(tree);
+            });
+        }
     }
+}
+
+fn may_have(essence: &Essence, field: &FieldPath) -> bool {
+    field.keys().next().is_none_or(|key| essence.may_have(key))
 }

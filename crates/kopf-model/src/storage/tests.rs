@@ -8,12 +8,17 @@ use super::{
     StoredForm,
 };
 use crate::diff::Diff;
+use crate::essence::Essence;
 use crate::keys::KeyMaker;
 use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{ProgressRecord, parse_time};
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+
+fn essence(tree: Value) -> Essence {
+    Essence::from(tree)
+}
 
 fn keys(prefix: &str) -> KeyMaker {
     KeyMaker::new(prefix).unwrap()
@@ -67,12 +72,12 @@ fn the_last_handled_state_is_compact_json_with_a_newline() {
 fn foreign_prefixes_are_marked_once() {
     let storage = AnnotationsDiffBase::new(keys("my.op"), "key");
     let mut patch = Patch::default();
-    storage.store(&json!({}), &object(&json!({})), &mut patch);
+    storage.store(&essence(json!({})), &object(&json!({})), &mut patch);
     let annotations = json!({"my.op/key": "{}\n", "my.op/kopf-managed": "yes"});
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": annotations}}));
     let body = json!({"metadata": {"annotations": {"my.op/kopf-managed": "yes"}}});
     let mut patch = Patch::default();
-    storage.store(&json!({}), &object(&body), &mut patch);
+    storage.store(&essence(json!({})), &object(&body), &mut patch);
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": {"my.op/key": "{}\n"}}}));
 }
 
@@ -80,8 +85,8 @@ fn foreign_prefixes_are_marked_once() {
 fn null_is_absent_and_garbage_is_an_error() {
     let storage = default_diffbase();
     let body = |text: &str| json!({"metadata": {"annotations": {LAST_HANDLED: text}}});
-    assert_eq!(storage.fetch(&object(&body("null\n")), &json!({})).unwrap(), None);
-    let error = storage.fetch(&object(&body("{")), &json!({})).unwrap_err();
+    assert_eq!(storage.fetch(&object(&body("null\n")), &essence(json!({}))).unwrap(), None);
+    let error = storage.fetch(&object(&body("{")), &essence(json!({}))).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the stored state in annotation kopf.zalando.org/last-handled-configuration is malformed"
@@ -92,10 +97,13 @@ fn null_is_absent_and_garbage_is_an_error() {
 fn the_status_storage_keeps_a_string_without_a_newline() {
     let storage = StatusDiffBase::named("myop");
     let mut patch = Patch::default();
-    storage.store(&json!({"spec": {}}), &object(&json!({})), &mut patch);
+    storage.store(&essence(json!({"spec": {}})), &object(&json!({})), &mut patch);
     let expected = json!({"status": {"myop": {"last-handled-configuration": "{\"spec\":{}}"}}});
     assert_eq!(merge(&patch), expected);
-    assert_eq!(storage.fetch(&object(&expected), &json!({})).unwrap(), Some(json!({"spec": {}})));
+    assert_eq!(
+        storage.fetch(&object(&expected), &essence(json!({}))).unwrap(),
+        Some(essence(json!({"spec": {}})))
+    );
     assert_eq!(storage.build(&object(&expected), &["status".into()]), json!({}));
 }
 
@@ -104,11 +112,17 @@ fn several_storages_write_everywhere_and_read_the_first() {
     let storage =
         MultiDiffBase(vec![Box::new(default_diffbase()), Box::new(StatusDiffBase::named("kopf"))]);
     let mut patch = Patch::default();
-    storage.store(&json!({"spec": 1}), &object(&json!({})), &mut patch);
+    storage.store(&essence(json!({"spec": 1})), &object(&json!({})), &mut patch);
     let body = merge(&patch);
-    assert_eq!(storage.fetch(&object(&body), &json!({})).unwrap(), Some(json!({"spec": 1})));
+    assert_eq!(
+        storage.fetch(&object(&body), &essence(json!({}))).unwrap(),
+        Some(essence(json!({"spec": 1})))
+    );
     let only_status = json!({"status": body["status"]});
-    assert_eq!(storage.fetch(&object(&only_status), &json!({})).unwrap(), Some(json!({"spec": 1})));
+    assert_eq!(
+        storage.fetch(&object(&only_status), &essence(json!({}))).unwrap(),
+        Some(essence(json!({"spec": 1})))
+    );
     assert_eq!(storage.build(&object(&body), &["status".into()]), json!({}));
 }
 
@@ -172,11 +186,11 @@ fn touching_writes_only_differences() {
 #[test]
 fn essences_are_cleared_of_progress() {
     let storage = smart();
-    let mut essence = json!({
+    let mut essence = essence(json!({
         "metadata": {"annotations": {"kopf.zalando.org/fn": "{}"}},
         "status": {"kopf": {"progress": {"fn": {}}, "dummy": "t"}},
         "spec": {},
-    });
+    }));
     storage.clear(&mut essence);
     assert_eq!(essence, json!({"status": {"kopf": {"dummy": "t"}}, "spec": {}}));
 }
@@ -197,7 +211,7 @@ fn stored_size(patch: &Patch) -> usize {
     annotations.iter().map(|(key, value)| key.len() + value.as_str().unwrap().len()).sum()
 }
 
-fn store_compact(essence: &Value) -> (StoredForm, Value) {
+fn store_compact(essence: &Essence) -> (StoredForm, Value) {
     let storage = CompactDiffBase::new(default_diffbase());
     let mut patch = Patch::default();
     let form = storage.store(essence, &object(&json!({})), &mut patch);
@@ -207,22 +221,26 @@ fn store_compact(essence: &Value) -> (StoredForm, Value) {
 
 #[test]
 fn small_states_are_stored_as_kopf_does() {
-    let (form, body) = store_compact(&json!({"spec": {"a": 1}}));
+    let (form, body) = store_compact(&essence(json!({"spec": {"a": 1}})));
     assert_eq!(form, StoredForm::Plain);
     assert_eq!(body["metadata"]["annotations"][LAST_HANDLED], json!("{\"spec\":{\"a\":1}}\n"));
 }
 
 #[test]
 fn large_states_are_compressed_without_loss() {
-    let essence = json!({"data": {"k": "a".repeat(1_000_000)}});
+    let essence = essence(json!({"data": {"k": "a".repeat(1_000_000)}}));
     let (form, body) = store_compact(&essence);
     assert!(matches!(form, StoredForm::Compressed { .. }), "{form:?}");
-    assert_eq!(default_diffbase().fetch(&object(&body), &json!({})).unwrap(), Some(essence));
+    assert_eq!(
+        default_diffbase().fetch(&object(&body), &Essence::from(json!({}))).unwrap(),
+        Some(essence)
+    );
 }
 
 #[test]
 fn incompressible_states_still_tell_which_field_changed() {
     let essence = json!({"data": {"big": noise(1_000_000), "small": "1"}, "type": "Opaque"});
+    let essence = Essence::from(essence);
     let (form, body) = store_compact(&essence);
     assert!(matches!(form, StoredForm::Digested { digests: 1, .. }), "{form:?}");
     let storage = default_diffbase();
@@ -230,9 +248,9 @@ fn incompressible_states_still_tell_which_field_changed() {
     assert_eq!(old, Some(essence.clone()), "unchanged values are known again");
 
     let mut changed = essence.clone();
-    changed["data"]["big"] = json!("other");
+    changed.edit(|tree| tree["data"]["big"] = json!("other"));
     let old = storage.fetch(&object(&body), &changed).unwrap();
-    let diff = Diff::between(old.as_ref(), Some(&changed));
+    let diff = Diff::between(old.as_deref(), Some(&changed));
     assert_eq!(diff.iter().map(|item| item.field.to_string()).collect::<Vec<_>>(), ["data.big"]);
 }
 
@@ -240,7 +258,7 @@ fn incompressible_states_still_tell_which_field_changed() {
 fn the_copy_never_makes_the_object_too_large_for_the_database() {
     // Half of it compresses well, so that the compressed form alone would fit into annotations.
     let essence = json!({"data": {"a": noise(100_000), "b": "x".repeat(1_330_000)}});
-    let (form, _) = store_compact(&essence);
+    let (form, _) = store_compact(&essence.into());
     let StoredForm::Digested { plain_size, stored_size, .. } = form else { panic!("{form:?}") };
     assert!(plain_size + stored_size < 1_500_000, "{form:?}");
 }
@@ -251,7 +269,7 @@ fn many_small_values_end_as_digests_of_the_top_level() {
     let data: serde_json::Map<_, _> = (0..12_000)
         .map(|index| (format!("key-{index}"), json!(&text[index * 50..index * 50 + 50])))
         .collect();
-    let essence = json!({"data": data});
+    let essence = Essence::from(json!({"data": data}));
     let (form, body) = store_compact(&essence);
     assert!(matches!(form, StoredForm::Digested { .. }), "{form:?}");
     assert_eq!(default_diffbase().fetch(&object(&body), &essence).unwrap(), Some(essence));
@@ -261,5 +279,5 @@ fn many_small_values_end_as_digests_of_the_top_level() {
 fn unknown_forms_of_newer_releases_are_errors() {
     let text = json!({"kopf.dev/compact": {"form": "future"}}).to_string();
     let body = json!({"metadata": {"annotations": {LAST_HANDLED: text}}});
-    assert!(default_diffbase().fetch(&object(&body), &json!({})).is_err());
+    assert!(default_diffbase().fetch(&object(&body), &essence(json!({}))).is_err());
 }

@@ -63,7 +63,7 @@ fn call(handler: Handler, object: Value, occasion: Occasion) -> Call {
 
 fn change(reason: Reason, old: Option<Value>, new: Option<Value>) -> Occasion {
     let diff = kopf_model::Diff::between(old.as_ref(), new.as_ref());
-    let (old, new) = (old.map(Arc::new), new.map(Arc::new));
+    let (old, new) = (old.map(Into::into), new.map(Into::into));
     Occasion::Change(CoreChange { reason, initial: false, old, new, diff: Arc::new(diff) })
 }
 

@@ -12,7 +12,7 @@ use crate::occasion::{Change, Occasion, Reason};
 #[track_caller]
 fn check(filters: &Filters, old: Value, new: Value, expected: Option<&str>) {
     let diff = Arc::new(Diff::between(Some(&old), Some(&new)));
-    let (old, new) = (Some(Arc::new(old)), Some(Arc::new(new)));
+    let (old, new) = (Some(old.into()), Some(new.into()));
     let occasion =
         Occasion::Change(Change { reason: Reason::Update, initial: false, old, new, diff });
     let subject = subject(json!({"metadata": {"labels": {"tier": "test"}}}));

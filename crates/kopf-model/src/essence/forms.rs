@@ -1,0 +1,94 @@
+//! An essence as a text or as a tree: whichever comes first, and the other one on demand.
+//!
+//! Most essences are stored as texts and compared as texts, and nobody looks at their fields.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::json_text::to_ascii;
+
+/// The essence of an object, or a part of it; cheap to clone.
+///
+/// Behaves as a JSON value, which is made when somebody looks at it.
+#[derive(Clone)]
+pub struct Essence(Arc<Forms>);
+
+/// At least one of them is there.
+struct Forms {
+    text: OnceLock<String>,
+    tree: OnceLock<Value>,
+}
+
+impl Essence {
+    /// Takes JSON as [`text`](Self::text) would give it.
+    pub(crate) fn from_text(text: String) -> Self {
+        Self(Arc::new(Forms { text: OnceLock::from(text), tree: OnceLock::new() }))
+    }
+
+    /// Compact JSON in the form that is stored on objects.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.0.text.get_or_init(|| to_ascii(self.0.tree.get().unwrap_or(&Value::Null)))
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        self.0.tree.get_or_init(|| serde_json::from_str(self.text()).unwrap_or_default())
+    }
+
+    /// Changes the tree.
+    pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
+        let mut tree = self.value().clone();
+        change(&mut tree);
+        *self = Self::from(tree);
+    }
+
+    /// Whether this is the very same essence; others can be equal to it, too.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether there may be a field of this name anywhere, without making the tree for that.
+    #[must_use]
+    pub fn may_have(&self, field: &str) -> bool {
+        self.0.tree.get().is_some() || self.text().contains(field)
+    }
+}
+
+impl From<Value> for Essence {
+    fn from(tree: Value) -> Self {
+        Self(Arc::new(Forms { text: OnceLock::new(), tree: OnceLock::from(tree) }))
+    }
+}
+
+impl std::ops::Deref for Essence {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.value()
+    }
+}
+
+impl PartialEq for Essence {
+    fn eq(&self, other: &Self) -> bool {
+        let texts = self.0.text.get().zip(other.0.text.get());
+        self.is(other)
+            || texts.is_some_and(|(one, other)| one == other)
+            || self.value() == other.value()
+    }
+}
+
+impl PartialEq<Value> for Essence {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == other
+    }
+}
+
+impl std::fmt::Debug for Essence {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.text())
+    }
+}
