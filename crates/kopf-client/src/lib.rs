@@ -10,6 +10,7 @@ mod limiter;
 mod login;
 mod proxy;
 mod renewing;
+mod secrets;
 mod service_account;
 mod vault;
 mod watch;

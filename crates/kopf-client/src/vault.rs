@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body_util::Either;
 use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
@@ -21,6 +22,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 use crate::cluster::Policy;
 use crate::login::{Connection, Credentials, Login, LoginError, unusable};
 use crate::proxy::{self, Proxy};
+use crate::secrets::Secrets;
 
 /// The least time between two logins; refused credentials must not become a storm of logins.
 const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
@@ -200,10 +202,12 @@ impl Session {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxy = proxy::choose(&config, manners.trust_env)?;
         let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
+        let secrets = Secrets::of(&config).map_err(broken)?;
+        let door = |timeout| door(&config, &secrets, timeout, proxy.as_ref()).map_err(broken);
         Ok(Self {
             generation,
-            watching: door(&config, manners.watch_timeout, proxy.as_ref()).map_err(broken)?,
-            writing: door(&config, manners.write_timeout, proxy.as_ref()).map_err(broken)?,
+            watching: door(manners.watch_timeout)?,
+            writing: door(manners.write_timeout)?,
             default_namespace: config.default_namespace.clone(),
             expiration,
         })
@@ -213,6 +217,7 @@ impl Session {
 /// `kube`'s stack without tracing and retries: those are ours, and cost more there.
 fn door(
     config: &Config,
+    secrets: &Secrets,
     timeout: Option<Duration>,
     proxy: Option<&Proxy>,
 ) -> Result<Door, kube::Error> {
@@ -227,26 +232,23 @@ fn door(
     connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
     connector.set_connect_timeout(timeout.or(config.connect_timeout));
     match proxy {
-        Some(proxy) => door_over(
-            config,
-            config.rustls_https_connector_with_connector(proxy.tunnel(connector))?,
-        ),
-        None => door_over(config, config.rustls_https_connector_with_connector(connector)?),
+        Some(proxy) => door_over(config, secrets, proxy.tunnel(connector)),
+        None => door_over(config, secrets, connector),
     }
 }
 
-fn door_over<C>(config: &Config, connector: C) -> Result<Door, kube::Error>
+fn door_over<C>(config: &Config, secrets: &Secrets, connector: C) -> Result<Door, kube::Error>
 where
-    C: Connect + Clone + Send + Sync + 'static,
+    HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
 {
     let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
         .pool_idle_timeout(IDLE_CONNECTIONS_KEPT)
         .pool_timer(TokioTimer::new())
-        .build::<_, Body>(connector);
+        .build::<_, Body>(secrets.over(connector));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
+        .option_layer(secrets.auth.as_ref())
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .map_response(|response: Response<Incoming>| response)

@@ -1,0 +1,47 @@
+//! What both doors of a session share: how they prove who they are, and whom they trust.
+//!
+//! Made once per login, since plugins run and files are read for it. Connections are not made here.
+
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use kube::client::middleware::AuthLayer;
+use kube::client::{ConfigExt as _, RustlsTlsError};
+use kube::{Config, Error};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+
+/// The secrets of one login.
+pub(crate) struct Secrets {
+    pub(crate) auth: Option<AuthLayer>,
+    tls: ClientConfig,
+    server_name: Option<ServerName<'static>>,
+}
+
+impl Secrets {
+    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+        let tls = match config.cluster_url.scheme_str() {
+            // Nothing is encrypted, so that nobody has to be trusted; the system's authorities are
+            // some hundred files.
+            Some("http") => ClientConfig::builder()
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth(),
+            _ => config.rustls_client_config()?,
+        };
+        let server_name = config.tls_server_name.clone().map(ServerName::try_from).transpose();
+        let server_name = server_name
+            .map_err(|error| Error::RustlsTls(RustlsTlsError::InvalidServerName(error)))?;
+        Ok(Self { auth: config.auth_layer()?, tls, server_name })
+    }
+
+    /// The same connections, encrypted where the address wants it.
+    pub(crate) fn over<C>(&self, connector: C) -> HttpsConnector<C> {
+        let mut builder =
+            HttpsConnectorBuilder::new().with_tls_config(self.tls.clone()).https_or_http();
+        if let Some(name) = &self.server_name {
+            builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name.clone()));
+        }
+        builder.enable_http1().wrap_connector(connector)
+    }
+}
+
+#[cfg(test)]
+mod tests;

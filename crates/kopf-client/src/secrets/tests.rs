@@ -1,0 +1,26 @@
+use super::*;
+
+fn config(address: &str) -> Config {
+    Config::new(address.parse().expect("an address"))
+}
+
+#[test]
+fn authorities_matter_only_where_something_is_encrypted() {
+    // Whoever installs a provider first; either will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let broken = Some(vec![b"no certificate".to_vec()]);
+    let mut plain = config("http://localhost:8080");
+    plain.root_cert.clone_from(&broken);
+    assert!(Secrets::of(&plain).is_ok());
+    let mut encrypted = config("https://localhost:6443");
+    encrypted.root_cert = broken;
+    assert!(matches!(Secrets::of(&encrypted), Err(Error::RustlsTls(_))));
+}
+
+#[test]
+fn the_name_of_the_server_must_be_a_name() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut config = config("http://localhost:8080");
+    config.tls_server_name = Some("not a name".to_owned());
+    assert!(matches!(Secrets::of(&config), Err(Error::RustlsTls(_))));
+}
