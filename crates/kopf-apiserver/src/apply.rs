@@ -1,10 +1,12 @@
 //! Managed fields and server-side apply.
 //!
 //! Pure functions on trees and schemas. The REST code calls [`track_update`] on every other write
-//! and [`apply`] for apply patches; both return objects with up-to-date `metadata.managedFields`.
-//! Storage, validation and admission are none of its business.
+//! and [`apply`] for apply patches; both return up-to-date [`ManagedFields`], which are no part of
+//! the trees. Storage, validation and admission are none of its business.
 
 mod field_set;
+mod json_text;
+mod managed_fields;
 mod managers;
 mod ownership;
 mod path;
@@ -20,6 +22,7 @@ use crate::lockstep::equal_fields;
 use crate::schema::Schema;
 use crate::status_error::Details;
 use crate::{Cause, StatusError};
+pub(crate) use managed_fields::ManagedFields;
 use managers::{ManagerId, Managers};
 use ownership::{Conflict, Write};
 use typed::TypeRef;
@@ -44,6 +47,24 @@ pub(crate) struct Manager<'a> {
     pub(crate) time: &'a str,
 }
 
+/// An object and who owns what of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owned<'a> {
+    /// The object without managed fields.
+    pub(crate) object: &'a Value,
+    /// Its managed fields.
+    pub(crate) managed: &'a ManagedFields,
+}
+
+impl Owned<'_> {
+    /// A copy of the object with its managed fields.
+    pub(crate) fn whole(self) -> Value {
+        let mut object = self.object.clone();
+        self.managed.put_into(&mut object);
+        object
+    }
+}
+
 impl Manager<'_> {
     /// The object of which nothing is set: what creation is compared with.
     fn empty_object(&self) -> Value {
@@ -55,20 +76,20 @@ impl Manager<'_> {
     }
 }
 
-/// Updates `metadata.managedFields` of `object` after a create, update or patch.
+/// The managed fields of `object` after a create, update or patch; cuts those out that were sent.
 ///
 /// `old` is the stored object (none on creation). Both are in the requested version.
 pub(crate) fn track_update(
     manager: &Manager<'_>,
     schema: Option<&Schema>,
-    old: Option<&Value>,
+    old: Option<Owned<'_>>,
     object: &mut Value,
-) {
-    let mut managers = present_managers(manager, old, object);
-    take_managed_fields(object);
+) -> ManagedFields {
+    let given = managed_fields::take_tree(object);
+    let mut managers = present_managers(manager, old, given.as_ref());
     // Objects that nobody tracks stay untracked until someone applies to them.
     if managers.is_empty() && old.is_some() {
-        return;
+        return ManagedFields::default();
     }
     let ignored = reset::ignored_fields(manager);
     let write = Write {
@@ -78,26 +99,38 @@ pub(crate) fn track_update(
         time: manager.time,
     };
     let id = ManagerId::updater(manager.name, manager.api_version, manager.subresource);
-    // Managed fields in the old tree do no harm: nobody ever owns them.
-    let old_tree = old.map_or_else(|| Cow::Owned(manager.empty_object()), Cow::Borrowed);
-    ownership::update(&write, &mut managers, &id, &old_tree, object);
+    // Built-in kinds are never quite empty.
+    let is_from_nothing = old.is_none()
+        && managers.is_empty()
+        && Shape::of(manager.api_version, manager.kind).is_none();
+    if !is_from_nothing || !ownership::create(&write, &mut managers, &id, object) {
+        let old_tree =
+            old.map_or_else(|| Cow::Owned(manager.empty_object()), |old| Cow::Borrowed(old.object));
+        ownership::update(&write, &mut managers, &id, &old_tree, object);
+    }
     managers.merge_old_updaters();
-    managers.store(object);
-    if let Some(old) = old {
-        keep_times_of_no_change(old, object);
+    let tracked = managers.write();
+    match old {
+        // Time alone is no change.
+        Some(old)
+            if is_same_content(old.object, object) && tracked.is_same_but_times(old.managed) =>
+        {
+            old.managed.clone()
+        }
+        _ => tracked,
     }
 }
 
-/// The result of an apply: the new object, managed fields included.
+/// The result of an apply: the new object and its managed fields.
 ///
 /// `live` is none when the object does not exist yet. Nothing changes when the result equals it.
 pub(crate) fn apply(
     manager: &Manager<'_>,
     force: bool,
     schema: Option<&Schema>,
-    live: Option<&Value>,
+    live: Option<Owned<'_>>,
     applied: &Value,
-) -> Result<Value, StatusError> {
+) -> Result<(Value, ManagedFields), StatusError> {
     check_applied(manager, applied)?;
     let of = TypeRef::root(schema);
     let problems = typed::check(applied, of, false);
@@ -107,10 +140,10 @@ pub(crate) fn apply(
     let ignored = reset::ignored_fields(manager);
     let write =
         Write { of, api_version: manager.api_version, ignored: &ignored, time: manager.time };
-    let mut managers = live
-        .and_then(|live| Managers::decode(live.pointer("/metadata/managedFields")))
-        .unwrap_or_default();
-    let live_tree = live.map_or_else(|| Cow::Owned(manager.empty_object()), Cow::Borrowed);
+    let mut managers =
+        live.and_then(|live| Managers::decode_stored(live.managed)).unwrap_or_default();
+    let live_tree =
+        live.map_or_else(|| Cow::Owned(manager.empty_object()), |live| Cow::Borrowed(live.object));
     if managers.is_empty() && live.is_some() {
         let id = ManagerId::updater(BEFORE_FIRST_APPLY, manager.api_version, manager.subresource);
         let empty = manager.empty_object();
@@ -129,20 +162,23 @@ pub(crate) fn apply(
         crate::schema::check_conversion(schema, &object)
             .map_err(|problem| unconvertible(&object, &problem))?;
     }
-    managers.store(&mut object);
-    Ok(object)
+    Ok((object, managers.write()))
 }
 
-/// Records that `/scale` changed the replicas: the writer owns them now.
+/// The managed fields once `/scale` has set the replicas of `object`: the writer owns them now.
 ///
 /// The real server keeps no time for such entries.
-pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object: &mut Value) {
-    let managers = Managers::decode(object.pointer("/metadata/managedFields"));
-    let mut managers = managers.unwrap_or_default();
+pub(crate) fn track_scale(
+    manager: &Manager<'_>,
+    replicas_path: &[&str],
+    object: &Value,
+    managed: &ManagedFields,
+) -> ManagedFields {
+    let mut managers = Managers::decode_stored(managed).unwrap_or_default();
     let fields = field_set::FieldSet::of_fields(&[replicas_path]);
     // To upstream, an object whose replicas nobody owns has no managers that could be tracked.
     if managers.entries.values().all(|entry| entry.fields.set().intersection(&fields).is_empty()) {
-        return;
+        return managed.clone();
     }
     for ownership in managers.entries.values_mut() {
         ownership.fields.subtract(&fields);
@@ -155,21 +191,20 @@ pub(crate) fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object:
         let fields = fields.into();
         managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
     }
-    managers.store(object);
+    managers.write()
 }
 
 /// The managers before the write: those in the request, or else the stored ones.
 fn present_managers<'old>(
     manager: &Manager<'_>,
-    old: Option<&'old Value>,
-    object: &Value,
+    old: Option<Owned<'old>>,
+    given: Option<&Value>,
 ) -> Managers<'old> {
-    let stored = || Managers::decode_stored(managed_fields(old?)).filter(|m| !m.is_empty());
+    let stored = || Managers::decode_stored(old?.managed).filter(|m| !m.is_empty());
     // Subresources cannot set managed fields.
     if !manager.subresource.is_empty() {
         return stored().unwrap_or_default();
     }
-    let given = managed_fields(object);
     // An empty list, or a list of one empty entry, resets.
     if let Some(Value::Array(entries)) = given
         && (entries.is_empty() || (entries.len() == 1 && entries[0] == json!({})))
@@ -180,52 +215,16 @@ fn present_managers<'old>(
     given.or_else(stored).unwrap_or_default()
 }
 
-fn take_managed_fields(object: &mut Value) {
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.shift_remove("managedFields");
-    }
-}
-
-/// Restores the stored managed fields when a write changed nothing but times in them.
-fn keep_times_of_no_change(old: &Value, object: &mut Value) {
-    let (Some(before), Some(after)) = (managed_fields(old), managed_fields(object)) else { return };
-    if equal_but_times(before, after) && is_same_content(old, object) {
-        object["metadata"]["managedFields"] = before.clone();
-    }
-}
-
-fn managed_fields(object: &Value) -> Option<&Value> {
-    crate::meta::field(object, "managedFields")
-}
-
-/// Whether two objects are equal except for managed fields and version.
-pub(crate) fn is_same_content(left: &Value, right: &Value) -> bool {
+/// Whether two objects are equal except for their version.
+fn is_same_content(left: &Value, right: &Value) -> bool {
     let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
     let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
-            equal_fields(left, right, &["managedFields", "resourceVersion"])
+            equal_fields(left, right, &["resourceVersion"])
         }
         (left, right) => left == right,
     };
     is_same_metadata && equal_fields(left, right, &["metadata"])
-}
-
-fn equal_but_times(left: &Value, right: &Value) -> bool {
-    match (left.as_array(), right.as_array()) {
-        (Some(left), Some(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|l| right.iter().any(|r| is_same_entry(l, r)))
-        }
-        _ => left == right,
-    }
-}
-
-/// Whether two entries of managed fields are equal but for their times.
-pub(crate) fn is_same_entry(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Object(left), Value::Object(right)) => equal_fields(left, right, &["time"]),
-        _ => left == right,
-    }
 }
 
 fn check_applied(manager: &Manager<'_>, applied: &Value) -> Result<(), StatusError> {

@@ -32,7 +32,7 @@ pub(crate) use list::{ListRequest, list, parse_version, read_version};
 pub(crate) use object::typed;
 pub(crate) use patch::{PatchKind, patch};
 pub(crate) use scale::{read as read_scale, write as write_scale};
-pub(crate) use update::{Change, update, update_with};
+pub(crate) use update::{Change, Made, update, update_with};
 pub(crate) use watch::{WatchRequest, watch};
 
 /// One request on its way through the verbs.

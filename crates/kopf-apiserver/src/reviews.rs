@@ -25,7 +25,8 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
     let api_version = call.resource.api_version();
     let manager = call.field_manager(&api_version, &now);
     review.as_object_mut().and_then(|fields| fields.shift_remove("status"));
-    apply::track_update(&manager, call.resource.schema.as_deref(), None, &mut review);
+    apply::track_update(&manager, call.resource.schema.as_deref(), None, &mut review)
+        .put_into(&mut review);
     let created = match call.resource.kind.as_str() {
         "SelfSubjectReview" => now.into(),
         _ => Value::Null,

@@ -45,7 +45,7 @@ impl Selector {
 
     /// Like `matches`, without a look at the object when everything matches.
     pub(crate) fn matches_stored(&self, stored: &Stored) -> bool {
-        self.is_empty() || self.matches(stored.value())
+        self.is_empty() || self.matches(stored.content())
     }
 
     /// The name that `metadata.name=NAME` asks for, which turns a scan into a look-up.

@@ -22,6 +22,8 @@ pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line, write_
 pub(crate) use snapshot::{ObjectKey, Snapshot};
 
 use crate::Stored;
+use crate::apply::ManagedFields;
+use crate::stored::Draft;
 
 /// How much the store remembers besides the present state.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,8 @@ pub(crate) struct Change {
     pub(crate) expected: u64,
     /// The new state; none deletes the object.
     pub(crate) value: Option<Value>,
+    /// The managed fields of the new state, unless they are in it.
+    pub(crate) managed: ManagedFields,
 }
 
 /// Objects from elsewhere, with the version of the last change.
@@ -228,54 +232,87 @@ impl Store {
     /// Publishes one change and returns the object as stored (for deletions: the last state,
     /// carrying the version of the deletion).
     pub(crate) fn commit(&self, change: Change) -> Result<Arc<Stored>, Raced> {
-        let ring = self.ring(&change.table);
+        let Change { table, key, expected, value, managed } = change;
+        let is_deletion = value.is_none();
+        // All that takes long happens before the lock is taken, or after it is released.
+        let draft = match value {
+            Some(value) => Draft::new(value, managed),
+            None => self.last_state(&table, &key, expected)?,
+        };
+        let ring = self.ring(&table);
         let mut writer = self.writer.lock();
         let current = self.current.load();
-        let previous = current.packed(&change.table, &change.key).cloned();
+        let previous = current.packed(&table, &key).cloned();
         let present = previous.as_ref().map_or(0, |packed| packed.resource_version());
-        if present != change.expected {
+        if present != expected {
             return Err(Raced);
         }
         let version = current.resource_version() + 1;
-        let (kind, value) = match (change.value, &previous) {
-            (Some(value), None) => (EventKind::Added, value),
-            (Some(value), Some(_)) => (EventKind::Modified, value),
-            (None, Some(previous)) => (EventKind::Deleted, Value::clone(&previous.value())),
-            (None, None) => return Err(Raced),
+        let kind = match &previous {
+            _ if is_deletion => EventKind::Deleted,
+            Some(_) => EventKind::Modified,
+            None => EventKind::Added,
         };
-        let stored = Arc::new(Stored::new(with_version(value, version), version));
+        let stored = Arc::new(draft.at_version(version));
         if let Some(previous) = &previous {
             previous.loosen();
         }
-        let key = change.key.clone();
         let next = match kind {
-            EventKind::Deleted => current.without(&change.table, &key, version),
+            EventKind::Deleted => current.without(&table, &key, version),
             EventKind::Added | EventKind::Modified => {
-                if current.count(&change.table, "") < KEPT_TREES_MAX {
+                if current.count(&table, "") < KEPT_TREES_MAX {
                     stored.packed().keep();
                 }
-                current.with(&change.table, key, Arc::clone(stored.packed()), version)
+                current.with(&table, key.clone(), Arc::clone(stored.packed()), version)
             }
         };
         let next = Arc::new(next);
         drop(current);
         self.current.store(Arc::clone(&next));
-        writer.history.push_back(next);
-        if writer.history.len() > self.limits.snapshots_max {
-            writer.history.pop_front();
-        }
-        while writer.paged.front().is_some_and(|(since, _)| since.elapsed() >= PAGES_KEPT) {
-            writer.paged.pop_front();
-        }
-        writer.young.add(&stored);
+        let forgotten = writer.remember(next, &stored, &self.limits);
         let object = Arc::clone(stored.packed());
-        let event = Arc::new(Event { kind, key: change.key, object, previous });
+        let event = Arc::new(Event { kind, key, object, previous });
         if let Some(observer) = &writer.observer {
-            observer(&change.table, &event);
+            observer(&table, &event);
         }
         ring.push(event);
         self.newest.send_replace(version);
+        drop(writer);
+        drop(forgotten);
         Ok(stored)
+    }
+
+    /// The state that an object has at `expected`, to be told as its last one.
+    fn last_state(&self, table: &str, key: &ObjectKey, expected: u64) -> Result<Draft, Raced> {
+        let snapshot = self.current.load();
+        let present = snapshot.packed(table, key).filter(|it| it.resource_version() == expected);
+        let present = present.ok_or(Raced)?;
+        Ok(Draft::new(Value::clone(&present.content()), present.managed()))
+    }
+}
+
+/// What a commit makes the store forget; dropped after the lock is released.
+#[derive(Default)]
+struct Forgotten {
+    _snapshot: Option<Arc<Snapshot>>,
+    _trees: Vec<(usize, Arc<Value>)>,
+}
+
+impl Writer {
+    /// Adds the newest state to the history, and the tree of its change to the young ones.
+    fn remember(
+        &mut self,
+        snapshot: Arc<Snapshot>,
+        stored: &Stored,
+        limits: &StoreLimits,
+    ) -> Forgotten {
+        self.history.push_back(snapshot);
+        let is_full = self.history.len() > limits.snapshots_max;
+        let oldest = if is_full { self.history.pop_front() } else { None };
+        while self.paged.front().is_some_and(|(since, _)| since.elapsed() >= PAGES_KEPT) {
+            self.paged.pop_front();
+        }
+        Forgotten { _snapshot: oldest, _trees: self.young.add(stored) }
     }
 }
 
@@ -296,23 +333,19 @@ struct YoungTrees {
 }
 
 impl YoungTrees {
-    fn add(&mut self, stored: &Stored) {
+    /// Adds the tree of a change; returns those that are no longer young.
+    fn add(&mut self, stored: &Stored) -> Vec<(usize, Arc<Value>)> {
         let size = stored.encoded().len();
-        self.trees.push_back((size, Arc::clone(stored.shared_value())));
+        self.trees.push_back((size, Arc::clone(stored.shared_content())));
         self.bytes += size;
+        let mut grown = Vec::new();
         while self.trees.len() > YOUNG_TREES_MAX || self.bytes > YOUNG_BYTES_MAX {
-            let Some((size, _)) = self.trees.pop_front() else { break };
-            self.bytes -= size;
+            let Some(oldest) = self.trees.pop_front() else { break };
+            self.bytes -= oldest.0;
+            grown.push(oldest);
         }
+        grown
     }
-}
-
-/// Writes the version into the tree. The store's own number wins over whatever was there.
-fn with_version(mut value: Value, version: u64) -> Value {
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("resourceVersion".into(), Value::String(version.to_string()));
-    }
-    value
 }
 
 #[cfg(test)]

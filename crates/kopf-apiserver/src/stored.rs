@@ -1,16 +1,21 @@
 //! One stored object: its encoding, and its tree while somebody needs it.
 //!
 //! A tree takes about ten times the memory of its encoding, so the store keeps encodings
-//! ([`Packed`]) and lets trees go when nobody reads them any more. Immutable once published, so
-//! snapshots, watchers and controllers share it by `Arc`.
+//! ([`Packed`]) and lets trees go when nobody reads them any more. Managed fields, which few want
+//! to read, are in the encoding, but not in the tree. Immutable once published, so snapshots,
+//! watchers and controllers share it by `Arc`.
 
-mod encoding;
+pub(crate) mod encoding;
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
+
+use crate::apply::ManagedFields;
+use encoding::{Composed, MANAGED_PREFIX, compose};
 
 /// An object as the store keeps it, in its storage version.
 ///
@@ -18,8 +23,11 @@ use serde_json::Value;
 /// cut out of the encoding.
 pub(crate) struct Packed {
     encoded: Bytes,
+    // Where the managed fields are in the encoding; empty if there are none.
+    managed: Range<u32>,
     resource_version: u64,
-    // Changed by `loosen` and by readers that make the tree; held for a copy of a pointer.
+    // Without managed fields. Changed by `loosen` and by readers that make the tree; held for a
+    // copy of a pointer.
     tree: Mutex<Tree>,
 }
 
@@ -51,9 +59,18 @@ impl Packed {
         &self.encoded
     }
 
+    /// The managed fields.
+    pub(crate) fn managed(&self) -> ManagedFields {
+        ManagedFields::from_text(self.encoded.slice(self.managed_range()))
+    }
+
+    fn managed_range(&self) -> Range<usize> {
+        self.managed.start as usize..self.managed.end as usize
+    }
+
     /// Keeps the tree until [`Packed::loosen`] is called.
     pub(crate) fn keep(&self) {
-        let value = self.value();
+        let value = self.content();
         let mut tree = self.tree.lock();
         if let Tree::Loose(_) = &*tree {
             *tree = Tree::Kept(value);
@@ -68,18 +85,92 @@ impl Packed {
         }
     }
 
-    /// The tree, made again if nobody holds it.
-    pub(crate) fn value(&self) -> Arc<Value> {
+    /// The tree without managed fields, made again if nobody holds it.
+    pub(crate) fn content(&self) -> Arc<Value> {
         let mut tree = self.tree.lock();
         match &*tree {
             Tree::Only(value) | Tree::Kept(value) => Arc::clone(value),
             Tree::Loose(value) => value.upgrade().unwrap_or_else(|| {
-                let value = serde_json::from_slice(&self.encoded);
-                let value = Arc::new(value.expect("it was encoded from a tree that survives that"));
+                let value = Arc::new(self.decode());
                 *tree = Tree::Loose(Arc::downgrade(&value));
                 value
             }),
         }
+    }
+
+    fn decode(&self) -> Value {
+        let managed = self.managed_range();
+        let decoded = if managed.is_empty() {
+            serde_json::from_slice(&self.encoded)
+        } else {
+            let before = &self.encoded[..managed.start - MANAGED_PREFIX.len()];
+            let before = before.strip_suffix(b",").unwrap_or(before);
+            serde_json::from_slice(&[before, &self.encoded[managed.end..]].concat())
+        };
+        decoded.expect("it was encoded from a tree that survives that")
+    }
+}
+
+/// An object that is ready to be stored, but for its version.
+pub(crate) struct Draft {
+    value: Value,
+    composed: Composed,
+}
+
+impl Draft {
+    /// Encodes an object. Managed fields in its tree count only if none are given.
+    pub(crate) fn new(mut value: Value, mut managed: ManagedFields) -> Self {
+        if let Some(Value::Object(metadata)) = value.get_mut("metadata")
+            && !metadata.get("resourceVersion").is_some_and(Value::is_string)
+        {
+            metadata.insert("resourceVersion".to_owned(), String::new().into());
+        }
+        let in_tree = ManagedFields::take_from(&mut value);
+        if managed.is_empty() {
+            managed = in_tree;
+        }
+        let composed = compose(&value, managed.text());
+        Self { value, composed }
+    }
+
+    /// The object at this version, which wins over whatever was there.
+    pub(crate) fn at_version(mut self, resource_version: u64) -> Stored {
+        let text = resource_version.to_string();
+        let Some(place) = self.composed.version.clone() else {
+            return self.as_it_is(resource_version);
+        };
+        let old = &self.composed.text;
+        let mut encoded = Vec::with_capacity(old.len() - place.len() + text.len());
+        encoded.extend_from_slice(&old[..place.start]);
+        encoded.extend_from_slice(text.as_bytes());
+        encoded.extend_from_slice(&old[place.end..]);
+        let managed = &mut self.composed.managed;
+        if managed.start > place.start {
+            let moved = |offset: usize| offset - place.len() + text.len();
+            *managed = moved(managed.start)..moved(managed.end);
+        }
+        self.composed.text = encoded;
+        if let Some(version) =
+            self.value.get_mut("metadata").and_then(|metadata| metadata.get_mut("resourceVersion"))
+        {
+            *version = text.into();
+        }
+        self.as_it_is(resource_version)
+    }
+
+    /// The object with whatever version it says it has.
+    fn as_it_is(self, resource_version: u64) -> Stored {
+        let Self { value, composed } = self;
+        let value = Arc::new(value);
+        let tree = match composed.survives {
+            true => Tree::Loose(Arc::downgrade(&value)),
+            false => Tree::Only(Arc::clone(&value)),
+        };
+        let offset = |offset: usize| u32::try_from(offset).expect("objects are smaller than 4 GB");
+        let managed = offset(composed.managed.start)..offset(composed.managed.end);
+        let encoded = Bytes::from(composed.text.into_boxed_slice());
+        let packed = Packed { encoded, managed, resource_version, tree: Mutex::new(tree) };
+        Stored { packed: Arc::new(packed), content: OnceLock::from(value), value: OnceLock::new() }
     }
 }
 
@@ -87,25 +178,28 @@ impl Packed {
 pub struct Stored {
     packed: Arc<Packed>,
     // Taken from the packed form by the first reader that needs more than bytes.
+    content: OnceLock<Arc<Value>>,
+    // Made for the first reader that needs managed fields, too.
     value: OnceLock<Arc<Value>>,
 }
 
 impl From<&Arc<Packed>> for Stored {
     fn from(packed: &Arc<Packed>) -> Self {
-        Self { packed: Arc::clone(packed), value: OnceLock::new() }
+        Self { packed: Arc::clone(packed), content: OnceLock::new(), value: OnceLock::new() }
     }
 }
 
 impl Stored {
-    pub(crate) fn new(value: Value, resource_version: u64) -> Self {
-        let (encoded, survives) = encoding::encode(&value);
-        let value = Arc::new(value);
-        let tree = match survives {
-            true => Tree::Loose(Arc::downgrade(&value)),
-            false => Tree::Only(Arc::clone(&value)),
-        };
-        let packed = Packed { encoded, resource_version, tree: Mutex::new(tree) };
-        Self { packed: Arc::new(packed), value: OnceLock::from(value) }
+    /// An object whose tree has its version and its managed fields.
+    pub(crate) fn new(mut value: Value, resource_version: u64) -> Self {
+        let managed = ManagedFields::take_from(&mut value);
+        Self::of_parts(value, &managed, resource_version)
+    }
+
+    /// An object whose tree has its version, but no managed fields.
+    pub(crate) fn of_parts(value: Value, managed: &ManagedFields, resource_version: u64) -> Self {
+        let composed = compose(&value, managed.text());
+        Draft { value, composed }.as_it_is(resource_version)
     }
 
     /// What the store keeps.
@@ -113,14 +207,32 @@ impl Stored {
         &self.packed
     }
 
-    /// The tree, for whoever wants to hold it longer.
-    pub(crate) fn shared_value(&self) -> &Arc<Value> {
-        self.value.get_or_init(|| self.packed.value())
+    /// The tree without managed fields, for whoever wants to hold it longer.
+    pub(crate) fn shared_content(&self) -> &Arc<Value> {
+        self.content.get_or_init(|| self.packed.content())
+    }
+
+    /// The object without its managed fields.
+    pub(crate) fn content(&self) -> &Value {
+        self.shared_content()
+    }
+
+    /// The managed fields.
+    pub(crate) fn managed(&self) -> ManagedFields {
+        self.packed.managed()
     }
 
     /// The whole object.
     pub fn value(&self) -> &Value {
-        self.shared_value()
+        self.value.get_or_init(|| {
+            let managed = self.managed();
+            if managed.is_empty() {
+                return Arc::clone(self.shared_content());
+            }
+            let mut whole = self.content().clone();
+            managed.put_into(&mut whole);
+            Arc::new(whole)
+        })
     }
 
     /// The version of the last change.
@@ -130,7 +242,7 @@ impl Stored {
 
     /// A string at `metadata.KEY`, empty when absent.
     pub fn metadata_text(&self, key: &str) -> &str {
-        self.value()["metadata"][key].as_str().unwrap_or_default()
+        self.content()["metadata"][key].as_str().unwrap_or_default()
     }
 
     /// The name.

@@ -9,7 +9,7 @@ use crate::decode;
 use crate::encode::Encoder;
 use crate::meta;
 use crate::pipeline::{Request, bytes_response, json_response};
-use crate::rest::{self, Call, Change, DeleteRequest};
+use crate::rest::{self, Call, Change, DeleteRequest, Made};
 use crate::tokens::AUDIENCE;
 
 /// Handles the subresources of this module; none means that the generic code takes over.
@@ -99,8 +99,8 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     };
     let schema = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest");
     let mut given = sent;
-    crate::apply::track_update(&tracked, schema.as_deref(), None, &mut given);
-    review["metadata"]["managedFields"] = given["metadata"]["managedFields"].take();
+    let managed = crate::apply::track_update(&tracked, schema.as_deref(), None, &mut given);
+    managed.put_into(&mut review);
     review["status"] = json!({
         "token": call.inner.authenticator.issuer.sign(&claims),
         "expirationTimestamp": meta::format_time(expires),
@@ -146,7 +146,8 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
         return Err(StatusError::new(500, "", "target.name: Required value"));
     }
     let now = meta::format_time(call.inner.clock.now());
-    rest::update_with(call, Change::Patch, |call, old| {
+    rest::update_with(call, Change::Patch, |call, present| {
+        let old = present.object;
         if let Some(present) = old["spec"]["nodeName"].as_str().filter(|name| !name.is_empty()) {
             let name = &call.info.name;
             let problem = format!("pod {name} is already assigned to node {present:?}");
@@ -161,7 +162,8 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
             "lastTransitionTime": now,
         }));
         pod["status"]["conditions"] = Value::Array(conditions);
-        Ok(pod)
+        // A binding belongs to no field manager, as upstream.
+        Ok(Made::tracked(pod, present.managed.clone()))
     })
     .await?;
     Ok(())
@@ -177,9 +179,10 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
         return Err(StatusError::bad_request(problem));
     }
     for (_, budget) in snapshot.list("poddisruptionbudgets.policy", &call.info.namespace) {
-        let selector = &budget.value()["spec"]["selector"];
-        let selects = crate::selector::matches_object(selector, &pod.value()["metadata"]["labels"]);
-        let allowed = budget.value()["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+        let selector = &budget.content()["spec"]["selector"];
+        let selects =
+            crate::selector::matches_object(selector, &pod.content()["metadata"]["labels"]);
+        let allowed = budget.content()["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
         if selects && allowed <= 0 {
             let message = "Cannot evict pod as it would violate the pod's disruption budget.";
             return Err(StatusError::new(429, "TooManyRequests", message).with_cause(
@@ -203,12 +206,12 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
 /// The log of a pod: nothing yet when no node runs it.
 fn log(call: &Call) -> Result<Response<Body>, StatusError> {
     let pod = call.read(&call.inner.store.snapshot())?;
-    let scheduled = pod.value()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+    let scheduled = pod.content()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
     if !scheduled {
         let mut response = Response::new(Body::full(bytes::Bytes::new()));
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
     }
-    let text = call.inner.stages.logs_of(pod.value());
+    let text = call.inner.stages.logs_of(pod.content());
     Ok(bytes_response(StatusCode::OK, "text/plain", text))
 }

@@ -140,7 +140,7 @@ fn matches_namespace(
     let name = if is_namespace { request.name } else { request.namespace };
     let namespace = snapshot.get("namespaces", "", name);
     let labels =
-        namespace.as_ref().and_then(|namespace| at(namespace.value(), &["metadata", "labels"]));
+        namespace.as_ref().and_then(|namespace| at(namespace.content(), &["metadata", "labels"]));
     matches_or_everything(selector, labels)
 }
 

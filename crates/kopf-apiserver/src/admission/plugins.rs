@@ -41,7 +41,7 @@ fn choose_class(snapshot: &Snapshot, claim: &mut Value) {
     }
     let newest = snapshot
         .list("storageclasses.storage.k8s.io", "")
-        .filter(|(_, class)| fields::annotation(class.value(), DEFAULT_CLASS) == Some("true"))
+        .filter(|(_, class)| fields::annotation(class.content(), DEFAULT_CLASS) == Some("true"))
         .max_by_key(|(_, class)| class.metadata_text("creationTimestamp").to_owned());
     if let Some((_, class)) = newest {
         fields::set(claim, &["spec", "storageClassName"], json!(class.name()));

@@ -34,12 +34,12 @@ pub(super) fn validate(
 ) -> Result<(), StatusError> {
     let review_request = review::request(request, &Seen::AsRequested, "");
     for (_, binding) in snapshot.list(BINDINGS, "") {
-        let name = text(binding.value(), &["spec", "policyName"]);
+        let name = text(binding.content(), &["spec", "policyName"]);
         let Some(policy) = snapshot.get(POLICIES, "", name) else { continue };
         let bound = Bound {
-            policy: policy.value(),
+            policy: policy.content(),
             policy_name: name,
-            binding: binding.value(),
+            binding: binding.content(),
             binding_name: binding.name(),
         };
         if bound.concerns(snapshot, request) {

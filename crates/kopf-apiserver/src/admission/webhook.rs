@@ -30,14 +30,14 @@ impl Webhook {
         snapshot
             .list(table, "")
             .flat_map(|(_, stored)| {
-                let count = items(stored.value(), &["webhooks"]).len();
+                let count = items(stored.content(), &["webhooks"]).len();
                 (0..count).map(move |index| Self { configuration: Arc::clone(&stored), index })
             })
             .collect()
     }
 
     fn value(&self) -> &Value {
-        &items(self.configuration.value(), &["webhooks"])[self.index]
+        &items(self.configuration.content(), &["webhooks"])[self.index]
     }
 
     /// The webhook's qualified name.

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::json_text::{RawField, fields, unescaped};
 use super::path::{PathElement, PathElementError};
 
 /// A set of paths. A path can be a member and still have members below it.
@@ -147,22 +148,28 @@ impl FieldSet {
         }
     }
 
-    /// Whether any path of this set is in a `fieldsV1`, too.
-    pub(crate) fn meets(&self, fields: &Value) -> bool {
-        let Value::Object(fields) = fields else { return false };
-        !fields.is_empty()
-            && self.nodes.iter().any(|(element, node)| {
-                fields.get(&element.encode()).is_some_and(|inner| {
-                    (node.is_member && is_encoded_member(inner)) || node.below.meets(inner)
-                })
+    /// Whether any path of this set is in the text of a `fieldsV1`, too.
+    pub(crate) fn meets(&self, text: &[u8]) -> bool {
+        if self.nodes.is_empty() {
+            return false;
+        }
+        let others: Vec<RawField<'_>> = fields(text).collect();
+        self.nodes.iter().any(|(element, node)| {
+            find(&others, element).is_some_and(|inner| {
+                (node.is_member && is_written_member(inner)) || node.below.meets(inner)
             })
+        })
     }
 
-    /// Whether every path of this set is in a `fieldsV1`, too.
-    pub(crate) fn is_within(&self, fields: &Value) -> bool {
+    /// Whether every path of this set is in the text of a `fieldsV1`, too.
+    pub(crate) fn is_within(&self, text: &[u8]) -> bool {
+        if self.nodes.is_empty() {
+            return true;
+        }
+        let others: Vec<RawField<'_>> = fields(text).collect();
         self.nodes.iter().filter(|(_, node)| !node.is_empty()).all(|(element, node)| {
-            fields.get(element.encode()).is_some_and(|inner| {
-                (!node.is_member || is_encoded_member(inner)) && node.below.is_within(inner)
+            find(&others, element).is_some_and(|inner| {
+                (!node.is_member || is_written_member(inner)) && node.below.is_within(inner)
             })
         })
     }
@@ -240,24 +247,40 @@ impl FieldSet {
         }
     }
 
-    /// The set as `fieldsV1`.
-    pub(crate) fn encode(&self) -> Value {
-        self.encode_below(false)
+    /// Appends the set as the text of `fieldsV1`.
+    pub(crate) fn write(&self, into: &mut Vec<u8>) {
+        self.write_below(false, into);
     }
 
-    /// What is below a step that may be a member itself.
-    fn encode_below(&self, is_member: bool) -> Value {
-        if self.is_empty() {
-            return Value::Object(Map::new());
-        }
-        let mut fields = Map::with_capacity(self.nodes.len() + usize::from(is_member));
-        if is_member {
-            fields.insert(".".to_owned(), Value::Object(Map::new()));
-        }
+    /// Appends what is below a step that may be a member itself.
+    pub(crate) fn write_below(&self, is_member: bool, into: &mut Vec<u8>) {
+        into.push(b'{');
+        let mut has_content = false;
         for (element, node) in self.nodes.iter().filter(|(_, node)| !node.is_empty()) {
-            fields.insert(element.encode(), node.below.encode_below(node.is_member));
+            if !has_content && is_member {
+                into.extend_from_slice(MEMBER);
+            }
+            if has_content || is_member {
+                into.push(b',');
+            }
+            has_content = true;
+            element.write(into);
+            into.push(b':');
+            node.below.write_below(node.is_member, into);
         }
-        Value::Object(fields)
+        into.push(b'}');
+    }
+
+    /// Parses the text of a `fieldsV1`; a node without content is a member.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let mut set = Self::default();
+        for (name, inner) in fields(text).filter(|(name, _)| *name != b".") {
+            let below = Self::parse(inner)?;
+            let is_member = below.nodes.is_empty() || is_written_member(inner);
+            let element = PathElement::parse(&unescaped(name)?).ok()?;
+            set.nodes.insert(element, Node { is_member, below });
+        }
+        Some(set)
     }
 
     /// Parses `fieldsV1`; a node without content is a member.
@@ -276,9 +299,17 @@ impl FieldSet {
     }
 }
 
+/// How a step that is a member says so, if anything else is below it.
+pub(crate) const MEMBER: &[u8] = b"\".\":{}";
+
+/// What is below a step.
+fn find<'a>(fields: &[RawField<'a>], element: &PathElement) -> Option<&'a [u8]> {
+    fields.iter().find(|(name, _)| element.is_spelled(name)).map(|(_, inner)| *inner)
+}
+
 /// Whether the step that leads to this part of a `fieldsV1` is a member.
-fn is_encoded_member(inner: &Value) -> bool {
-    inner.as_object().is_none_or(|inner| inner.is_empty() || inner.contains_key("."))
+fn is_written_member(inner: &[u8]) -> bool {
+    !inner.starts_with(b"{") || inner == b"{}" || fields(inner).any(|(name, _)| name == b".")
 }
 
 #[cfg(test)]

@@ -6,10 +6,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
-use crate::lockstep::find;
+use super::managed_fields::ManagedFields;
+use crate::stored::encoding::write_string;
 
 /// How many entries with operation Update may exist before the oldest are merged.
 const UPDATERS_MAX: usize = 10;
@@ -46,8 +50,8 @@ pub(crate) struct Managers<'a> {
 /// The fields of one entry; most writes change none of most entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fields<'a> {
-    /// As in this entry of the stored object.
-    Stored(&'a Value),
+    /// The text of a `fieldsV1`, stored or new.
+    Text(Cow<'a, [u8]>),
     /// Decoded, and maybe changed.
     Set(FieldSet),
 }
@@ -62,50 +66,50 @@ impl Fields<'_> {
     /// The fields as a set.
     pub(crate) fn set(&self) -> Cow<'_, FieldSet> {
         match self {
-            Self::Stored(entry) => {
-                Cow::Owned(FieldSet::decode(fields_of(entry)).unwrap_or_default())
-            }
+            Self::Text(text) => Cow::Owned(FieldSet::parse(text).unwrap_or_default()),
             Self::Set(set) => Cow::Borrowed(set),
         }
     }
 
     /// The fields as a set to be changed.
     pub(crate) fn set_mut(&mut self) -> &mut FieldSet {
-        if let Self::Stored(_) = self {
+        if let Self::Text(_) = self {
             *self = Self::Set(self.set().into_owned());
         }
         match self {
             Self::Set(set) => set,
-            Self::Stored(_) => unreachable!("it was just made a set"),
+            Self::Text(_) => unreachable!("it was just made a set"),
         }
     }
 
     /// Removes all these fields.
     pub(crate) fn subtract(&mut self, lost: &FieldSet) {
         match self {
-            Self::Stored(entry) if !lost.meets(fields_of(entry)) => {}
+            Self::Text(text) if !lost.meets(text) => {}
             _ => self.set_mut().subtract(lost),
         }
     }
 
-    /// Whether these are stored fields that stay the same when somebody who owns them changes
+    /// Whether these are written fields that stay the same when somebody who owns them changes
     /// some fields and removes others.
     pub(crate) fn outlive(&self, changed: &FieldSet, removed: &FieldSet) -> bool {
-        let Self::Stored(entry) = self else { return false };
-        let fields = fields_of(entry);
-        changed.is_within(fields) && !removed.meets(fields)
+        let Self::Text(text) = self else { return false };
+        changed.is_within(text) && !removed.meets(text)
     }
 
     fn is_empty(&self) -> bool {
         match self {
-            Self::Stored(entry) => fields_of(entry).as_object().is_none_or(Map::is_empty),
+            Self::Text(text) => !text.starts_with(b"{") || **text == *b"{}",
             Self::Set(set) => set.is_empty(),
         }
     }
-}
 
-fn fields_of(entry: &Value) -> &Value {
-    entry.get("fieldsV1").unwrap_or(&Value::Null)
+    fn write(&self, into: &mut Vec<u8>) {
+        match self {
+            Self::Text(text) => into.extend_from_slice(text),
+            Self::Set(set) => set.write(into),
+        }
+    }
 }
 
 impl ManagerId {
@@ -151,22 +155,8 @@ fn named(name: &str) -> String {
 }
 
 impl<'a> Managers<'a> {
-    /// Decodes `metadata.managedFields`; `None` when an entry is malformed.
+    /// Decodes `metadata.managedFields` as sent; `None` when an entry is malformed.
     pub(crate) fn decode(entries: Option<&Value>) -> Option<Managers<'static>> {
-        Managers::decode_with(entries, |entry| {
-            FieldSet::decode(fields_of(entry)).ok().map(Fields::from)
-        })
-    }
-
-    /// Decodes what [`Managers::store`] once wrote, but for the fields that nobody asks for.
-    pub(crate) fn decode_stored(entries: Option<&'a Value>) -> Option<Self> {
-        Self::decode_with(entries, |entry| Some(Fields::Stored(entry)))
-    }
-
-    fn decode_with<'entry, 'fields>(
-        entries: Option<&'entry Value>,
-        fields_of: impl Fn(&'entry Value) -> Option<Fields<'fields>>,
-    ) -> Option<Managers<'fields>> {
         let mut managers = Managers::default();
         let entries = match entries {
             None | Some(Value::Null) => return Some(managers),
@@ -174,53 +164,91 @@ impl<'a> Managers<'a> {
             Some(_) => return None,
         };
         for entry in entries {
-            let field = |name: &str| find(entry.as_object()?, name);
-            let text = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
-            let is_applier = match text("operation") {
-                "Apply" => true,
-                "Update" => false,
-                _ => return None,
+            let text = |name: &str| entry.get(name).and_then(Value::as_str);
+            let field = |name: &str| Cow::from(text(name).unwrap_or_default());
+            let spelled = Entry {
+                manager: field("manager"),
+                operation: field("operation"),
+                api_version: field("apiVersion"),
+                time: text("time").map(str::to_owned),
+                fields_type: field("fieldsType"),
+                fields: None,
+                subresource: field("subresource"),
             };
-            if text("fieldsType") != "FieldsV1" {
-                return None;
-            }
-            let fields = fields_of(entry)?;
-            let id = if is_applier {
-                ManagerId::applier(text("manager"), text("subresource"))
-            } else {
-                ManagerId::updater(text("manager"), text("apiVersion"), text("subresource"))
-            };
-            let time = field("time").and_then(Value::as_str).map(str::to_owned);
-            let api_version = text("apiVersion").to_owned();
-            managers.entries.insert(id, Ownership { fields, api_version, time });
+            let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
+            managers.add(spelled, |_| FieldSet::decode(fields).ok().map(Fields::from))?;
         }
         Some(managers)
     }
 
+    /// Decodes what [`Managers::write`] once wrote, but for the fields that nobody asks for.
+    pub(crate) fn decode_stored(stored: &'a ManagedFields) -> Option<Self> {
+        let mut managers = Self::default();
+        if stored.is_empty() {
+            return Some(managers);
+        }
+        let entries: Vec<Entry<'a>> = serde_json::from_slice(stored.text()).ok()?;
+        for entry in entries {
+            managers.add(entry, |fields| {
+                let text = fields.map_or(&b""[..], |fields| fields.get().as_bytes());
+                Some(Fields::Text(Cow::Borrowed(text)))
+            })?;
+        }
+        Some(managers)
+    }
+
+    fn add<'entry>(
+        &mut self,
+        entry: Entry<'entry>,
+        fields: impl FnOnce(Option<&'entry RawValue>) -> Option<Fields<'a>>,
+    ) -> Option<()> {
+        let id = match &*entry.operation {
+            "Apply" => ManagerId::applier(&entry.manager, &entry.subresource),
+            "Update" => ManagerId::updater(&entry.manager, &entry.api_version, &entry.subresource),
+            _ => return None,
+        };
+        if entry.fields_type != "FieldsV1" {
+            return None;
+        }
+        let fields = fields(entry.fields)?;
+        let api_version = entry.api_version.into_owned();
+        self.entries.insert(id, Ownership { fields, api_version, time: entry.time });
+        Some(())
+    }
+
     /// The entries as `metadata.managedFields`, in the order of the real server.
-    pub(crate) fn encode(&self) -> Vec<Value> {
+    pub(crate) fn write(&self) -> ManagedFields {
+        if self.is_empty() {
+            return ManagedFields::default();
+        }
         let mut entries: Vec<(&ManagerId, &Ownership<'_>)> = self.entries.iter().collect();
         entries.sort_by(|(left_id, left), (right_id, right)| {
-            let key = |id: &ManagerId| (id.name.clone(), id.subresource.clone());
             (left_id.operation().cmp(right_id.operation()))
                 // Canonical times sort as texts; no time is the oldest.
                 .then_with(|| left.time.cmp(&right.time))
                 .then_with(|| left_id.name.cmp(&right_id.name))
                 .then_with(|| left.api_version.cmp(&right.api_version))
-                .then_with(|| key(left_id).cmp(&key(right_id)))
+                .then_with(|| left_id.subresource.cmp(&right_id.subresource))
         });
-        entries.into_iter().map(|(id, ownership)| encode_entry(id, ownership)).collect()
+        let mut text = Vec::with_capacity(TEXT_BYTES_GUESS);
+        for (index, (id, ownership)) in entries.into_iter().enumerate() {
+            text.push(if index == 0 { b'[' } else { b',' });
+            write_entry(id, ownership, &mut text);
+        }
+        text.push(b']');
+        ManagedFields::from_text(Bytes::from(text))
     }
 
-    /// Writes the entries into an object; no entries means no field.
-    pub(crate) fn store(&self, object: &mut Value) {
-        let entries = self.encode();
-        let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
-        if entries.is_empty() {
-            metadata.shift_remove("managedFields");
-        } else {
-            metadata.insert("managedFields".to_owned(), Value::Array(entries));
-        }
+    /// Whether nothing but times differs.
+    pub(crate) fn is_same_but_times(&self, other: &Managers<'_>) -> bool {
+        let is_same = |(left_id, left): (&ManagerId, &Ownership<'_>),
+                       (right_id, right): (&ManagerId, &Ownership<'_>)| {
+            left_id == right_id
+                && left.api_version == right.api_version
+                && left.fields == right.fields
+        };
+        self.entries.len() == other.entries.len()
+            && self.entries.iter().zip(&other.entries).all(|(left, right)| is_same(left, right))
     }
 
     /// Whether nobody owns anything.
@@ -272,35 +300,45 @@ impl<'a> Managers<'a> {
     }
 }
 
-fn encode_entry(id: &ManagerId, ownership: &Ownership<'_>) -> Value {
-    let fields = match &ownership.fields {
-        Fields::Stored(entry) => {
-            let mut entry = Value::clone(entry);
-            if let (Some(time), Some(Value::String(stored))) =
-                (&ownership.time, entry.get_mut("time"))
-            {
-                stored.clone_from(time);
-            }
-            return entry;
-        }
-        Fields::Set(set) => set,
+/// How much room is made for a text before it is known.
+const TEXT_BYTES_GUESS: usize = 1024;
+
+/// An entry as it is spelled.
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow, default)]
+    manager: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default, rename = "apiVersion")]
+    api_version: Cow<'a, str>,
+    time: Option<String>,
+    #[serde(borrow, default, rename = "fieldsType")]
+    fields_type: Cow<'a, str>,
+    #[serde(borrow, default, rename = "fieldsV1")]
+    fields: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    subresource: Cow<'a, str>,
+}
+
+fn write_entry(id: &ManagerId, ownership: &Ownership<'_>, into: &mut Vec<u8>) {
+    let mut text = |name: &[u8], value: &str| {
+        into.extend_from_slice(name);
+        write_string(into, value);
     };
-    let mut entry = Map::with_capacity(7);
-    let mut text = |name: &str, value: &str| {
-        entry.insert(name.to_owned(), Value::from(value));
-    };
-    text("manager", &id.name);
-    text("operation", id.operation());
-    text("apiVersion", &ownership.api_version);
+    text(b"{\"manager\":", &id.name);
+    text(b",\"operation\":", id.operation());
+    text(b",\"apiVersion\":", &ownership.api_version);
     if let Some(time) = &ownership.time {
-        text("time", time);
+        text(b",\"time\":", time);
     }
-    text("fieldsType", "FieldsV1");
-    entry.insert("fieldsV1".to_owned(), fields.encode());
+    into.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+    ownership.fields.write(into);
     if !id.subresource.is_empty() {
-        entry.insert("subresource".to_owned(), Value::from(id.subresource.as_str()));
+        into.extend_from_slice(b",\"subresource\":");
+        write_string(into, &id.subresource);
     }
-    Value::Object(entry)
+    into.push(b'}');
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@
 use serde_json::Value;
 
 use super::field_set::FieldSet;
-use super::managers::{ManagerId, Managers, Ownership};
+use super::managers::{Fields, ManagerId, Managers, Ownership};
 use super::typed::compare::{Comparison, compare, same};
 use super::typed::owned::{field_set, with_named_fields};
+use super::typed::written::write_new;
 use super::typed::{TypeRef, merge::merge, remove::remove};
 
 /// The parts of a write that ownership depends on.
@@ -23,6 +24,14 @@ pub(crate) struct Write<'a> {
     pub(crate) ignored: &'a FieldSet,
     /// The time of the write.
     pub(crate) time: &'a str,
+}
+
+impl Write<'_> {
+    /// The entry of whoever owns these fields through this write.
+    fn ownership<'fields>(&self, fields: Fields<'fields>) -> Ownership<'fields> {
+        let time = Some(self.time.to_owned());
+        Ownership { fields, api_version: self.api_version.to_owned(), time }
+    }
 }
 
 /// One field that an apply would change although someone else owns it.
@@ -51,6 +60,21 @@ fn ownerless() -> &'static FieldSet {
             &["metadata", "resourceVersion"],
         ])
     })
+}
+
+/// Gives all fields of an object that was made out of nothing to its creator, when nobody owns
+/// anything yet; tells whether it did, or the object has to be compared with nothing.
+pub(crate) fn create(
+    write: &Write<'_>,
+    managers: &mut Managers<'_>,
+    id: &ManagerId,
+    object: &Value,
+) -> bool {
+    let Some(text) = write_new(object, write.of, write.ignored, ownerless()) else { return false };
+    if text != b"{}" {
+        managers.entries.insert(id.clone(), write.ownership(Fields::Text(text.into())));
+    }
+    true
 }
 
 /// Gives the changed fields to an updater and takes them from everybody else.
@@ -89,12 +113,7 @@ pub(crate) fn update(
         }
         None => changed.into(),
     };
-    let ownership = Ownership {
-        fields,
-        api_version: write.api_version.to_owned(),
-        time: Some(write.time.to_owned()),
-    };
-    managers.entries.insert(id.clone(), ownership);
+    managers.entries.insert(id.clone(), write.ownership(fields));
 }
 
 /// Takes changed fields and removed ones from every manager but one.

@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::stored::encoding::{needs_escape, write_string};
+
 /// A step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum PathElement {
@@ -82,6 +84,24 @@ impl PathElement {
         }
     }
 
+    /// Whether a key of `managedFields`, as JSON spells it between quotes, is this step.
+    pub(crate) fn is_spelled(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Field(name) if !key.contains(&b'\\') => {
+                key.strip_prefix(b"f:") == Some(name.as_bytes())
+            }
+            _ => super::json_text::unescaped(key).is_some_and(|key| key == self.encode()),
+        }
+    }
+
+    /// Appends the step as a key of `managedFields`, in quotes.
+    pub(crate) fn write(&self, into: &mut Vec<u8>) {
+        match self {
+            Self::Field(name) => write_field(name, into),
+            _ => write_string(into, &self.encode()),
+        }
+    }
+
     /// The spelling of `managedFields`.
     pub(crate) fn encode(&self) -> String {
         match self {
@@ -103,6 +123,17 @@ impl PathElement {
             Self::Index(index) => format!("i:{index}"),
         }
     }
+}
+
+/// Appends the step to a field as a key of `managedFields`, in quotes.
+pub(crate) fn write_field(name: &str, into: &mut Vec<u8>) {
+    if needs_escape(name.as_bytes()) {
+        return write_string(into, &["f:", name].concat());
+    }
+    into.reserve(name.len() + 4);
+    into.extend_from_slice(b"\"f:");
+    into.extend_from_slice(name.as_bytes());
+    into.push(b'"');
 }
 
 impl fmt::Display for PathElement {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Manager, apply, track_scale, track_update};
+use super::{ManagedFields, Manager, Owned};
 use crate::StatusError;
 use crate::schema::Schema;
 
@@ -24,6 +24,44 @@ fn custom_schema() -> Arc<Schema> {
         "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
     }}))
     .expect("the schema is valid")
+}
+
+/// An object and its managed fields, of a tree that has both.
+fn apart(whole: &Value) -> (Value, ManagedFields) {
+    let mut object = whole.clone();
+    let managed = ManagedFields::take_from(&mut object);
+    (object, managed)
+}
+
+fn track_update(
+    manager: &Manager<'_>,
+    schema: Option<&Schema>,
+    old: Option<&Value>,
+    object: &mut Value,
+) {
+    let old = old.map(apart);
+    let old = old.as_ref().map(|(object, managed)| Owned { object, managed });
+    super::track_update(manager, schema, old, object).put_into(object);
+}
+
+fn apply(
+    manager: &Manager<'_>,
+    force: bool,
+    schema: Option<&Schema>,
+    live: Option<&Value>,
+    applied: &Value,
+) -> Result<Value, StatusError> {
+    let live = live.map(apart);
+    let live = live.as_ref().map(|(object, managed)| Owned { object, managed });
+    let (mut object, managed) = super::apply(manager, force, schema, live, applied)?;
+    managed.put_into(&mut object);
+    Ok(object)
+}
+
+fn track_scale(manager: &Manager<'_>, replicas_path: &[&str], object: &mut Value) {
+    let (bare, managed) = apart(object);
+    *object = bare;
+    super::track_scale(manager, replicas_path, object, &managed).put_into(object);
 }
 
 /// One object and the managers that write to it.

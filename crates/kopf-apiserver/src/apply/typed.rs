@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod merge;
 pub(crate) mod owned;
 pub(crate) mod remove;
+pub(crate) mod written;
 
 use serde_json::Value;
 

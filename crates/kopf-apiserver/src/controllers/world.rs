@@ -29,7 +29,7 @@ impl Deref for Seen {
     type Target = Value;
 
     fn deref(&self) -> &Value {
-        self.0.value()
+        self.0.content()
     }
 }
 

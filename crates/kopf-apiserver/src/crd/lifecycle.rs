@@ -84,7 +84,7 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
     let Some(custom) = resource.custom.as_ref() else { return };
     // The caller's view of the resource may be older than the deletion of the CRD.
     let dying = inner.store.snapshot().get(TABLE, "", &custom.crd_name);
-    if dying.is_some_and(|crd| meta::is_deleting(crd.value())) {
+    if dying.is_some_and(|crd| meta::is_deleting(crd.content())) {
         let outcome = Box::pin(finish_deletion(inner, resource, &custom.crd_name)).await;
         if let Err(error) = outcome {
             tracing::warn!(crd = custom.crd_name, %error, "could not finish a deletion");
@@ -96,15 +96,15 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
 /// Brings the status of a CRD up to date and, when it is being deleted, its objects to an end.
 async fn reconcile(inner: &Arc<Inner>, name: &str) -> Result<(), StatusError> {
     let Some(stored) = inner.store.snapshot().get(TABLE, "", name) else { return Ok(()) };
-    if !meta::is_deleting(stored.value()) {
+    if !meta::is_deleting(stored.content()) {
         return update_status(inner, name, |inner, crd| {
             establish(inner, crd);
             Ok(())
         })
         .await;
     }
-    let established = has_condition(stored.value(), "Established");
-    if established && !condition_reason(stored.value()).contains("InProgress") {
+    let established = has_condition(stored.content(), "Established");
+    if established && !condition_reason(stored.content()).contains("InProgress") {
         let now = meta::format_time(inner.clock.now());
         update_status(inner, name, |_, crd| {
             let text = "CustomResource deletion is in progress";
@@ -114,13 +114,13 @@ async fn reconcile(inner: &Arc<Inner>, name: &str) -> Result<(), StatusError> {
         })
         .await?;
         refresh(inner);
-        delete_objects(inner, stored.value()).await?;
+        delete_objects(inner, stored.content()).await?;
     }
     let registry = inner.registry();
     let table = format!(
         "{}.{}",
-        stored.value()["spec"]["names"]["plural"].as_str().unwrap_or_default(),
-        stored.value()["spec"]["group"].as_str().unwrap_or_default()
+        stored.content()["spec"]["names"]["plural"].as_str().unwrap_or_default(),
+        stored.content()["spec"]["group"].as_str().unwrap_or_default()
     );
     match registry.of_table(&table).filter(|_| established) {
         Some(resource) => finish_deletion(inner, resource, name).await,
@@ -218,9 +218,9 @@ async fn update_status(
     let mut call = crd_call(inner, name, "status")?;
     call.nested = true;
     rest::update_with(&mut call, Change::Patch, |call, old| {
-        let mut crd = old.clone();
+        let mut crd = old.object.clone();
         change(&call.inner, &mut crd)?;
-        Ok(crd)
+        Ok(crd.into())
     })
     .await
     .map(|_| ())
@@ -276,15 +276,15 @@ async fn remove_finalizer(inner: &Arc<Inner>, name: &str) -> Result<(), StatusEr
     let mut call = crd_call(inner, name, "")?;
     call.nested = true;
     let outcome = rest::update_with(&mut call, Change::Patch, |_, old| {
-        let mut crd = old.clone();
-        let kept: Vec<Value> = meta::finalizers(old)
+        let mut crd = old.object.clone();
+        let kept: Vec<Value> = meta::finalizers(old.object)
             .into_iter()
             .filter(|finalizer| *finalizer != CLEANUP_FINALIZER)
             .map(Value::from)
             .collect();
         metadata_mut(&mut crd).insert("finalizers".into(), Value::Array(kept));
         meta::tidy(&mut crd);
-        Ok(crd)
+        Ok(crd.into())
     })
     .await;
     match outcome {

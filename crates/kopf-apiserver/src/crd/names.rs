@@ -18,10 +18,10 @@ pub(super) fn accept(crd: &Value, snapshot: &Snapshot) -> (Value, Option<NameCon
     let others: Vec<Value> = snapshot
         .list(TABLE, "")
         .filter(|(_, stored)| {
-            let other = stored.value();
+            let other = stored.content();
             other["spec"]["group"] == *group && other["metadata"]["name"] != crd["metadata"]["name"]
         })
-        .map(|(_, other)| other.value()["status"]["acceptedNames"].clone())
+        .map(|(_, other)| other.content()["status"]["acceptedNames"].clone())
         .collect();
     let resource_taken = |name: &str| {
         others.iter().any(|names| {

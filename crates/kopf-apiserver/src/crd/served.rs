@@ -36,7 +36,7 @@ pub(crate) fn refresh(inner: &Inner) {
 
 /// One entry per served version of an established CRD.
 fn resources_of(crd: &Stored) -> Vec<Arc<ResourceInfo>> {
-    let object = crd.value();
+    let object = crd.content();
     if !has_condition(object, "Established") {
         return Vec::new();
     }

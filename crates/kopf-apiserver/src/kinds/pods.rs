@@ -31,7 +31,7 @@ fn set_account(context: &KindContext<'_>, namespace: &str, spec: &mut Value) {
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
     let account =
         context.snapshot.get("serviceaccounts", namespace, text(spec, "serviceAccountName"));
-    let account = account.as_ref().map(|account| account.value());
+    let account = account.as_ref().map(|account| account.content());
     if let Some(account) = account
         && is_empty(spec, "imagePullSecrets")
         && !is_empty(account, "imagePullSecrets")
@@ -92,11 +92,11 @@ fn set_priority(context: &KindContext<'_>, spec: &mut Value) {
     let name = text(spec, "priorityClassName").to_owned();
     let class = if name.is_empty() {
         let mut all = context.snapshot.list(classes, "").map(|(_, class)| class);
-        all.find(|class| class.value()["globalDefault"] == true)
+        all.find(|class| class.content()["globalDefault"] == true)
     } else {
         context.snapshot.get(classes, "", &name)
     };
-    let class = class.as_ref().map(|class| class.value());
+    let class = class.as_ref().map(|class| class.content());
     if let Some(class) = class
         && name.is_empty()
     {

@@ -109,7 +109,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     }
     let services: Vec<_> =
         context.snapshot.list("services", "").map(|(_, service)| service).collect();
-    let specs = || services.iter().map(|service| &service.value()["spec"]);
+    let specs = || services.iter().map(|service| &service.content()["spec"]);
     if is_empty(spec, "clusterIP") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
         if let Some(address) = free_address(&taken, context.ids.number()) {

@@ -90,7 +90,7 @@ impl KindStrategy for BuiltIn {
             metadata["name"].as_str().unwrap_or_default(),
         );
         let generation = |object: &Value| object["metadata"]["generation"].as_i64();
-        if stored.is_some_and(|stored| generation(stored.value()) == generation(object)) {
+        if stored.is_some_and(|stored| generation(stored.content()) == generation(object)) {
             return Vec::new();
         }
         rules::warnings::of(group, resource, object)

@@ -119,7 +119,7 @@ fn create(recorded: &Recorded) -> Result<Value, Vec<FieldError>> {
         has_status: info.has_status(),
         time: "2026-01-01T00:00:00Z",
     };
-    track_update(&manager, Some(&known), None, &mut object);
+    track_update(&manager, Some(&known), None, &mut object).put_into(&mut object);
     strategy.admit(&context, &mut object);
     object["metadata"]["uid"] = json!(UID);
     object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");

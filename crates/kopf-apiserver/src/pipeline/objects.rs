@@ -420,7 +420,7 @@ async fn scale(
             .await?
         }
     };
-    let scale = rest::read_scale(call, stored.value())?;
+    let scale = rest::read_scale(call, stored.content())?;
     let content_type = encoder.representation.content_type();
     Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&scale)))
 }

@@ -88,8 +88,8 @@ impl Grant {
             .list(CLUSTER_BINDINGS, "")
             .chain(local.into_iter().flatten())
             .filter_map(|(_, binding)| {
-                let own_namespace = fields::namespace(binding.value());
-                let subject = items(binding.value(), &["subjects"])
+                let own_namespace = fields::namespace(binding.content());
+                let subject = items(binding.content(), &["subjects"])
                     .iter()
                     .find(|subject| is_subject(subject, user, own_namespace))?;
                 let subject = subject.clone();
@@ -99,7 +99,7 @@ impl Grant {
     }
 
     fn role(&self) -> (&str, &str) {
-        let reference = &self.binding.value()["roleRef"];
+        let reference = &self.binding.content()["roleRef"];
         (text(reference, &["kind"]), text(reference, &["name"]))
     }
 
@@ -107,20 +107,20 @@ impl Grant {
     fn rules(&self, snapshot: &Snapshot) -> Result<Vec<Value>, String> {
         let (kind, name) = self.role();
         let role = match kind {
-            "Role" => snapshot.get(ROLES, fields::namespace(self.binding.value()), name),
+            "Role" => snapshot.get(ROLES, fields::namespace(self.binding.content()), name),
             _ => snapshot.get(CLUSTER_ROLES, "", name),
         };
         let Some(role) = role else {
             let resource = kind.to_lowercase();
             return Err(format!("{resource}.rbac.authorization.k8s.io {name:?} not found"));
         };
-        Ok(effective_rules(role.value(), snapshot))
+        Ok(effective_rules(role.content(), snapshot))
     }
 
     fn describe(&self) -> String {
         let (kind, role) = self.role();
         let name = self.binding.name();
-        let subject = describe_subject(&self.subject, fields::namespace(self.binding.value()));
+        let subject = describe_subject(&self.subject, fields::namespace(self.binding.content()));
         match self.binding.namespace() {
             "" => format!("ClusterRoleBinding {name:?} of {kind} {role:?} to {subject}"),
             namespace => {
@@ -189,9 +189,9 @@ fn collect(
         return;
     }
     for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
-        let labels = at(other.value(), &["metadata", "labels"]);
+        let labels = at(other.content(), &["metadata", "labels"]);
         if selectors.iter().any(|found| selector::matches(Some(found), labels)) {
-            collect(other.value(), snapshot, visited, rules);
+            collect(other.content(), snapshot, visited, rules);
         }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::rules::effective_rules;
 use super::*;
+use crate::apply::ManagedFields;
 use crate::store::{Change, ObjectKey, Store, StoreLimits};
 
 fn world(extra: Vec<(&str, &str, serde_json::Value)>) -> Store {
@@ -12,7 +13,13 @@ fn world(extra: Vec<(&str, &str, serde_json::Value)>) -> Store {
     for (table, namespace, object) in recorded.chain(extra) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = ObjectKey::new(namespace, &name);
-        let change = Change { table: table.into(), key, expected: 0, value: Some(object) };
+        let change = Change {
+            table: table.into(),
+            key,
+            expected: 0,
+            value: Some(object),
+            managed: ManagedFields::default(),
+        };
         assert!(store.commit(change).is_ok(), "{name} exists once");
     }
     store

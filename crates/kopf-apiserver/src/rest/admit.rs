@@ -1,11 +1,10 @@
 //! The admission steps that every write shares.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 
 use super::Call;
 use crate::admission::Operation;
+use crate::apply::{ManagedFields, Owned};
 use crate::store::Snapshot;
 use crate::{Cause, StatusError};
 
@@ -14,7 +13,8 @@ pub(super) async fn mutate(
     call: &mut Call,
     operation: Operation,
     object: &mut Value,
-    old: Option<&Value>,
+    managed: &mut ManagedFields,
+    old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
     let client = call.local();
     if !call.inner.admission.concerns(&client, &call.resource) {
@@ -22,14 +22,16 @@ pub(super) async fn mutate(
     }
     let chain = std::sync::Arc::clone(&call.inner.admission);
     let mut request = call.admission(operation);
+    managed.put_into(object);
     request.object = Some(std::mem::take(object));
-    request.old_object = old.cloned();
+    request.old_object = old.map(Owned::whole);
     let outcome = chain.mutate(&client, &mut request).await;
     *object = request.object.take().unwrap_or_default();
     let warnings = std::mem::take(&mut request.warnings);
     call.warnings.extend(warnings);
     // What plugins added needs its defaults, like everything that clients send.
     super::object::finish(call, object);
+    *managed = ManagedFields::take_from(object);
     outcome
 }
 
@@ -37,8 +39,8 @@ pub(super) async fn mutate(
 pub(super) async fn validate(
     call: &mut Call,
     operation: Operation,
-    object: Option<&Value>,
-    old: Option<Cow<'_, Value>>,
+    object: Option<Owned<'_>>,
+    old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
     let client = call.local();
     if !call.inner.admission.concerns(&client, &call.resource) {
@@ -46,8 +48,8 @@ pub(super) async fn validate(
     }
     let chain = std::sync::Arc::clone(&call.inner.admission);
     let mut request = call.admission(operation);
-    request.object = object.cloned();
-    request.old_object = old.map(Cow::into_owned);
+    request.object = object.map(Owned::whole);
+    request.old_object = old.map(Owned::whole);
     let outcome = chain.validate(&client, &mut request).await;
     let warnings = std::mem::take(&mut request.warnings);
     call.warnings.extend(warnings);
@@ -63,7 +65,7 @@ pub(super) fn check_namespace(call: &Call, snapshot: &Snapshot) -> Result<(), St
     let Some(stored) = snapshot.get("namespaces", "", namespace) else {
         return Err(StatusError::not_found("", "namespaces", namespace));
     };
-    if !crate::meta::is_deleting(stored.value()) {
+    if !crate::meta::is_deleting(stored.content()) {
         return Ok(());
     }
     let resource = &call.resource;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Call, admit, generation, scale};
 use crate::admission::Operation;
-use crate::apply;
+use crate::apply::{self, ManagedFields, Owned};
 use crate::meta::{self, metadata_mut};
 use crate::store::{Change, ObjectKey};
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
@@ -38,11 +38,12 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     }
     let strategy = kinds::strategy_for(&call.resource);
     let now = meta::format_time(call.inner.clock.now());
-    if !call.tracked {
-        track(call, &mut object, &now);
-    }
+    let mut managed = match call.tracked {
+        true => ManagedFields::take_from(&mut object),
+        false => track(call, &mut object, &now),
+    };
     strategy.admit(&call.kind_context(&snapshot), &mut object);
-    admit::mutate(call, Operation::Create, &mut object, None).await?;
+    admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
     generation::start(&call.resource, &mut object);
     let metadata = metadata_mut(&mut object);
     let given = |key: &str| identity.get(key).filter(|value| value.is_string()).cloned();
@@ -57,9 +58,10 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
         check(call, &candidate)?;
         schema::settle_numbers(&call.resource, &mut candidate);
-        admit::validate(call, Operation::Create, Some(&candidate), None).await?;
+        let owned = Owned { object: &candidate, managed: &managed };
+        admit::validate(call, Operation::Create, Some(owned), None).await?;
         strategy.finish(&mut candidate);
-        match commit(call, candidate).await {
+        match commit(call, candidate, &managed).await {
             Err(error) if error.is_already_exists() && generated => {
                 metadata_mut(&mut object).shift_remove("name");
             }
@@ -80,10 +82,10 @@ fn drop_owned_metadata(object: &mut Value) {
     }
 }
 
-fn track(call: &Call, object: &mut Value, now: &str) {
+fn track(call: &Call, object: &mut Value, now: &str) -> ManagedFields {
     let api_version = call.resource.api_version();
     let manager = call.field_manager(&api_version, now);
-    apply::track_update(&manager, call.resource.schema.as_deref(), None, object);
+    apply::track_update(&manager, call.resource.schema.as_deref(), None, object)
 }
 
 /// Puts the object into the namespace of the request.
@@ -160,14 +162,18 @@ fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-async fn commit(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusError> {
+async fn commit(
+    call: &mut Call,
+    object: Value,
+    managed: &ManagedFields,
+) -> Result<Arc<Stored>, StatusError> {
     let stored_form = convert::to_storage(&call.resource, object);
     let resource = Arc::clone(&call.resource);
     let name = &*call.info.name;
     let existing = || call.inner.store.snapshot().get(&resource.table, call.namespace(), name);
     let taken = || {
         let mut error = StatusError::already_exists(&resource.group, &resource.resource, name);
-        if existing().is_some_and(|stored| meta::is_deleting(stored.value())) {
+        if existing().is_some_and(|stored| meta::is_deleting(stored.content())) {
             error.message = format!("object is being deleted: {}", error.message);
         }
         error
@@ -176,13 +182,14 @@ async fn commit(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusErr
         if existing().is_some() {
             return Err(taken());
         }
-        return Ok(Arc::new(Stored::new(stored_form, 0)));
+        return Ok(Arc::new(Stored::of_parts(stored_form, managed, 0)));
     }
     let change = Change {
         table: Arc::clone(&resource.table),
         key: ObjectKey::new(call.namespace(), name),
         expected: 0,
         value: Some(stored_form),
+        managed: managed.clone(),
     };
     let stored = call.inner.store.commit(change).map_err(|_| taken())?;
     call.inner.durable(&stored).await?;

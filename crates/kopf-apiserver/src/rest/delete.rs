@@ -1,12 +1,12 @@
 //! Deleting objects: finalizers, grace, propagation, preconditions, collections.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{Call, admit, generation};
 use crate::admission::Operation;
+use crate::apply::Owned;
 use crate::meta::{self, metadata_mut};
 use crate::query::{Query, parse_dry_run};
 use crate::selector::Selector;
@@ -109,7 +109,8 @@ pub(crate) async fn delete(
     for _ in 0..ATTEMPTS_MAX {
         let stored = call.read(&call.inner.store.snapshot())?;
         check_preconditions(call, request, &stored)?;
-        let old = Cow::Borrowed(stored.value());
+        let managed = stored.managed();
+        let old = Owned { object: stored.content(), managed: &managed };
         admit::validate(call, Operation::Delete, None, Some(old)).await?;
         if let Some(deleted) = attempt(call, request, &stored).await? {
             call.after_write().await;
@@ -174,7 +175,7 @@ async fn attempt(
     request: &DeleteRequest,
     stored: &Arc<Stored>,
 ) -> Result<Option<Deleted>, StatusError> {
-    let old = stored.value();
+    let old = stored.content();
     let finalizers = finalizers_after(call, request, old);
     let grace = grace_period(call, request, old);
     let held = !finalizers.is_empty() || grace > 0 || is_held_by_spec(call, old);
@@ -182,9 +183,11 @@ async fn attempt(
     if new.as_ref().is_some_and(|new| new == old) {
         return Ok(Some(Deleted::Pending(Arc::clone(stored))));
     }
+    let managed = stored.managed();
     if call.options.dry_run {
+        let at_version = |new| Stored::of_parts(new, &managed, stored.resource_version());
         return Ok(Some(match new {
-            Some(new) => Deleted::Pending(Arc::new(Stored::new(new, stored.resource_version()))),
+            Some(new) => Deleted::Pending(Arc::new(at_version(new))),
             None => Deleted::Gone(Arc::clone(stored)),
         }));
     }
@@ -193,6 +196,7 @@ async fn attempt(
         key: ObjectKey::new(call.namespace(), &call.info.name),
         expected: stored.resource_version(),
         value: new,
+        managed: managed.clone(),
     };
     let Ok(committed) = call.inner.store.commit(change) else { return Ok(None) };
     call.inner.durable(&committed).await?;
@@ -204,9 +208,9 @@ async fn attempt(
     }
     // A pod is marked as terminating without grace before it goes, and clients get that state.
     let version = committed.resource_version();
-    let mut last = terminating(call, stored.value(), &[], 0);
+    let mut last = terminating(call, old, &[], 0);
     metadata_mut(&mut last).insert("resourceVersion".into(), version.to_string().into());
-    Ok(Some(Deleted::Gone(Arc::new(Stored::new(last, version)))))
+    Ok(Some(Deleted::Gone(Arc::new(Stored::of_parts(last, &managed, version)))))
 }
 
 fn is_held_by_spec(call: &Call, object: &Value) -> bool {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::object::{finish, finish_applied};
-use super::{Call, Change, create, update_with};
-use crate::apply;
+use super::{Call, Change, Made, create, update_with};
+use crate::apply::{self, ManagedFields, Owned};
 use crate::decode::{Decoded, media_type};
 use crate::query::FieldValidation;
 use crate::request::{RequestInfo, Verb};
@@ -88,16 +88,16 @@ pub(crate) async fn patch(
     let outcome = update_with(call, Change::Patch, |call, old| {
         let sent = Sent { kind, patch: &body };
         if sent.spares_managed_fields(call) {
-            let mut object = without_managed_fields(old);
+            let mut object = old.object.clone();
             patches::merge::apply(&mut object, &body.value);
             let warnings = call.warnings.len();
             if let Ok(object) = retype(call, object, &sent) {
-                return Ok(object);
+                return Ok(object.into());
             }
             // Errors quote the whole object.
             call.warnings.truncate(warnings);
         }
-        let mut object = old.clone();
+        let mut object = old.whole();
         match kind {
             PatchKind::Json => patches::json::apply(&mut object, &body.value)?,
             PatchKind::Merge => patches::merge::apply(&mut object, &body.value),
@@ -107,7 +107,7 @@ pub(crate) async fn patch(
             }
             PatchKind::Apply => {}
         }
-        retype(call, object, &sent)
+        retype(call, object, &sent).map(Made::from)
     })
     .await?;
     Ok((outcome, false))
@@ -207,19 +207,6 @@ impl Sent<'_> {
     }
 }
 
-/// A copy of an object but for its managed fields, which can be larger than all the rest.
-fn without_managed_fields(object: &Value) -> Value {
-    let copy = |(key, value): (&String, &Value)| (key.clone(), value.clone());
-    let fields = object.as_object().into_iter().flatten().map(|(key, value)| match value {
-        Value::Object(metadata) if key == "metadata" => {
-            let kept = metadata.iter().filter(|(key, _)| *key != "managedFields");
-            (key.clone(), kept.map(copy).collect())
-        }
-        _ => (key.clone(), value.clone()),
-    });
-    fields.collect()
-}
-
 /// Marks the objects on the way to a JSON pointer.
 fn touch(touched: &mut Value, pointer: &str) {
     let mut place = touched;
@@ -266,10 +253,11 @@ async fn server_side_apply(
         if !call.info.subresource.is_empty() {
             return Err(call.not_found());
         }
-        let mut object = run_apply(call, None, &applied)?;
+        let (mut object, managed) = run_apply(call, None, &applied)?;
         let name = call.info.name.clone();
         meta::metadata_mut(&mut object).insert("name".into(), name.into());
         finish_applied(call, &mut object);
+        managed.put_into(&mut object);
         call.tracked = true;
         // Whoever may only patch must not create in this way.
         let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
@@ -277,15 +265,19 @@ async fn server_side_apply(
         return Ok((create(call, object).await?, true));
     }
     let stored = update_with(call, Change::Apply, |call, old| {
-        let mut object = run_apply(call, Some(old), &applied)?;
+        let (mut object, managed) = run_apply(call, Some(old), &applied)?;
         finish_applied(call, &mut object);
-        Ok(object)
+        Ok(Made::tracked(object, managed))
     })
     .await?;
     Ok((stored, false))
 }
 
-fn run_apply(call: &Call, live: Option<&Value>, applied: &Value) -> Result<Value, StatusError> {
+fn run_apply(
+    call: &Call,
+    live: Option<Owned<'_>>,
+    applied: &Value,
+) -> Result<(Value, ManagedFields), StatusError> {
     let api_version = call.resource.api_version();
     let now = meta::format_time(call.inner.clock.now());
     let manager = call.field_manager(&api_version, &now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, Change, update_with};
+use super::{Call, Change, Made, update_with};
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
@@ -61,7 +61,8 @@ pub(crate) async fn write(
     change: Change,
     mut make: impl FnMut(&Value) -> Result<Value, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
-    update_with(call, change, |call, old| {
+    update_with(call, change, |call, present| {
+        let old = present.object;
         let mut before = view(call, old);
         let path = paths(call).spec_replicas;
         let is_unset = call.resource.is_custom() && at(old, &path).is_null();
@@ -91,13 +92,14 @@ pub(crate) async fn write(
             return Err(StatusError::invalid("autoscaling", "Scale", name, &[error]));
         }
         let mut object = old.clone();
+        let mut managed = present.managed.clone();
         let before = at(&object, &path).as_i64();
         set(&mut object, &path, replicas.into());
         if before != Some(replicas) || replicas == 0 {
             let keys: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
             let api_version = call.resource.api_version();
             let manager = call.field_manager(&api_version, "");
-            crate::apply::track_scale(&manager, &keys, &mut object);
+            managed = crate::apply::track_scale(&manager, &keys, &object, &managed);
         }
         match meta::text(&scale, "resourceVersion") {
             "" => {}
@@ -106,7 +108,7 @@ pub(crate) async fn write(
                 meta::metadata_mut(&mut object).insert("resourceVersion".into(), version.into());
             }
         }
-        Ok(object)
+        Ok(Made::tracked(object, managed))
     })
     .await
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Call, admit, create, generation, scale};
 use crate::admission::Operation;
-use crate::apply;
+use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::equal;
 use crate::meta::{self, metadata_mut};
 use crate::store::{ObjectKey, Snapshot};
@@ -22,6 +22,27 @@ pub(crate) enum Change {
     Patch,
     /// Server-side apply, which has tracked its fields already.
     Apply,
+}
+
+/// The object that an update comes to.
+pub(crate) struct Made {
+    object: Value,
+    // None while they have to be tracked.
+    managed: Option<ManagedFields>,
+}
+
+impl Made {
+    /// An object whose ownership is settled already.
+    pub(crate) fn tracked(object: Value, managed: ManagedFields) -> Self {
+        Self { object, managed: Some(managed) }
+    }
+}
+
+/// An object whose writer owns what it changes.
+impl From<Value> for Made {
+    fn from(object: Value) -> Self {
+        Self { object, managed: None }
+    }
 }
 
 /// How often an update that lost a race is tried again.
@@ -47,7 +68,7 @@ pub(crate) async fn update(
             return Ok((create(call, object).await?, true));
         }
     }
-    let stored = update_with(call, Change::Put, |_, _| Ok(object.clone())).await?;
+    let stored = update_with(call, Change::Put, |_, _| Ok(object.clone().into())).await?;
     Ok((stored, false))
 }
 
@@ -123,15 +144,16 @@ fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
 pub(crate) async fn update_with(
     call: &mut Call,
     change: Change,
-    mut make: impl FnMut(&mut Call, &Value) -> Result<Value, StatusError>,
+    mut make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
     for _ in 0..ATTEMPTS_MAX {
         let snapshot = call.inner.store.snapshot();
         let stored = call.read(&snapshot)?;
-        let old = in_requested_version(call, &stored);
+        let (old, managed) = (in_requested_version(call, &stored), stored.managed());
+        let old = Owned { object: &old, managed: &managed };
         let warnings = call.warnings.len();
-        let object = make(call, &old)?;
-        if let Some(outcome) = attempt(call, change, &snapshot, &stored, &old, object).await? {
+        let made = make(call, old)?;
+        if let Some(outcome) = attempt(call, change, &snapshot, &stored, old, made).await? {
             call.after_write().await;
             return Ok(outcome);
         }
@@ -146,9 +168,9 @@ pub(crate) async fn update_with(
 fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
     let resource = &call.resource;
     if resource.version == resource.storage_version && !convert::is_alias(resource) {
-        Cow::Borrowed(stored.value())
+        Cow::Borrowed(stored.content())
     } else {
-        Cow::Owned(convert::from_storage(resource, stored.value().clone()))
+        Cow::Owned(convert::from_storage(resource, stored.content().clone()))
     }
 }
 
@@ -158,38 +180,41 @@ async fn attempt(
     change: Change,
     snapshot: &Snapshot,
     stored: &Arc<Stored>,
-    old: &Value,
-    mut object: Value,
+    before: Owned<'_>,
+    made: Made,
 ) -> Result<Option<Arc<Stored>>, StatusError> {
+    let Made { mut object, managed } = made;
+    let old = before.object;
     check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they meant to write.
-    // A binding belongs to no field manager, as upstream.
-    if change != Change::Apply && !matches!(&*call.info.subresource, "scale" | "binding") {
-        track(call, &mut object, old);
-    }
+    let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
     restrict(call, &mut object, old);
     meta::carry_over(&mut object, old);
     let strategy = kinds::strategy_for(&call.resource);
     strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
-    admit::mutate(call, Operation::Update, &mut object, Some(old)).await?;
+    admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
     meta::carry_over(&mut object, old);
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &mut object, old);
     }
     check(call, snapshot, &object, old)?;
     schema::settle_numbers(&call.resource, &mut object);
-    admit::validate(call, Operation::Update, Some(&object), Some(Cow::Borrowed(old))).await?;
+    let after = Owned { object: &object, managed: &managed };
+    admit::validate(call, Operation::Update, Some(after), Some(before)).await?;
     strategy.finish(&mut object);
     metadata_mut(&mut object)
         .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
-    keep_times_of_equal_managers(&mut object, old);
-    if equal(&object, old) && !goes_away(call, &object) {
-        return Ok(Some(Arc::clone(stored)));
+    // Time alone is no change.
+    if equal(&object, old) && managed.is_same_but_times(before.managed) {
+        if !goes_away(call, &object) {
+            return Ok(Some(Arc::clone(stored)));
+        }
+        managed.clone_from(before.managed);
     }
     let final_form = convert::to_storage(&call.resource, object);
     let version = stored.resource_version();
     if call.options.dry_run {
-        return Ok(Some(Arc::new(Stored::new(final_form, version))));
+        return Ok(Some(Arc::new(Stored::of_parts(final_form, &managed, version))));
     }
     // Clients get the state without finalizers, still at its old version.
     let (value, last_state) = match goes_away(call, &final_form) {
@@ -201,10 +226,12 @@ async fn attempt(
         key: ObjectKey::new(call.namespace(), &call.info.name),
         expected: version,
         value,
+        managed: managed.clone(),
     };
     let Ok(committed) = call.inner.store.commit(commit) else { return Ok(None) };
     call.inner.durable(&committed).await?;
-    Ok(Some(last_state.map_or(committed, |state| Arc::new(Stored::new(state, version)))))
+    let last_state = last_state.map(|state| Stored::of_parts(state, &managed, version));
+    Ok(Some(last_state.map_or(committed, Arc::new)))
 }
 
 /// Whether the object is being deleted and nothing holds it any more.
@@ -287,7 +314,7 @@ fn check_version_syntax(version: &str) -> Result<(), StatusError> {
 /// Refuses changes of metadata that only the server makes.
 fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<(), StatusError> {
     let mut errors = Vec::new();
-    let old = stored.value();
+    let old = stored.content();
     let uid = meta::text(object, "uid");
     if !uid.is_empty() && uid != stored.uid() {
         errors.push(FieldError::invalid("metadata.uid", &uid.into(), "field is immutable"));
@@ -334,11 +361,6 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
                     };
                 }
             }
-            let metadata = metadata_mut(&mut restricted);
-            match given.get("managedFields") {
-                Some(managed) => metadata.insert("managedFields".into(), managed.clone()),
-                None => metadata.shift_remove("managedFields"),
-            };
             *object = restricted;
         }
         _ => {}
@@ -353,11 +375,11 @@ fn copy_field(object: &mut Value, from: &Value, key: &str) {
     };
 }
 
-fn track(call: &Call, object: &mut Value, old: &Value) {
+fn track(call: &Call, object: &mut Value, old: Owned<'_>) -> ManagedFields {
     let api_version = call.resource.api_version();
     let now = meta::format_time(call.inner.clock.now());
     let manager = call.field_manager(&api_version, &now);
-    apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object);
+    apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object)
 }
 
 fn check(
@@ -391,21 +413,4 @@ fn check(
     }
     call.warnings.extend(warnings);
     Ok(())
-}
-
-/// If managed fields differ in their times only, the old ones are kept: time alone is no change.
-fn keep_times_of_equal_managers(object: &mut Value, old: &Value) {
-    let Some(stored @ Value::Array(before)) = old["metadata"].get("managedFields") else { return };
-    let Some(Value::Array(after)) = object["metadata"].get("managedFields") else { return };
-    let pairs = || before.iter().zip(after);
-    if before.len() != after.len()
-        || pairs().all(|(before, after)| before == after)
-        || !pairs().all(|(before, after)| apply::is_same_entry(before, after))
-    {
-        return;
-    }
-    // The versions are the same by now.
-    if apply::is_same_content(object, old) {
-        metadata_mut(object).insert("managedFields".into(), stored.clone());
-    }
 }

@@ -16,7 +16,7 @@ use crate::query::Query;
 use crate::selector::Selector;
 use crate::server::Inner;
 use crate::store::{Cursor, Event, EventKind, Fallen, write_event};
-use crate::stored::Packed;
+use crate::stored::{Draft, Packed};
 use crate::{FieldError, StatusError, Stored};
 
 /// The options of a watch.
@@ -243,9 +243,9 @@ impl Watcher {
             event.kind
         } else {
             let before =
-                event.previous.as_ref().is_some_and(|old| self.selector.matches(&old.value()));
+                event.previous.as_ref().is_some_and(|old| self.selector.matches(&old.content()));
             let after =
-                event.kind != EventKind::Deleted && self.selector.matches(&event.object.value());
+                event.kind != EventKind::Deleted && self.selector.matches(&event.object.content());
             match (before, after) {
                 (false, false) => return,
                 (false, true) => EventKind::Added,
@@ -257,10 +257,9 @@ impl Watcher {
             // Leaving a selector shows the last selected state at the version of the change.
             (Some(previous), true) => {
                 let version = event.resource_version();
-                let mut value = Value::clone(&previous.value());
-                crate::meta::metadata_mut(&mut value)
-                    .insert("resourceVersion".into(), version.to_string().into());
-                self.write(kind.as_str(), Stored::new(value, version).packed());
+                let value = Value::clone(&previous.content());
+                let last = Draft::new(value, previous.managed()).at_version(version);
+                self.write(kind.as_str(), last.packed());
             }
             _ => self.write(kind.as_str(), &event.object),
         }

@@ -125,10 +125,8 @@ impl Server {
         let mut text = String::new();
         for (_, table) in tables {
             for (_, stored) in table.iter() {
-                let mut object = Value::clone(&stored.value());
-                let metadata = meta::metadata_mut(&mut object);
-                metadata.shift_remove("managedFields");
-                metadata.shift_remove("resourceVersion");
+                let mut object = Value::clone(&stored.content());
+                meta::metadata_mut(&mut object).shift_remove("resourceVersion");
                 text.push_str("---\n");
                 text.push_str(&crate::encode::yaml_text(&object));
             }
@@ -152,25 +150,26 @@ async fn load(call: &mut Call, mut object: Value, name: &str) -> Result<(), Stat
                 let mut object = typed.clone();
                 let metadata = meta::metadata_mut(&mut object);
                 for key in ["resourceVersion", "uid", "deletionTimestamp"] {
-                    metadata.insert(key.into(), old["metadata"][key].clone());
+                    metadata.insert(key.into(), old.object["metadata"][key].clone());
                 }
-                Ok(object)
+                Ok(object.into())
             })
             .await?
         }
         outcome => outcome?,
     };
     let Some(status) = status.filter(|_| call.resource.has_status()) else { return Ok(()) };
-    if stored.value().get("status") == Some(&status) || &*call.resource.table == crate::crd::TABLE {
+    if stored.content().get("status") == Some(&status) || &*call.resource.table == crate::crd::TABLE
+    {
         return Ok(());
     }
     call.info.verb = Verb::Update;
     stored.name().clone_into(&mut call.info.name);
     "status".clone_into(&mut call.info.subresource);
     rest::update_with(call, rest::Change::Patch, |_, old| {
-        let mut object = old.clone();
+        let mut object = old.object.clone();
         object["status"] = status.clone();
-        Ok(object)
+        Ok(object.into())
     })
     .await?;
     Ok(())

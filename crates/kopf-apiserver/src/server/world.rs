@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::apply::ManagedFields;
 use crate::clock::{Clock, IdSource};
 use crate::kinds::shape;
 use crate::meta::format_time;
@@ -28,6 +29,7 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
                 key: ObjectKey::new("", name),
                 expected: 0,
                 value: Some(namespace),
+                managed: ManagedFields::default(),
             })
             .expect("the store is empty, so the name is free");
     }
@@ -44,6 +46,7 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
                 key: ObjectKey::new("", &name),
                 expected: 0,
                 value: Some(object),
+                managed: ManagedFields::default(),
             })
             .expect("the store is empty, so the name is free");
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::apply::ManagedFields;
+
 use super::{Change, EventKind, ObjectKey, Raced, Store, StoreLimits};
 
 fn object(name: &str, text: &str) -> Value {
@@ -17,6 +19,7 @@ fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result
             key: ObjectKey::new("ns", name),
             expected,
             value: text.map(|text| object(name, text)),
+            managed: ManagedFields::default(),
         })
         .map(|stored| stored.resource_version())
 }

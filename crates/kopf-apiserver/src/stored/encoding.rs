@@ -4,9 +4,10 @@
 //! The decoder refuses deep trees, and rounds floats with many digits differently.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use bytes::Bytes;
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 
 /// How deeply trees may nest; the decoder's limit is 128.
 const DEPTH_MAX: usize = 120;
@@ -20,7 +21,7 @@ thread_local! {
 }
 
 /// The encoding, and whether decoding it gives the same tree.
-pub(super) fn encode(value: &Value) -> (Bytes, bool) {
+pub(crate) fn encode(value: &Value) -> (Bytes, bool) {
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.clear();
         let mut writer = Writer { text: scratch, survives: true };
@@ -31,6 +32,33 @@ pub(super) fn encode(value: &Value) -> (Bytes, bool) {
         (encoded, survives)
     })
 }
+
+/// The encoding of an object with managed fields, which its tree does not have.
+pub(super) struct Composed {
+    /// The encoding; spare capacity and all.
+    pub(super) text: Vec<u8>,
+    /// Where the text of the version is, between its quotes, if the object has one.
+    pub(super) version: Option<Range<usize>>,
+    /// Where the managed fields are; an empty range if there are none.
+    pub(super) managed: Range<usize>,
+    /// Whether decoding the text without managed fields gives the same tree.
+    pub(super) survives: bool,
+}
+
+/// Encodes an object, with managed fields as the last field of its metadata.
+pub(super) fn compose(object: &Value, managed: &[u8]) -> Composed {
+    let mut text = Vec::with_capacity(OBJECT_BYTES_GUESS + managed.len());
+    let mut writer = Writer { text: &mut text, survives: true };
+    let (version, managed) = writer.object_with(object, managed);
+    let survives = writer.survives;
+    Composed { text, version, managed, survives }
+}
+
+/// What stands before managed fields.
+pub(super) const MANAGED_PREFIX: &[u8] = b"\"managedFields\":";
+
+/// How much room is made for an encoding before it is known.
+const OBJECT_BYTES_GUESS: usize = 1024;
 
 struct Writer<'a> {
     text: &'a mut Vec<u8>,
@@ -44,7 +72,7 @@ impl Writer<'_> {
             Value::Bool(true) => self.text.extend_from_slice(b"true"),
             Value::Bool(false) => self.text.extend_from_slice(b"false"),
             Value::Number(number) => self.number(number),
-            Value::String(text) => self.string(text),
+            Value::String(text) => write_string(self.text, text),
             Value::Array(items) => {
                 self.survives &= depth < DEPTH_MAX;
                 self.text.push(b'[');
@@ -56,48 +84,100 @@ impl Writer<'_> {
                 }
                 self.text.push(b']');
             }
-            Value::Object(fields) => {
-                self.survives &= depth < DEPTH_MAX;
-                self.text.push(b'{');
-                for (index, (name, field)) in fields.iter().enumerate() {
-                    if index > 0 {
-                        self.text.push(b',');
-                    }
-                    self.string(name);
-                    self.text.push(b':');
-                    self.value(field, depth + 1);
-                }
-                self.text.push(b'}');
-            }
+            Value::Object(fields) => self.fields(fields, depth, |_, _, _| false),
         }
     }
 
-    fn string(&mut self, text: &str) {
-        if needs_escape(text.as_bytes()) {
-            return self.other(text);
+    /// Writes an object; `other` may write a field, and then says so.
+    fn fields(
+        &mut self,
+        fields: &Map<String, Value>,
+        depth: usize,
+        mut other: impl FnMut(&mut Self, &str, &Value) -> bool,
+    ) {
+        self.survives &= depth < DEPTH_MAX;
+        self.text.push(b'{');
+        for (index, (name, field)) in fields.iter().enumerate() {
+            if index > 0 {
+                self.text.push(b',');
+            }
+            write_string(self.text, name);
+            self.text.push(b':');
+            if !other(self, name, field) {
+                self.value(field, depth + 1);
+            }
         }
-        self.text.reserve(text.len() + 2);
-        self.text.push(b'"');
-        self.text.extend_from_slice(text.as_bytes());
-        self.text.push(b'"');
+        self.text.push(b'}');
+    }
+
+    /// Writes an object with managed fields; tells where its version and those are.
+    fn object_with(
+        &mut self,
+        object: &Value,
+        managed: &[u8],
+    ) -> (Option<Range<usize>>, Range<usize>) {
+        let (mut version, mut place) = (None, 0..0);
+        let Value::Object(fields) = object else {
+            self.value(object, 0);
+            return (version, place);
+        };
+        self.fields(fields, 0, |writer, name, field| {
+            let Value::Object(metadata) = field else { return false };
+            if name != "metadata" {
+                return false;
+            }
+            writer.fields(metadata, 1, |writer, name, field| {
+                if let (Value::String(text), "resourceVersion") = (field, name) {
+                    let start = writer.text.len() + 1;
+                    write_string(writer.text, text);
+                    version = Some(start..writer.text.len() - 1);
+                    return true;
+                }
+                false
+            });
+            if !managed.is_empty() {
+                writer.text.pop();
+                if !metadata.is_empty() {
+                    writer.text.push(b',');
+                }
+                writer.text.extend_from_slice(MANAGED_PREFIX);
+                let start = writer.text.len();
+                writer.text.extend_from_slice(managed);
+                place = start..writer.text.len();
+                writer.text.push(b'}');
+            }
+            true
+        });
+        (version, place)
     }
 
     fn number(&mut self, number: &Number) {
         let start = self.text.len();
-        self.other(number);
+        write_other(self.text, number);
         if number.is_f64() {
             let again = serde_json::from_slice::<Number>(&self.text[start..]);
             self.survives &= again.is_ok_and(|again| again == *number);
         }
     }
+}
 
-    fn other(&mut self, value: &(impl serde::Serialize + ?Sized)) {
-        serde_json::to_writer(&mut *self.text, value).expect("strings and numbers always encode");
+/// Appends a string, in quotes.
+pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
+    if needs_escape(text.as_bytes()) {
+        return write_other(into, text);
     }
+    into.reserve(text.len() + 2);
+    into.push(b'"');
+    into.extend_from_slice(text.as_bytes());
+    into.push(b'"');
+}
+
+fn write_other(into: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    serde_json::to_writer(into, value).expect("strings and numbers always encode");
 }
 
 /// Whether any byte is a quote, a backslash or a control character; eight of them at a time.
-fn needs_escape(text: &[u8]) -> bool {
+pub(crate) fn needs_escape(text: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST_BITS: u64 = ONES << 7;
     // The highest bit of a byte becomes set in a difference if the byte is less than the other.

@@ -76,6 +76,13 @@ pub(crate) fn compare(old: &Value, new: &Value, of: TypeRef<'_>) -> Comparison {
     result
 }
 
+/// The paths below a value that was not there before.
+pub(super) fn added(new: &Value, of: TypeRef<'_>) -> FieldSet {
+    let mut result = Comparison::default();
+    compare_values(None, Some(new), of, &mut result);
+    result.added
+}
+
 fn compare_values(
     old: Option<&Value>,
     new: Option<&Value>,

@@ -1,0 +1,75 @@
+//! `metadata.managedFields` as text, apart from the object that it belongs to.
+//!
+//! It is often larger than all the rest of an object, and most writes change little of it. So it
+//! travels beside the tree, and becomes a part of it only for those who want to see it there.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::json_text;
+use super::managers::Managers;
+use crate::lockstep::find;
+use crate::stored::encoding;
+
+/// The name of the field in metadata.
+const KEY: &str = "managedFields";
+
+/// The JSON text of the field; empty when there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ManagedFields(Bytes);
+
+impl ManagedFields {
+    /// Text that this server wrote.
+    pub(crate) fn from_text(text: Bytes) -> Self {
+        Self(text)
+    }
+
+    /// Cuts the field out of an object.
+    pub(crate) fn take_from(object: &mut Value) -> Self {
+        let taken = take_tree(object);
+        Self(taken.map_or_else(Bytes::new, |tree| encoding::encode(&tree).0))
+    }
+
+    /// Puts the field into an object that has metadata.
+    pub(crate) fn put_into(&self, object: &mut Value) {
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata")
+            && !self.is_empty()
+        {
+            metadata.insert(KEY.to_owned(), self.tree());
+        }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether nothing but the times of entries differs.
+    pub(crate) fn is_same_but_times(&self, other: &Self) -> bool {
+        self == other
+            || match (Managers::decode_stored(self), Managers::decode_stored(other)) {
+                (Some(own), Some(other)) => own.is_same_but_times(&other),
+                _ => false,
+            }
+    }
+
+    fn tree(&self) -> Value {
+        serde_json::from_slice(&self.0).unwrap_or_else(|_| json_text::tree(&self.0))
+    }
+}
+
+/// Cuts the field out of an object, as the tree that a client sent.
+pub(super) fn take_tree(object: &mut Value) -> Option<Value> {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return None };
+    // Most objects have none, and a look is cheaper than a hash.
+    find(metadata, KEY)?;
+    metadata.shift_remove(KEY)
+}
+
+#[cfg(test)]
+mod tests;
