@@ -36,6 +36,7 @@ use tokio::sync::watch;
 
 use crate::local::LocalClient;
 use crate::stages::StageBook;
+use crate::store::Snapshot;
 use runner::{Group, Progress};
 use world::Controller;
 
@@ -54,6 +55,8 @@ pub(crate) struct Setup {
     pub(crate) root_ca: String,
     /// What pods do.
     pub(crate) stages: Arc<StageBook>,
+    /// The state that other controllers were done with when they had nothing else in mind.
+    pub(crate) settled: Option<Arc<Snapshot>>,
 }
 
 /// Starts every controller as tokio tasks; dropping the result ends them.
@@ -82,8 +85,9 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
     let mut tasks = tokio::task::JoinSet::new();
     let mut progress = Vec::new();
+    let seen = setup.settled.clone().unwrap_or_else(|| Arc::new(Snapshot::empty(0)));
     for group in [lifecycle, workloads, nodes, services] {
-        let group = Group::new(client, group, setup.stages.changes());
+        let group = Group::new(client, group, setup.stages.changes(), Arc::clone(&seen));
         progress.push(group.progress());
         tasks.spawn(group.run());
     }
@@ -98,6 +102,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Whether every controller is done with this version and has nothing else in mind.
+    pub(crate) fn is_at_rest(&self, version: u64) -> bool {
+        self.progress.iter().all(|progress| {
+            let progress = progress.borrow();
+            progress.is_at_rest && progress.version == version
+        })
+    }
+
     /// Resolves when every controller has dealt with everything that has happened, and nothing is
     /// due by the server's clock.
     pub(crate) async fn settle(&self, client: &LocalClient, stages: &StageBook) {

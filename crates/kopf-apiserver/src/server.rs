@@ -27,7 +27,7 @@ use crate::request_log::{LoggedRequest, RequestLog};
 use crate::resource::ResourceInfo;
 use crate::service::Service;
 use crate::stages::{PodSelector, Stage, StageBook};
-use crate::store::Store;
+use crate::store::{Snapshot, Store};
 use crate::{StatusError, Stored, User};
 
 pub use builder::ServerBuilder;
@@ -73,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) admin_token: String,
     // Made when first needed, since keys take a while.
     authority: Arc<OnceLock<Authority>>,
+    // What the controllers of the server that this was forked from were done with.
+    settled: Option<Arc<Snapshot>>,
 }
 
 impl Inner {
@@ -142,6 +144,7 @@ impl Server {
                     scope,
                     root_ca: self.inner.authority().ca_pem().to_owned(),
                     stages: Arc::clone(&self.inner.stages),
+                    settled: self.inner.settled.clone(),
                 };
                 controllers::start(&self.local(), &setup)
             });
@@ -154,8 +157,10 @@ impl Server {
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
+        let store = inner.store.fork();
         let forked = Inner {
-            store: inner.store.fork(),
+            settled: self.settled(store.snapshot()),
+            store,
             registry: ArcSwap::new(inner.registry.load_full()),
             custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
             clock: Arc::clone(&inner.clock),
@@ -172,6 +177,18 @@ impl Server {
             authority: Arc::clone(&inner.authority),
         };
         Self::from_inner(forked, self.scope)
+    }
+
+    /// The state, if the controllers are done with it and would do nothing about it if told again.
+    ///
+    /// Then those of a fork need not look at all that exists.
+    fn settled(&self, newest: Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+        let version = newest.resource_version();
+        let is_settled = match self.controllers.get() {
+            Some(running) => running.is_at_rest(version),
+            None => self.inner.settled.as_ref().is_some_and(|it| it.resource_version() == version),
+        };
+        is_settled.then_some(newest)
     }
 
     /// A client inside the process, with all rights.

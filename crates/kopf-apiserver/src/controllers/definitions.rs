@@ -52,6 +52,10 @@ impl Controller for DefinitionCleanup {
         vec![Key::of(DEFINITIONS, object)]
     }
 
+    fn is_blank(&self) -> bool {
+        self.terminating.is_empty()
+    }
+
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::nothing();
         let Some(definition) = world.get(key) else { return outcome };

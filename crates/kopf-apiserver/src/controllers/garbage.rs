@@ -63,6 +63,10 @@ impl Controller for GarbageCollector {
         keys
     }
 
+    fn is_blank(&self) -> bool {
+        self.dependents.is_empty()
+    }
+
     fn reconcile(&mut self, key: &Key, world: &dyn World, _now: Timestamp) -> Outcome {
         let Some(object) = world.get(key) else { return Outcome::nothing() };
         let finalizers = fields::finalizers(&object);

@@ -45,6 +45,10 @@ impl Controller for NamespaceLifecycle {
         vec![Key::new(NAMESPACES, "", fields::namespace(object))]
     }
 
+    fn is_blank(&self) -> bool {
+        self.terminating.is_empty()
+    }
+
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::nothing();
         let Some(namespace) = world.get(key).filter(|object| fields::is_deleting(object)) else {

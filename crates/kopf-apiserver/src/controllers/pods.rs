@@ -57,6 +57,10 @@ impl Controller for PodLife {
             .collect()
     }
 
+    fn is_blank(&self) -> bool {
+        self.last_address == 0
+    }
+
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::nothing();
         let Some(pod) = world.get(key) else { return outcome };

@@ -40,6 +40,8 @@ pub(crate) struct Progress {
     pub(crate) wake_at: Option<Timestamp>,
     /// How many changes of the stage rules have been dealt with.
     pub(crate) pokes: u64,
+    /// Whether a new group that takes up at this version would do as this one does.
+    pub(crate) is_at_rest: bool,
 }
 
 /// A controller's place in its group, and one of its keys.
@@ -67,14 +69,17 @@ struct Member {
 }
 
 impl Group {
-    /// A group that has seen nothing yet, so that it starts with everything that exists.
+    /// A group that starts with what `seen` does not have yet; with everything, if that is empty.
     ///
     /// `pokes` counts changes outside of the world that concern its controllers.
     pub(crate) fn new(
         client: &LocalClient,
         controllers: Vec<Box<dyn Controller>>,
-        pokes: watch::Receiver<u64>,
+        mut pokes: watch::Receiver<u64>,
+        seen: Arc<Snapshot>,
     ) -> Self {
+        // What was poked before the group began concerns it, too.
+        pokes.mark_changed();
         let members: Vec<Member> = controllers
             .into_iter()
             .map(|controller| {
@@ -88,7 +93,7 @@ impl Group {
             client: client.clone(),
             tables: tables_of(&members),
             members,
-            seen: Arc::new(Snapshot::empty(0)),
+            seen,
             queue: VecDeque::new(),
             queued: HashSet::new(),
             timers: BTreeMap::new(),
@@ -125,7 +130,8 @@ impl Group {
             }
             let wake_at = self.timers.keys().next().copied();
             let version = self.seen.resource_version();
-            self.progress.send_replace(Progress { version, wake_at, pokes });
+            let is_at_rest = self.is_at_rest();
+            self.progress.send_replace(Progress { version, wake_at, pokes, is_at_rest });
             let clock = Arc::clone(self.client.clock());
             let alarm = async {
                 match wake_at {
@@ -148,6 +154,13 @@ impl Group {
                 () = alarm => {}
             }
         }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.queue.is_empty()
+            && self.timers.is_empty()
+            && self.failures.is_empty()
+            && self.members.iter().all(|member| member.controller.is_blank())
     }
 
     fn take_due(&mut self) {

@@ -312,6 +312,10 @@ pub(crate) trait Controller: Send {
     fn poked(&mut self, _world: &dyn World) -> Vec<Key> {
         Vec::new()
     }
+    /// Whether it remembers nothing of the changes that it was told.
+    fn is_blank(&self) -> bool {
+        true
+    }
     /// Compares what is with what should be.
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome;
 }

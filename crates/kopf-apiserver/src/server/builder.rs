@@ -182,6 +182,7 @@ impl ServerBuilder {
             log: RequestLog::default(),
             admin_token,
             authority: Arc::new(authority),
+            settled: None,
         };
         crate::crd::refresh(&inner);
         let controllers = match (self.controllers, self.nodes) {

@@ -436,3 +436,31 @@ async fn forks_have_controllers_of_their_own() {
     assert_eq!(client.list("pods", "ns").await.len(), 4);
     assert_eq!(world.list("pods").await.len(), 1);
 }
+
+#[tokio::test]
+async fn controllers_of_forks_take_up_where_others_were_done() {
+    let world = World::new().await;
+    let fork = world.server.fork().fork();
+    let client = fork.local();
+    client.create("deployments.apps", "ns", deployment(2)).await.expect("a deployment");
+    fork.settle().await;
+    assert_eq!(client.list("pods", "ns").await.len(), 2);
+    let web = Target::new("deployments.apps", "ns", "web");
+    client.delete(web, DeleteOptions::default()).await.expect("the deployment can be deleted");
+    fork.settle().await;
+    assert_eq!(client.list("replicasets.apps", "ns").await.len(), 0, "garbage is collected");
+    assert_eq!(client.list("pods", "ns").await.len(), 0, "garbage is collected");
+}
+
+#[tokio::test]
+async fn controllers_of_forks_go_on_with_what_others_were_waiting_for() {
+    let world = World::new().await;
+    world.create("pods", pod("late", "running,delay=5s,ready-after=5s")).await;
+    let fork = world.server.fork();
+    let client = fork.local();
+    fork.settle().await;
+    world.clock.advance(Duration::from_secs(5));
+    fork.settle().await;
+    let late = client.get(Target::new("pods", "ns", "late")).await.expect("it was forked, too");
+    assert_eq!(late.value()["status"]["phase"], "Running");
+}
