@@ -14,6 +14,7 @@ mod ending;
 pub mod fault;
 #[cfg(test)]
 mod fixture;
+mod ground;
 mod killing;
 mod logs;
 mod objects;

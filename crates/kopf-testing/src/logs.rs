@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::subscriber::{DefaultGuard, NoSubscriber};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -72,17 +72,53 @@ impl Logs {
 
     /// Listens on this thread for as long as the guard lives, unless the test has a subscriber of
     /// its own.
-    pub(crate) fn capture(&self) -> Option<DefaultGuard> {
+    pub(crate) fn capture(&self) -> Option<Capturing> {
         let is_free = tracing::dispatcher::get_default(|it| it.is::<NoSubscriber>());
         is_free.then(|| {
-            let listener = tracing_subscriber::registry().with(Listener(self.clone()));
-            tracing::subscriber::set_default(listener)
+            let ear = IDLE.lock().pop().unwrap_or_else(Ear::new);
+            *ear.heard.lock() = Some(self.clone());
+            let guard = Some(tracing::dispatcher::set_default(&ear.dispatch));
+            Capturing { guard, ear: Some(ear) }
         })
     }
 
     /// Shows the last lines when the test panics.
     pub(crate) fn shown_on_panic(&self) -> ShownOnPanic {
         ShownOnPanic(self.clone())
+    }
+}
+
+/// A subscriber, which serves one test after the other, since making one takes long.
+struct Ear {
+    dispatch: Dispatch,
+    // Written when a test begins and ends; read by the listener in the subscriber.
+    heard: Arc<Mutex<Option<Logs>>>,
+}
+
+/// The subscribers that no test uses now: at most as many as there were tests at a time.
+static IDLE: Mutex<Vec<Ear>> = Mutex::new(Vec::new());
+
+impl Ear {
+    fn new() -> Self {
+        let heard = Arc::default();
+        let listener = Listener(Arc::clone(&heard));
+        Self { dispatch: tracing_subscriber::registry().with(listener).into(), heard }
+    }
+}
+
+/// Listens until it is dropped.
+pub(crate) struct Capturing {
+    guard: Option<DefaultGuard>,
+    ear: Option<Ear>,
+}
+
+impl Drop for Capturing {
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        if let Some(ear) = self.ear.take() {
+            *ear.heard.lock() = None;
+            IDLE.lock().push(ear);
+        }
     }
 }
 
@@ -117,7 +153,8 @@ impl fmt::Display for LogLine {
     }
 }
 
-struct Listener(Logs);
+/// Writes down what is heard, for the test that listens now.
+struct Listener(Arc<Mutex<Option<Logs>>>);
 
 /// The name of the object that a span is about.
 struct ObjectName(String);
@@ -142,7 +179,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
             span.extensions().get::<ObjectName>().map(|ObjectName(name)| name.clone())
         });
         let metadata = event.metadata();
-        let mut lines = self.0.0.lock();
+        let heard = self.0.lock();
+        let Some(Logs(lines)) = &*heard else { return };
+        let mut lines = lines.lock();
         if lines.len() >= LINES_MAX {
             lines.remove(0);
         }

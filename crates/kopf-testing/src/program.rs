@@ -159,7 +159,7 @@ impl World {
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig(port)).expect("it is ours");
         let world = self.clone();
         let make_door = move || {
-            let service = world.0.server.service_as(user.clone());
+            let service = world.server().service_as(user.clone());
             Door::new(service, world.0.torment.clone())
         };
         let (door, tasks) = (Mutex::new(make_door()), Mutex::default());

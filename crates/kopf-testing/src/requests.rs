@@ -28,6 +28,10 @@ impl Requests {
         Self::matching(server, &RequestMatcher::any().user(user))
     }
 
+    pub(crate) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     pub(crate) fn matching(server: &Server, matcher: &RequestMatcher) -> Self {
         Self(server.requests(matcher))
     }

@@ -3,12 +3,10 @@
 use http::{Method, Request, StatusCode};
 use kopf_client::{Cluster, Policy};
 use kopf_model::Resource;
+use kube::Client;
 use serde_json::Value;
 
 use crate::world::{NAMESPACE, World, WorldError};
-
-/// Where definitions of custom resources are.
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// The objects of one resource, as JSON.
 ///
@@ -68,22 +66,6 @@ impl World {
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", manifest).await
     }
 
-    /// Creates a definition, or brings one that is there already up to date.
-    pub(crate) async fn apply_definition(&self, definition: &Value) -> Result<(), WorldError> {
-        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-        let path = format!("{DEFINITIONS}/{name}?fieldManager=kopf-testing&force=true");
-        let content_type = "application/apply-patch+yaml";
-        self.send(Method::PATCH, &path, content_type, definition).await.map(drop)
-    }
-
-    /// Creates a definition, unless there is one already.
-    pub(crate) async fn create_definition(&self, definition: &Value) -> Result<(), WorldError> {
-        match self.send(Method::POST, DEFINITIONS, "application/json", definition).await {
-            Err(WorldError::Refused(kube::Error::Api(status))) if status.code == 409 => Ok(()),
-            other => other.map(drop),
-        }
-    }
-
     /// Everything that the server has.
     pub(crate) async fn resources(&self) -> Result<Vec<Resource>, WorldError> {
         let cluster = Cluster::with_client(self.client(), Policy::default());
@@ -100,14 +82,7 @@ impl World {
         content_type: &str,
         body: &Value,
     ) -> Result<Value, WorldError> {
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
-            .body(body)
-            .map_err(kube::Error::HttpError)?;
-        Ok(self.0.client.request::<Value>(request).await?)
+        send(&self.client(), method, path, content_type, body).await
     }
 }
 
@@ -247,4 +222,22 @@ pub(crate) fn path(group_version: &str, namespace: &str, plural: &str, name: &st
     };
     let slash = if name.is_empty() { "" } else { "/" };
     format!("{root}/{group_version}{place}/{plural}{slash}{name}")
+}
+
+/// Sends a request with a body, unless that is null.
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: &Value,
+) -> Result<Value, WorldError> {
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", content_type)
+        .body(body)
+        .map_err(kube::Error::HttpError)?;
+    Ok(client.request::<Value>(request).await?)
 }

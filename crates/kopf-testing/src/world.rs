@@ -4,7 +4,7 @@
 //! written in `objects` and `untyped`; what operators did is told by `requests`, `posted`, `logs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kopf_apiserver::{Fault, Server, User};
@@ -17,16 +17,13 @@ use serde_json::Value;
 
 use crate::clock::VirtualClock;
 use crate::door::Door;
+use crate::ground::{Definitions, Ground, apply_definition, runtime};
 use crate::logs::Logs;
 use crate::operated::Operated;
 use crate::privilege;
 use crate::program::{Life, Program};
 use crate::requests::Requests;
 use crate::torture::Torment;
-
-/// The prepared servers that worlds are forked from: schemas are parsed, controllers had their say.
-static PREPARED: LazyLock<Server> = LazyLock::new(|| prepared(false));
-static PREPARED_WITH_RBAC: LazyLock<Server> = LazyLock::new(|| prepared(true));
 
 /// The namespace that objects are in unless told otherwise.
 pub(crate) const NAMESPACE: &str = "default";
@@ -74,8 +71,9 @@ pub enum WorldError {
 pub struct World(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) server: Server,
-    pub(crate) client: Client,
+    // Made when first needed: an operator that is started before anything else has happened finds
+    // its definitions there.
+    ground: OnceLock<Ground>,
     pub(crate) logs: Logs,
     pub(crate) rights: Rights,
     pub(crate) torment: Option<Arc<Torment>>,
@@ -123,26 +121,6 @@ pub fn run<T, F: Future<Output = T>>(test: impl FnOnce(World) -> F) -> T {
     in_world(Rights::All, None, async |world| test(world).await)
 }
 
-/// A server whose controllers have created what every namespace has.
-fn prepared(rbac: bool) -> Server {
-    let prepare = move || {
-        let server = Server::builder().clock(VirtualClock).rbac(rbac).build();
-        runtime(false).block_on(server.settle());
-        // Without the controllers, whose tasks have ended with their runtime.
-        server.fork()
-    };
-    // On a thread of its own, since the first world may be made inside of a runtime.
-    std::thread::spawn(prepare).join().expect("preparing a server needs nothing from outside")
-}
-
-fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(is_paused)
-        .build()
-        .expect("a runtime of one thread can always be built")
-}
-
 /// Runs a test in a world with these properties; shows the log of the operator when it panics.
 pub(crate) fn in_world<T>(
     rights: Rights,
@@ -179,13 +157,9 @@ impl World {
         program: Option<Program>,
         logs: Logs,
     ) -> Self {
-        let prepared = if rights == Rights::All { &PREPARED } else { &PREPARED_WITH_RBAC };
-        let server = prepared.fork();
-        let client = Client::new(server.service(), NAMESPACE);
         let (granted, crew) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Inner {
-            server,
-            client,
+            ground: OnceLock::new(),
             logs,
             rights,
             torment,
@@ -197,16 +171,20 @@ impl World {
         }))
     }
 
+    fn ground(&self) -> &Ground {
+        self.0.ground.get_or_init(|| Ground::plain(self.0.rights))
+    }
+
     /// The API server: the lives of Pods, controllers, users, webhooks.
     #[must_use]
     pub fn server(&self) -> &Server {
-        &self.0.server
+        &self.ground().server
     }
 
     /// A client with all rights, whose requests are not counted as the operator's.
     #[must_use]
     pub fn client(&self) -> Client {
-        self.0.client.clone()
+        self.ground().client.clone()
     }
 
     /// Starts an operator in this world, with its definitions, and waits until it watches.
@@ -243,7 +221,8 @@ impl World {
     ) -> Operated {
         if let Some(program) = self.0.program.clone() {
             let operator = operator().into();
-            self.imply_definitions(&operator).await;
+            let installed = Definitions::implied_by(&operator).install(&self.client()).await;
+            installed.expect("the server accepts definitions that allow everything");
             return Operated::of(self.launch(program).await);
         }
         self.prepare_for(&operator().into()).await;
@@ -254,21 +233,22 @@ impl World {
 
     /// Defines what the operator is for, and grants what it may do.
     async fn prepare_for(&self, operator: &EngineBuilder) {
-        for definition in operator.definitions() {
-            self.define(&definition).await.expect("the server accepts derived definitions");
+        let definitions = Definitions::of(operator);
+        if !self.stands_on(&definitions) {
+            let installed = definitions.install(&self.client()).await;
+            installed.expect("the server accepts derived definitions");
         }
-        self.imply_definitions(operator).await;
         let rights = operator.rights();
         privilege::grant(self, &rights).await;
         *self.0.granted.lock() = rights;
     }
 
-    async fn imply_definitions(&self, operator: &EngineBuilder) {
-        for definition in operator.implied_definitions() {
-            // Somebody else may have defined the resource, with more knowledge.
-            let defined = self.create_definition(&definition).await;
-            defined.expect("the server accepts definitions that allow everything");
-        }
+    /// Whether everything is defined, since nothing has happened here yet and a prepared server
+    /// could be taken.
+    fn stands_on(&self, definitions: &Definitions) -> bool {
+        let is_blank = self.0.ground.get().is_none();
+        let ground = is_blank.then(|| Ground::with(self.0.rights, definitions)).flatten();
+        ground.is_some_and(|ground| self.0.ground.set(ground).is_ok())
     }
 
     /// Starts an operator behind a door of its own.
@@ -277,7 +257,7 @@ impl World {
         if self.0.rights == Rights::All {
             user.groups.push("system:masters".into());
         }
-        let door = Door::new(self.0.server.service_as(user), self.0.torment.clone());
+        let door = Door::new(self.server().service_as(user), self.0.torment.clone());
         let clock = Clock::following_tokio(VirtualClock.now());
         let has_webhooks = operator.handlers().any(|it| it.kind.family() == Family::Admission);
         let operator = if has_webhooks { operator.admission(webhooks()) } else { operator };
@@ -290,7 +270,7 @@ impl World {
     /// # Errors
     /// Fails when the server refuses it.
     pub async fn define(&self, definition: &Value) -> Result<(), WorldError> {
-        self.apply_definition(definition).await
+        apply_definition(&self.client(), definition).await
     }
 
     /// Resolves when nobody has anything to do now: no handler, no controller, no request.
@@ -306,7 +286,7 @@ impl World {
         // first one woke up.
         for _ in 0..2 {
             tokio::time::sleep(A_MOMENT).await;
-            self.0.server.settle().await;
+            self.server().settle().await;
         }
     }
 
@@ -315,11 +295,11 @@ impl World {
         let calm = if self.is_real() { CALM_IN_REAL_TIME } else { CALM };
         let deadline = tokio::time::Instant::now() + CALM_PATIENCE;
         let mut since = tokio::time::Instant::now();
-        let mut version = self.0.server.resource_version();
+        let mut version = self.server().resource_version();
         while tokio::time::Instant::now() < deadline {
             tokio::time::sleep(calm / 6).await;
-            self.0.server.settle().await;
-            let newest = self.0.server.resource_version();
+            self.server().settle().await;
+            let newest = self.server().resource_version();
             if newest != version {
                 (version, since) = (newest, tokio::time::Instant::now());
             } else if since.elapsed() >= calm {
@@ -358,23 +338,26 @@ impl World {
 
     /// Makes matching requests fail, wait or go wrong in other ways; see [`crate::fault`].
     pub fn fault(&self, fault: Fault) {
-        self.0.server.add_fault(fault);
+        self.server().add_fault(fault);
     }
 
     /// Ends all faults.
     pub fn heal(&self) {
-        self.0.server.clear_faults();
+        self.server().clear_faults();
     }
 
     /// The requests of operators about objects, so far or since they were forgotten.
     #[must_use]
     pub fn requests(&self) -> Requests {
-        Requests::of_operators(&self.0.server)
+        match self.0.ground.get() {
+            Some(ground) => Requests::of_operators(&ground.server),
+            None => Requests::none(),
+        }
     }
 
     /// Forgets the requests so far.
     pub fn forget_requests(&self) {
-        self.0.server.clear_requests();
+        self.server().clear_requests();
     }
 
     /// The requests of operators that were refused for lack of rights.

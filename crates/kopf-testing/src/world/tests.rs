@@ -188,3 +188,38 @@ fn lines_of_blocking_handlers_are_captured_with_their_objects() {
         assert!(lines.iter().any(|it| it.message == "spoken on a thread"), "{lines:?}");
     });
 }
+
+#[test]
+fn worlds_hear_their_own_lines_only() {
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        run(|world| async move {
+            world.operate(crate::fixture::greeter).await;
+            let greetings = world.objects("greetings.v1.kopf.dev");
+            greetings.create(&json!({"metadata": {"name": name}})).await.unwrap();
+            world.settled().await;
+            assert!(!world.logs().about(name).is_empty());
+            assert_eq!(world.logs().about(other), []);
+        });
+    }
+}
+
+#[test]
+fn operators_find_their_definitions_and_nobody_else_does() {
+    let object = &json!({"metadata": {"name": "a"}});
+    let is_handled = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
+    for _ in 0..2 {
+        run(|world| async move {
+            world.operate(crate::fixture::greeter).await;
+            let greetings = world.objects("greetings.v1.kopf.dev");
+            greetings.create(object).await.expect("it was created in another world only");
+            greetings.until("a", "the result", is_handled).await.unwrap();
+        });
+    }
+    run(|world| async move {
+        let greetings = world.objects("greetings.v1.kopf.dev");
+        greetings.create(object).await.expect_err("nobody has defined it here");
+        world.operate(crate::fixture::greeter).await;
+        greetings.create(object).await.expect("the operator came later, with its definition");
+        greetings.until("a", "the result", is_handled).await.unwrap();
+    });
+}
