@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::kinds::shape::Shape;
-use crate::lockstep::equal_fields;
+use crate::lockstep::{equal_fields, find};
 use crate::schema::Schema;
 use crate::status_error::Details;
 use crate::{Cause, StatusError};
@@ -218,7 +218,7 @@ fn present_managers<'old>(
 /// Whether two objects are equal except for their version.
 fn is_same_content(left: &Value, right: &Value) -> bool {
     let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
-    let is_same_metadata = match (left.get("metadata"), right.get("metadata")) {
+    let is_same_metadata = match (find(left, "metadata"), find(right, "metadata")) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             equal_fields(left, right, &["resourceVersion"])
         }

@@ -7,6 +7,7 @@ mod autoscaler;
 
 use serde_json::{Map, Value};
 
+use crate::lockstep::find;
 use crate::resource::ResourceInfo;
 
 /// Whether the resource is another view of a table of a different group.
@@ -46,10 +47,19 @@ pub(crate) fn to_storage(resource: &ResourceInfo, mut object: Value) -> Value {
 pub(crate) fn set_type(object: &mut Value, kind: &str, api_version: &str) {
     let Some(fields) = object.as_object_mut() else { return };
     let mut entries = fields.iter();
-    let in_place = entries.next().is_some_and(|(key, value)| key == "kind" && value == kind)
-        && entries.next().is_some_and(|(key, value)| key == "apiVersion" && value == api_version);
-    if in_place {
-        return;
+    let first_two = [entries.next(), entries.next()].map(|entry| entry.map(|(key, _)| &**key));
+    if find(fields, "kind").is_some_and(|value| value == kind)
+        && find(fields, "apiVersion").is_some_and(|value| value == api_version)
+    {
+        match first_two {
+            [Some("kind"), Some("apiVersion")] => return,
+            // The usual order of people.
+            [Some("apiVersion"), Some("kind")] => {
+                fields.shift_insert(0, "kind".to_owned(), kind.into());
+                return;
+            }
+            _ => {}
+        }
     }
     let old = std::mem::take(fields);
     let mut ordered = Map::with_capacity(old.len() + 2);
@@ -83,3 +93,6 @@ fn rename(object: &mut Value, names: &[(&str, &str)], to_core: bool) {
         fields.insert(renamed.map_or(key, str::to_owned), value);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,13 +35,32 @@ impl<'a> Lockstep<'a> {
     }
 }
 
+/// How many names are looked at before one is hashed.
+const SCANNED_MAX: usize = 16;
+
 /// The field of this name; looking at a few names takes less time than hashing one.
 pub(crate) fn find<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    const SCANNED_MAX: usize = 16;
     if fields.len() > SCANNED_MAX {
         return fields.get(name);
     }
     fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// The field of this name, to be changed.
+pub(crate) fn find_mut<'a>(
+    fields: &'a mut Map<String, Value>,
+    name: &str,
+) -> Option<&'a mut Value> {
+    if fields.len() > SCANNED_MAX {
+        return fields.get_mut(name);
+    }
+    fields.iter_mut().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// Removes a field that is most often not there.
+pub(crate) fn remove_rare(fields: &mut Map<String, Value>, name: &str) -> Option<Value> {
+    find(fields, name)?;
+    fields.shift_remove(name)
 }
 
 /// Equality as of `==`, for trees that are mostly in the same order.

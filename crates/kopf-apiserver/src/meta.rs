@@ -13,7 +13,7 @@ pub(crate) use validate::{validate, validate_labels};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::lockstep::find;
+use crate::lockstep::{find, find_mut};
 
 /// The metadata of an object, made if absent.
 pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
@@ -21,8 +21,12 @@ pub(crate) fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !metadata.is_some_and(Value::is_object) {
         object["metadata"] = Value::Object(Map::new());
     }
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    metadata.expect("it was just made an object")
+    metadata_of(object).expect("it was just made an object")
+}
+
+/// The metadata of an object, if it has any.
+pub(crate) fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    find_mut(object.as_object_mut()?, "metadata")?.as_object_mut()
 }
 
 /// A field of the metadata.
@@ -63,7 +67,7 @@ pub(crate) fn canonical_time(text: &str) -> Option<String> {
 /// Drops empty maps and lists and nulls that Go's `omitempty` would not print, and brings times
 /// into canonical form.
 pub(crate) fn tidy(object: &mut Value) {
-    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let Some(metadata) = metadata_of(object) else { return };
     for key in ["creationTimestamp", "deletionTimestamp"] {
         if let Some(canonical) =
             find(metadata, key).and_then(Value::as_str).and_then(canonical_time)

@@ -51,6 +51,11 @@ pub(crate) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     strict::unknown_fields(schema, object)
 }
 
+/// Whether the schema knows every field, and none is null: there is nothing to report or to prune.
+pub(crate) fn is_clean(schema: &Schema, object: &Value) -> bool {
+    strict::is_clean(schema, object)
+}
+
 /// Whether Go could fill a struct from the object, as it does after a strategic merge patch.
 pub(crate) fn check_conversion(schema: &Schema, object: &Value) -> Result<(), String> {
     types::check_conversion(schema, object)

@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::apply::ManagedFields;
+use crate::lockstep::{find, find_mut};
+use crate::meta::metadata_of;
 use encoding::{Composed, MANAGED_PREFIX, compose};
 
 /// An object as the store keeps it, in its storage version.
@@ -120,8 +122,8 @@ pub(crate) struct Draft {
 impl Draft {
     /// Encodes an object. Managed fields in its tree count only if none are given.
     pub(crate) fn new(mut value: Value, mut managed: ManagedFields) -> Self {
-        if let Some(Value::Object(metadata)) = value.get_mut("metadata")
-            && !metadata.get("resourceVersion").is_some_and(Value::is_string)
+        if let Some(metadata) = metadata_of(&mut value)
+            && !find(metadata, "resourceVersion").is_some_and(Value::is_string)
         {
             metadata.insert("resourceVersion".to_owned(), String::new().into());
         }
@@ -151,7 +153,7 @@ impl Draft {
         }
         self.composed.text = encoded;
         if let Some(version) =
-            self.value.get_mut("metadata").and_then(|metadata| metadata.get_mut("resourceVersion"))
+            metadata_of(&mut self.value).and_then(|fields| find_mut(fields, "resourceVersion"))
         {
             *version = text.into();
         }

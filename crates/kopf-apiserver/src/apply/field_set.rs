@@ -93,6 +93,17 @@ impl FieldSet {
         self.nodes.get(element).is_some_and(|node| node.is_member)
     }
 
+    /// Whether a field is a member, and what is below it, for small sets.
+    pub(crate) fn at_field(&self, name: &str) -> (bool, Option<&Self>) {
+        let is_it = |element: &PathElement| matches!(element, PathElement::Field(field) if **field == *name);
+        match self.nodes.iter().find(|(element, _)| is_it(element)) {
+            Some((_, node)) => {
+                (node.is_member, Some(&node.below).filter(|below| !below.is_empty()))
+            }
+            None => (false, None),
+        }
+    }
+
     /// What is below a step, if anything is.
     pub(crate) fn below(&self, element: &PathElement) -> Option<&Self> {
         self.nodes.get(element).map(|node| &node.below).filter(|below| !below.is_empty())
@@ -125,27 +136,24 @@ impl FieldSet {
 
     /// Removes all paths of `other`.
     pub(crate) fn subtract(&mut self, other: &Self) {
-        for (element, other) in &other.nodes {
-            let Some(node) = self.nodes.get_mut(element) else { continue };
+        // Most sets that something is taken from are the smaller ones.
+        self.nodes.retain(|element, node| {
+            let Some(other) = other.nodes.get(element) else { return true };
             node.is_member &= !other.is_member;
             node.below.subtract(&other.below);
-            if node.is_empty() {
-                self.nodes.remove(element);
-            }
-        }
+            !node.is_empty()
+        });
     }
 
     /// Removes all paths of `other` and everything below them.
     pub(crate) fn subtract_subtrees(&mut self, other: &Self) {
-        for (element, other) in &other.nodes {
-            let Some(node) = self.nodes.get_mut(element) else { continue };
+        self.nodes.retain(|element, node| {
+            let Some(other) = other.nodes.get(element) else { return true };
             if !other.is_member {
                 node.below.subtract_subtrees(&other.below);
             }
-            if other.is_member || node.is_empty() {
-                self.nodes.remove(element);
-            }
-        }
+            !other.is_member && !node.is_empty()
+        });
     }
 
     /// Whether any path of this set is in the text of a `fieldsV1`, too.

@@ -24,7 +24,7 @@ pub(crate) fn fields(text: &[u8]) -> impl Iterator<Item = RawField<'_>> {
 }
 
 /// The items of a list; none of anything else.
-fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text.strip_prefix(b"[").unwrap_or_default();
     std::iter::from_fn(move || {
         rest = rest.strip_prefix(b",").unwrap_or(rest);
@@ -35,6 +35,11 @@ fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = after;
         Some(item)
     })
+}
+
+/// The string that a text is, if it is one.
+pub(crate) fn string(text: &[u8]) -> Option<Cow<'_, str>> {
+    unescaped(text.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
 }
 
 /// A name as it is between the quotes, without its escapes.
@@ -62,13 +67,12 @@ fn string_length(text: &[u8]) -> usize {
     if text.first() != Some(&b'"') {
         return 0;
     }
-    let mut is_escaped = false;
-    for (index, byte) in text.iter().enumerate().skip(1) {
+    let mut index = 1;
+    while let Some(byte) = text.get(index) {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
             b'"' => return index + 1,
-            _ => {}
+            b'\\' => index += 2,
+            _ => index += 1,
         }
     }
     text.len()

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::json_text;
 use super::managers::Managers;
-use crate::lockstep::find;
+use crate::lockstep::remove_rare;
+use crate::meta::metadata_of;
 use crate::stored::encoding;
 
 /// The name of the field in metadata.
@@ -32,8 +33,8 @@ impl ManagedFields {
 
     /// Puts the field into an object that has metadata.
     pub(crate) fn put_into(&self, object: &mut Value) {
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata")
-            && !self.is_empty()
+        if !self.is_empty()
+            && let Some(metadata) = metadata_of(object)
         {
             metadata.insert(KEY.to_owned(), self.tree());
         }
@@ -65,10 +66,7 @@ impl ManagedFields {
 
 /// Cuts the field out of an object, as the tree that a client sent.
 pub(super) fn take_tree(object: &mut Value) -> Option<Value> {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return None };
-    // Most objects have none, and a look is cheaper than a hash.
-    find(metadata, KEY)?;
-    metadata.shift_remove(KEY)
+    remove_rare(metadata_of(object)?, KEY)
 }
 
 #[cfg(test)]

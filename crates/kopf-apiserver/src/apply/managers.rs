@@ -7,11 +7,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::field_set::FieldSet;
+use super::json_text;
 use super::managed_fields::ManagedFields;
 use crate::stored::encoding::write_string;
 
@@ -170,13 +169,12 @@ impl<'a> Managers<'a> {
                 manager: field("manager"),
                 operation: field("operation"),
                 api_version: field("apiVersion"),
-                time: text("time").map(str::to_owned),
+                time: text("time").map(Cow::from),
                 fields_type: field("fieldsType"),
-                fields: None,
                 subresource: field("subresource"),
             };
             let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
-            managers.add(spelled, |_| FieldSet::decode(fields).ok().map(Fields::from))?;
+            managers.add(spelled, FieldSet::decode(fields).ok()?.into())?;
         }
         Some(managers)
     }
@@ -184,24 +182,17 @@ impl<'a> Managers<'a> {
     /// Decodes what [`Managers::write`] once wrote, but for the fields that nobody asks for.
     pub(crate) fn decode_stored(stored: &'a ManagedFields) -> Option<Self> {
         let mut managers = Self::default();
-        if stored.is_empty() {
-            return Some(managers);
+        if !stored.is_empty() && !stored.text().starts_with(b"[") {
+            return None;
         }
-        let entries: Vec<Entry<'a>> = serde_json::from_slice(stored.text()).ok()?;
-        for entry in entries {
-            managers.add(entry, |fields| {
-                let text = fields.map_or(&b""[..], |fields| fields.get().as_bytes());
-                Some(Fields::Text(Cow::Borrowed(text)))
-            })?;
+        for entry in json_text::items(stored.text()) {
+            let (spelled, fields) = Entry::read(entry);
+            managers.add(spelled, Fields::Text(Cow::Borrowed(fields)))?;
         }
         Some(managers)
     }
 
-    fn add<'entry>(
-        &mut self,
-        entry: Entry<'entry>,
-        fields: impl FnOnce(Option<&'entry RawValue>) -> Option<Fields<'a>>,
-    ) -> Option<()> {
+    fn add(&mut self, entry: Entry<'_>, fields: Fields<'a>) -> Option<()> {
         let id = match &*entry.operation {
             "Apply" => ManagerId::applier(&entry.manager, &entry.subresource),
             "Update" => ManagerId::updater(&entry.manager, &entry.api_version, &entry.subresource),
@@ -210,9 +201,9 @@ impl<'a> Managers<'a> {
         if entry.fields_type != "FieldsV1" {
             return None;
         }
-        let fields = fields(entry.fields)?;
         let api_version = entry.api_version.into_owned();
-        self.entries.insert(id, Ownership { fields, api_version, time: entry.time });
+        let time = entry.time.map(Cow::into_owned);
+        self.entries.insert(id, Ownership { fields, api_version, time });
         Some(())
     }
 
@@ -303,22 +294,37 @@ impl<'a> Managers<'a> {
 /// How much room is made for a text before it is known.
 const TEXT_BYTES_GUESS: usize = 1024;
 
-/// An entry as it is spelled.
-#[derive(Deserialize)]
+/// An entry as it is spelled, but for its fields.
+#[derive(Default)]
 struct Entry<'a> {
-    #[serde(borrow, default)]
     manager: Cow<'a, str>,
-    #[serde(borrow, default)]
     operation: Cow<'a, str>,
-    #[serde(borrow, default, rename = "apiVersion")]
     api_version: Cow<'a, str>,
-    time: Option<String>,
-    #[serde(borrow, default, rename = "fieldsType")]
+    time: Option<Cow<'a, str>>,
     fields_type: Cow<'a, str>,
-    #[serde(borrow, default, rename = "fieldsV1")]
-    fields: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     subresource: Cow<'a, str>,
+}
+
+impl<'a> Entry<'a> {
+    /// The entry of this text, and the text of its fields.
+    fn read(text: &'a [u8]) -> (Self, &'a [u8]) {
+        let mut entry = Self::default();
+        let mut fields = &b""[..];
+        for (name, value) in json_text::fields(text) {
+            let text = || json_text::string(value).unwrap_or_default();
+            match name {
+                b"manager" => entry.manager = text(),
+                b"operation" => entry.operation = text(),
+                b"apiVersion" => entry.api_version = text(),
+                b"time" => entry.time = json_text::string(value),
+                b"fieldsType" => entry.fields_type = text(),
+                b"fieldsV1" => fields = value,
+                b"subresource" => entry.subresource = text(),
+                _ => {}
+            }
+        }
+        (entry, fields)
+    }
 }
 
 fn write_entry(id: &ManagerId, ownership: &Ownership<'_>, into: &mut Vec<u8>) {

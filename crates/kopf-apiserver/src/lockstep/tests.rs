@@ -58,3 +58,16 @@ proptest! {
         prop_assert!(equal(&left, &left.clone()));
     }
 }
+
+#[test]
+fn fields_can_be_changed_and_removed_in_small_and_large_objects() {
+    for size in [3, 40] {
+        let mut fields: Map<String, Value> =
+            (0..size).map(|number| (number.to_string(), json!(number))).collect();
+        *find_mut(&mut fields, "1").expect("it is there") = json!("new");
+        assert_eq!(find(&fields, "1"), Some(&json!("new")));
+        assert_eq!(remove_rare(&mut fields, "x"), None);
+        assert_eq!(remove_rare(&mut fields, "0"), Some(json!(0)));
+        assert_eq!(fields.keys().next().map(String::as_str), Some("1"), "the order stays");
+    }
+}

@@ -4,17 +4,13 @@ use serde_json::Value;
 
 use super::names::{check_label_value, check_qualified_name, name_problem};
 use crate::FieldError;
-use crate::lockstep::find;
 use crate::resource::ResourceInfo;
 
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 
 /// Every problem of `object.metadata`.
 pub(crate) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
-    let metadata = object.get("metadata").unwrap_or(&Value::Null);
-    let field = |key: &str| {
-        metadata.as_object().and_then(|fields| find(fields, key)).unwrap_or(&Value::Null)
-    };
+    let field = |key: &str| super::field(object, key).unwrap_or(&Value::Null);
     let mut errors = Vec::new();
     validate_names(resource, field("name"), field("generateName"), &mut errors);
     validate_generation(field("generation"), &mut errors);

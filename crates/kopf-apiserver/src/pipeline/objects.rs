@@ -188,7 +188,7 @@ async fn dispatch(
     troubles: &[Trouble],
 ) -> Result<Response<Body>, StatusError> {
     if !call.info.subresource.is_empty()
-        && let Some(response) = subresource(call, request, encoder).await?
+        && let Some(response) = Box::pin(subresource(call, request, encoder)).await?
     {
         return Ok(response);
     }
@@ -214,8 +214,8 @@ async fn dispatch(
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
             Ok(object_response(status, encoder, &stored))
         }
-        Verb::Delete => delete(call, request, encoder).await,
-        Verb::DeleteCollection => delete_collection(call, request, encoder).await,
+        Verb::Delete => Box::pin(delete(call, request, encoder)).await,
+        Verb::DeleteCollection => Box::pin(delete_collection(call, request, encoder)).await,
     }
 }
 

@@ -8,7 +8,12 @@ use crate::apply::{ManagedFields, Owned};
 use crate::store::Snapshot;
 use crate::{Cause, StatusError};
 
-/// Runs mutating admission over `object`; free when no plugin is interested.
+/// Whether any plugin could look at this write; if not, there is no need for admission.
+pub(super) fn concerns(call: &Call) -> bool {
+    call.inner.admission.concerns(&call.local(), &call.resource)
+}
+
+/// Runs mutating admission over `object`.
 pub(super) async fn mutate(
     call: &mut Call,
     operation: Operation,
@@ -17,15 +22,12 @@ pub(super) async fn mutate(
     old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
     let client = call.local();
-    if !call.inner.admission.concerns(&client, &call.resource) {
-        return Ok(());
-    }
     let chain = std::sync::Arc::clone(&call.inner.admission);
     let mut request = call.admission(operation);
     managed.put_into(object);
     request.object = Some(std::mem::take(object));
     request.old_object = old.map(Owned::whole);
-    let outcome = chain.mutate(&client, &mut request).await;
+    let outcome = Box::pin(chain.mutate(&client, &mut request)).await;
     *object = request.object.take().unwrap_or_default();
     let warnings = std::mem::take(&mut request.warnings);
     call.warnings.extend(warnings);
@@ -43,14 +45,11 @@ pub(super) async fn validate(
     old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
     let client = call.local();
-    if !call.inner.admission.concerns(&client, &call.resource) {
-        return Ok(());
-    }
     let chain = std::sync::Arc::clone(&call.inner.admission);
     let mut request = call.admission(operation);
     request.object = object.map(Owned::whole);
     request.old_object = old.map(Owned::whole);
-    let outcome = chain.validate(&client, &mut request).await;
+    let outcome = Box::pin(chain.validate(&client, &mut request)).await;
     let warnings = std::mem::take(&mut request.warnings);
     call.warnings.extend(warnings);
     outcome

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Call, admit, generation, scale};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
+use crate::lockstep::remove_rare;
 use crate::meta::{self, metadata_mut};
 use crate::store::{Change, ObjectKey};
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
@@ -43,7 +44,10 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         false => track(call, &mut object, &now),
     };
     strategy.admit(&call.kind_context(&snapshot), &mut object);
-    admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
+    let is_concerned = admit::concerns(call);
+    if is_concerned {
+        admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
+    }
     generation::start(&call.resource, &mut object);
     let metadata = metadata_mut(&mut object);
     let given = |key: &str| identity.get(key).filter(|value| value.is_string()).cloned();
@@ -58,8 +62,10 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
         check(call, &candidate)?;
         schema::settle_numbers(&call.resource, &mut candidate);
-        let owned = Owned { object: &candidate, managed: &managed };
-        admit::validate(call, Operation::Create, Some(owned), None).await?;
+        if is_concerned {
+            let owned = Owned { object: &candidate, managed: &managed };
+            admit::validate(call, Operation::Create, Some(owned), None).await?;
+        }
         strategy.finish(&mut candidate);
         match commit(call, candidate, &managed).await {
             Err(error) if error.is_already_exists() && generated => {
@@ -78,7 +84,7 @@ fn drop_owned_metadata(object: &mut Value) {
     for key in
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
     {
-        metadata.shift_remove(key);
+        remove_rare(metadata, key);
     }
 }
 

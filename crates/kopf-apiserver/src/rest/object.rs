@@ -16,8 +16,9 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     let mut object = body.value;
     check_type(call, &mut object)?;
     let mut problems = Vec::new();
+    let is_clean = is_clean(call, &object);
     if call.options.field_validation != FieldValidation::Ignore {
-        if let Some(schema) = &call.resource.schema {
+        if let Some(schema) = call.resource.schema.as_ref().filter(|_| !is_clean) {
             let unknown = schema::unknown_fields(schema, &object);
             problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         }
@@ -37,8 +38,17 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
         return Err(call.cannot_be_handled(&call.resource.kind, &problem));
     }
     call.warnings.extend(problems);
-    finish(call, &mut object);
+    if is_clean {
+        finish_applied(call, &mut object);
+    } else {
+        finish(call, &mut object);
+    }
     Ok(object)
+}
+
+/// Whether nothing of an object is unknown or would be pruned.
+pub(super) fn is_clean(call: &Call, object: &Value) -> bool {
+    call.resource.schema.as_ref().is_none_or(|schema| schema::is_clean(schema, object))
 }
 
 /// Prunes, tidies and fills in defaults: what follows every decoding and every patch.

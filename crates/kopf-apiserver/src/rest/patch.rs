@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::object::{finish, finish_applied};
+use super::object::{finish, finish_applied, is_clean};
 use super::{Call, Change, Made, create, update_with};
 use crate::apply::{self, ManagedFields, Owned};
 use crate::decode::{Decoded, media_type};
@@ -153,6 +153,7 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
         };
         return Err(bad_result(&object, &problem));
     }
+    let is_clean = is_clean(call, &object);
     if let Some(schema) = resource.schema.as_deref() {
         if !resource.is_custom() {
             match sent.kind {
@@ -162,7 +163,10 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
             .map_err(|problem| bad_result(&object, &problem))?;
         }
         if call.options.field_validation != FieldValidation::Ignore {
-            let unknown = schema::unknown_fields(schema, &object);
+            let unknown = match is_clean {
+                true => Vec::new(),
+                false => schema::unknown_fields(schema, &object),
+            };
             let mut problems = sent.patch.duplicates.clone();
             problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             if !problems.is_empty() && call.options.field_validation == FieldValidation::Strict {
@@ -172,7 +176,11 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
             call.warnings.extend(problems);
         }
     }
-    finish(call, &mut object);
+    if is_clean {
+        finish_applied(call, &mut object);
+    } else {
+        finish(call, &mut object);
+    }
     super::update::check_address(call, &object)?;
     Ok(object)
 }

@@ -192,18 +192,25 @@ async fn attempt(
     meta::carry_over(&mut object, old);
     let strategy = kinds::strategy_for(&call.resource);
     strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
-    admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
-    meta::carry_over(&mut object, old);
+    let is_concerned = admit::concerns(call);
+    if is_concerned {
+        admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
+        meta::carry_over(&mut object, old);
+    }
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &mut object, old);
     }
     check(call, snapshot, &object, old)?;
     schema::settle_numbers(&call.resource, &mut object);
-    let after = Owned { object: &object, managed: &managed };
-    admit::validate(call, Operation::Update, Some(after), Some(before)).await?;
+    if is_concerned {
+        let after = Owned { object: &object, managed: &managed };
+        admit::validate(call, Operation::Update, Some(after), Some(before)).await?;
+    }
     strategy.finish(&mut object);
-    metadata_mut(&mut object)
-        .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
+    if meta::field(&object, "resourceVersion") != meta::field(old, "resourceVersion") {
+        metadata_mut(&mut object)
+            .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
+    }
     // Time alone is no change.
     if equal(&object, old) && managed.is_same_but_times(before.managed) {
         if !goes_away(call, &object) {

@@ -6,9 +6,10 @@
 
 mod yaml;
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
 pub(crate) use yaml::yaml;
@@ -40,10 +41,9 @@ impl std::error::Error for DecodeError {}
 /// Decodes a JSON body.
 pub(crate) fn json(body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut duplicates = Vec::new();
-    let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     // The depth is limited by the seed, at a depth that real objects reach.
-    let seed = Tree { duplicates: &mut duplicates, path: &mut path, depth: 0 };
+    let seed = Tree { duplicates: &mut duplicates, path: &Path::Root, depth: 0 };
     let value = seed.deserialize(&mut deserializer).map_err(|error| explain(body, &error))?;
     deserializer.end().map_err(|error| explain(body, &error))?;
     Ok(Decoded { value, duplicates })
@@ -105,8 +105,26 @@ pub(crate) fn quote(character: char) -> String {
 /// Builds a tree and notes duplicate keys on the way.
 struct Tree<'a> {
     duplicates: &'a mut Vec<String>,
-    path: &'a mut String,
+    path: &'a Path<'a>,
     depth: usize,
+}
+
+/// The way to a value. Spelled out only when there is something to report.
+enum Path<'a> {
+    Root,
+    Name(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Name(Self::Root, name) => formatter.write_str(name),
+            Self::Name(parent, name) => write!(formatter, "{parent}.{name}"),
+            Self::Index(parent, index) => write!(formatter, "{parent}[{index}]"),
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
@@ -155,15 +173,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         check_depth(self.depth)?;
         let mut list = Vec::new();
-        let length = self.path.len();
         loop {
-            let index = list.len();
-            // Writing to a string cannot fail.
-            let _ = write!(self.path, "[{index}]");
-            let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
-            let item = items.next_element_seed(seed)?;
-            self.path.truncate(length);
-            match item {
+            let path = Path::Index(self.path, list.len());
+            let seed = Tree { duplicates: self.duplicates, path: &path, depth: self.depth + 1 };
+            match items.next_element_seed(seed)? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -173,18 +186,20 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         check_depth(self.depth)?;
         let mut map = Map::new();
-        let length = self.path.len();
         while let Some(key) = entries.next_key::<String>()? {
-            if length > 0 {
-                self.path.push('.');
-            }
-            self.path.push_str(&key);
-            let seed = Tree { duplicates: self.duplicates, path: self.path, depth: self.depth + 1 };
+            let path = Path::Name(self.path, &key);
+            let seed = Tree { duplicates: self.duplicates, path: &path, depth: self.depth + 1 };
             let value = entries.next_value_seed(seed)?;
-            if map.insert(key, value).is_some() {
-                self.duplicates.push(format!("duplicate field \"{}\"", self.path));
+            match map.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(mut place) => {
+                    let path = Path::Name(self.path, place.key());
+                    self.duplicates.push(format!("duplicate field \"{path}\""));
+                    place.insert(value);
+                }
             }
-            self.path.truncate(length);
         }
         Ok(Value::Object(map))
     }

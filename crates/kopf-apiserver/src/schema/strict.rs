@@ -11,9 +11,6 @@ const IMPLICIT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// The paths of unknown fields: `spec.foo`, `spec.ports[0].bar`.
 pub(super) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
-    if !has_unknown(schema, object) {
-        return Vec::new();
-    }
     let mut walk = Walk { path: String::new(), found: Vec::new(), embedded: Vec::new() };
     if schema.is_builtin() {
         walk.value(schema, object);
@@ -33,18 +30,19 @@ pub(super) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     unknown
 }
 
-/// Whether there is any unknown field; most objects have none, and need no paths.
-fn has_unknown(schema: &Schema, value: &Value) -> bool {
+/// Whether there is neither an unknown field nor a null; most objects have none.
+pub(super) fn is_clean(schema: &Schema, value: &Value) -> bool {
     match value {
-        Value::Object(fields) => fields.iter().any(|(name, value)| match schema.field(name) {
-            Field::Declared(child) | Field::Entry(child) => has_unknown(child, value),
-            Field::Free => false,
-            Field::Unknown => true,
+        Value::Object(fields) => fields.iter().all(|(name, value)| match schema.field(name) {
+            Field::Declared(child) | Field::Entry(child) => is_clean(child, value),
+            Field::Free => true,
+            Field::Unknown => false,
         }),
         Value::Array(items) => {
-            schema.item().is_some_and(|item| items.iter().any(|value| has_unknown(item, value)))
+            schema.item().is_none_or(|item| items.iter().all(|value| is_clean(item, value)))
         }
-        _ => false,
+        Value::Null => false,
+        _ => true,
     }
 }
 

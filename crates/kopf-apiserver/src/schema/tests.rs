@@ -263,6 +263,22 @@ proptest! {
     }
 
     #[test]
+    fn clean_objects_have_nothing_to_report_or_to_prune(mut object in any_json()) {
+        for schema in [foo(), kind("", "v1", "Pod"), kind("apps", "v1", "Deployment")] {
+            for _ in 0..2 {
+                let mut pruned = object.clone();
+                prune(&schema, &mut pruned);
+                if is_clean(&schema, &object) {
+                    prop_assert!(unknown_fields(&schema, &object).is_empty());
+                    prop_assert_eq!(&pruned, &object);
+                }
+                // Most objects are clean only once they are pruned.
+                object = pruned;
+            }
+        }
+    }
+
+    #[test]
     fn any_json_is_a_schema(schema in any_json(), object in any_json()) {
         if let Some(schema) = custom(&schema) {
             let _ = validate(&schema, &object, None);

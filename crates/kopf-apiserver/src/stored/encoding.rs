@@ -164,11 +164,41 @@ impl Writer<'_> {
 /// Appends a string, in quotes.
 pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
     if needs_escape(text.as_bytes()) {
-        return write_other(into, text);
+        return write_escaped(into, text.as_bytes());
     }
     into.reserve(text.len() + 2);
     into.push(b'"');
     into.extend_from_slice(text.as_bytes());
+    into.push(b'"');
+}
+
+/// Appends a string in which something needs an escape; most often they are quotes.
+fn write_escaped(into: &mut Vec<u8>, mut text: &[u8]) {
+    into.reserve(text.len() + text.len() / 4 + 2);
+    into.push(b'"');
+    while let Some(place) = text.iter().position(|byte| matches!(byte, 0..b' ' | b'"' | b'\\')) {
+        into.extend_from_slice(&text[..place]);
+        let short = match text[place] {
+            byte @ (b'"' | b'\\') => byte,
+            b'\n' => b'n',
+            b'\t' => b't',
+            b'\r' => b'r',
+            8 => b'b',
+            12 => b'f',
+            control => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                into.extend_from_slice(b"\\u00");
+                into.push(DIGITS[usize::from(control >> 4)]);
+                into.push(DIGITS[usize::from(control & 15)]);
+                text = &text[place + 1..];
+                continue;
+            }
+        };
+        into.push(b'\\');
+        into.push(short);
+        text = &text[place + 1..];
+    }
+    into.extend_from_slice(text);
     into.push(b'"');
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::compare::added;
 use super::{MapShape, Relation, Shape, TypeRef};
 use crate::apply::field_set::{FieldSet, MEMBER};
-use crate::apply::path::{PathElement, write_field};
+use crate::apply::path::write_field;
 
 /// The text of the `fieldsV1` of whoever made this object, without these fields and with nothing
 /// of what has no owner; `None` for objects that need a closer look.
@@ -26,19 +26,19 @@ pub(crate) fn write_new(
     let mut text = Vec::with_capacity(TEXT_BYTES_GUESS);
     text.push(b'{');
     for (name, value) in sorted(fields) {
-        let element = PathElement::field(name);
-        if ignored.below(&element).is_some() {
+        let (is_ignored, partly_ignored) = ignored.at_field(name);
+        if partly_ignored.is_some() {
             return None;
         }
-        let is_owned = !ownerless.contains(&element);
-        match (ownerless.below(&element), value) {
-            _ if ignored.contains(&element) => {}
+        let (is_ownerless, below) = ownerless.at_field(name);
+        match (below, value) {
+            _ if is_ignored => {}
             (Some(below), Value::Object(inner)) => {
                 let Shape::Map(shape) = shape.field_or_free(name).shape(value) else { return None };
                 write_part(name, inner, shape, below, &mut text)?;
             }
             (Some(_), _) => return None,
-            (None, _) if is_owned => {
+            (None, _) if !is_ownerless => {
                 begin(name, &mut text);
                 write_value(value, shape.field_or_free(name), &mut text);
             }
@@ -69,7 +69,7 @@ fn write_part(
     text.push(b'{');
     let content = text.len();
     for (name, value) in sorted(fields) {
-        if !ownerless.contains(&PathElement::field(name)) {
+        if !ownerless.at_field(name).0 {
             begin(name, text);
             write_value(value, shape.field_or_free(name), text);
         } else if matches!(value, Value::Object(_) | Value::Array(_)) {
