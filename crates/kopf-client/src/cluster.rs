@@ -185,6 +185,11 @@ impl Cluster {
         self.exchange(Lane::Watching, outgoing, None, &policy.error_backoffs).await
     }
 
+    /// The same without trying again.
+    pub(crate) async fn fetch_at_once(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
+        self.exchange(Lane::Watching, outgoing, None, &[]).await
+    }
+
     /// The same for writes, within the limiter.
     pub(crate) async fn write(
         &self,

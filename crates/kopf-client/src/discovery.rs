@@ -1,6 +1,7 @@
 //! What the cluster serves: aggregated discovery in two requests, or the old way group by group.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use kopf_model::Resource;
@@ -17,6 +18,13 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// How many group versions are asked for at the same time the old way.
 const CONCURRENT_MAX: usize = 16;
+
+/// How long single versions may take. They may be those of an aggregated API that is down, which
+/// is known at once to those who ask for all groups.
+const VERSIONS_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A group and one of its versions.
+pub type GroupVersion = (String, String);
 
 /// What was discovered.
 #[derive(Clone, Debug, Default)]
@@ -156,10 +164,7 @@ impl Cluster {
         }
         let mut lists = stream::iter(old_versions)
             .map(|(group, version, preferred)| async move {
-                let path = match group.as_str() {
-                    "" => format!("/api/{version}"),
-                    group => format!("/apis/{group}/{version}"),
-                };
+                let path = path_of(&group, &version);
                 let list = self.ask::<OldList>(path, "application/json").await;
                 (group, version, preferred, list)
             })
@@ -176,6 +181,45 @@ impl Cluster {
         }
         drop(lists);
         Ok(discovered)
+    }
+
+    /// Asks for the resources of some group versions, which is much less than a whole discovery.
+    ///
+    /// A version that is gone is simply absent from the answer. Those that are there pass for the
+    /// preferred ones. When a version cannot be read, the whole groups are discovered instead.
+    ///
+    /// # Errors
+    /// Fails when the roots of the API cannot be read either.
+    pub async fn discover_versions(
+        &self,
+        versions: &BTreeSet<GroupVersion>,
+    ) -> Result<Discovered, RequestError> {
+        let lists = versions.iter().map(|(group, version)| self.list_version(group, version));
+        let lists = futures::future::try_join_all(lists);
+        match tokio::time::timeout(VERSIONS_PATIENCE, lists).await {
+            Ok(Ok(lists)) => {
+                let mut discovered = Discovered::default();
+                for ((group, version), list) in versions.iter().zip(lists) {
+                    discovered.add_old(group, version, true, list);
+                }
+                Ok(discovered)
+            }
+            Ok(Err(_)) | Err(_) => {
+                tracing::debug!(?versions, "versions could not be discovered; looking at groups");
+                let groups = versions.iter().map(|(group, _)| group.clone()).collect();
+                self.discover(Some(&groups)).await
+            }
+        }
+    }
+
+    /// The resources of one version, at the first attempt; none if there is no such version.
+    async fn list_version(&self, group: &str, version: &str) -> Result<OldList, RequestError> {
+        let outgoing = Outgoing::get(path_of(group, version));
+        match self.fetch_at_once(&outgoing).await {
+            Ok(bytes) => read(&outgoing.path, &bytes),
+            Err(error) if error.failure == Failure::NotFound => Ok(OldList::default()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn root(&self, path: &str, wanted: bool) -> Result<Option<AnyAnswer>, RequestError> {
@@ -197,8 +241,19 @@ impl Cluster {
     ) -> Result<T, RequestError> {
         let outgoing = Outgoing { accept, ..Outgoing::get(path) };
         let bytes = self.fetch(&outgoing).await?;
-        serde_json::from_slice(&bytes).map_err(|error| unreadable(&outgoing.path, error))
+        read(&outgoing.path, &bytes)
     }
+}
+
+fn path_of(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("/api/{version}"),
+        group => format!("/apis/{group}/{version}"),
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, RequestError> {
+    serde_json::from_slice(bytes).map_err(|error| unreadable(path, error))
 }
 
 fn unreadable(path: &str, error: serde_json::Error) -> RequestError {

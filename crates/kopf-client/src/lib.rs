@@ -17,7 +17,7 @@ mod watch;
 mod write;
 
 pub use cluster::{Cluster, Policy};
-pub use discovery::Discovered;
+pub use discovery::{Discovered, GroupVersion};
 pub use error::{Failure, RequestError};
 pub use limiter::Urgency;
 pub use login::{

@@ -6,13 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kopf_client::Discovered;
+use kopf_client::{Discovered, GroupVersion};
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_model::selector::Selected;
 use kopf_model::{Object, Resource};
 use serde_json::Value;
 
 use crate::namespaces::NamespacePattern;
+
+/// More versions than this are discovered all at once.
+const VERSIONS_MAX: usize = 4;
 
 /// Which part of the cluster is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,18 @@ impl Insights {
             .flat_map(|handler| handler.selector.iter().chain(handler.kind.children()))
             .map(|selector| selector.group.clone())
             .collect()
+    }
+
+    /// The versions named by all handlers; none if a handler leaves it open, or if they are many.
+    pub(crate) fn wanted_versions<'a>(
+        handlers: impl IntoIterator<Item = &'a Arc<Handler>>,
+    ) -> Option<BTreeSet<GroupVersion>> {
+        let versions = handlers
+            .into_iter()
+            .flat_map(|handler| handler.selector.iter().chain(handler.kind.children()))
+            .map(|selector| Some((selector.group.clone()?, selector.version.clone()?)));
+        let versions: BTreeSet<GroupVersion> = versions.collect::<Option<_>>()?;
+        (versions.len() <= VERSIONS_MAX).then_some(versions)
     }
 
     /// Takes what was discovered of some groups (or all), in place of what was known of them.

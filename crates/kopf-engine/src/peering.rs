@@ -24,6 +24,7 @@ use crate::message::Message;
 use crate::shared::Shared;
 
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
+const VERSION: &str = "v1";
 /// How often the cluster is asked for the peering resource while it does not exist.
 const PATIENCE: Duration = Duration::from_secs(30);
 const DEFAULT_LIFETIME: i64 = 60;
@@ -172,12 +173,12 @@ async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resourc
 }
 
 async fn discover(shared: &Shared, plural: &str) -> Vec<Arc<Resource>> {
-    let groups: BTreeSet<String> = GROUPS.map(String::from).into();
-    match shared.cluster.discover(Some(&groups)).await {
+    let version = |group: &str| (group.to_owned(), VERSION.to_owned());
+    match shared.cluster.discover_versions(&GROUPS.map(version).into()).await {
         Ok(discovered) => discovered
             .resources
             .into_iter()
-            .filter(|it| it.plural == plural && it.version == "v1")
+            .filter(|it| it.plural == plural && it.version == VERSION)
             .map(Arc::new)
             .collect(),
         Err(error) => {

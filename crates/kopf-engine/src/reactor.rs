@@ -91,6 +91,8 @@ pub(crate) struct Reactor {
     listed_namespaces: Option<BTreeSet<Arc<str>>>,
     is_paused: bool,
     is_discovered: bool,
+    /// Whether it was decided whether CRDs are followed.
+    are_crds_considered: bool,
     is_ready: bool,
     measured_at: Instant,
     /// When the age of the queue was looked up, and what it was.
@@ -165,6 +167,7 @@ impl Reactor {
             listed_namespaces: None,
             is_paused: false,
             is_discovered: false,
+            are_crds_considered: false,
             is_ready: false,
             measured_at: Instant::now(),
             queue_age: (Instant::now(), Duration::ZERO),

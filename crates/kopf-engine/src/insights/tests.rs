@@ -103,3 +103,14 @@ fn a_group_is_replaced_and_others_stay() {
     assert_eq!(revision.watches.len(), 1);
     assert_eq!(revision.waiting_for, ["x.dev/v1/as"]);
 }
+
+#[test]
+fn only_named_versions_are_discovered_alone() {
+    let named = [handler(&["x.dev", "v1", "as"]), handler(&["x.dev", "v1", "bs"])];
+    let versions = Insights::wanted_versions(&named).expect("versions");
+    assert_eq!(Vec::from_iter(versions), [("x.dev".to_owned(), "v1".to_owned())]);
+    let open = [handler(&["x.dev", "v1", "as"]), handler(&["bs"])];
+    assert_eq!(Insights::wanted_versions(&open), None);
+    let many = ["v1", "v2", "v3", "v4", "v5"].map(|version| handler(&["x.dev", version, "as"]));
+    assert_eq!(Insights::wanted_versions(&many), None);
+}

@@ -55,12 +55,6 @@ impl Reactor {
             self.check_readiness();
             return;
         }
-        let may_be_custom =
-            wanted.as_ref().is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
-        if may_be_custom && !settings.scanning.disabled {
-            let collection = self.collection(crds(), None, &settings);
-            self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
-        }
         if let Scope::Namespaces(patterns) = &self.scope {
             let is_exact = patterns.iter().all(|pattern| pattern.exact().is_some());
             self.insights.assume_exact_namespaces(&self.scope);
@@ -70,6 +64,22 @@ impl Reactor {
             }
         }
         self.rediscover(wanted, Duration::ZERO);
+    }
+
+    /// Follows the definitions, after the first discovery: their list is long, and nobody waits
+    /// for it.
+    fn follow_crds(&mut self) {
+        if std::mem::replace(&mut self.are_crds_considered, true) {
+            return;
+        }
+        let settings = self.shared.settings();
+        let wanted = Insights::wanted_groups(&self.interests);
+        let may_be_custom =
+            wanted.as_ref().is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
+        if may_be_custom && !settings.scanning.disabled {
+            let collection = self.collection(crds(), None, &settings);
+            self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
+        }
     }
 
     /// Asks for another discovery of some groups (or all) after a pause.
@@ -97,8 +107,16 @@ impl Reactor {
         let Some(groups) = self.rediscovery.groups.take() else { return };
         self.rediscovery.next_at = None;
         let shared = Arc::clone(&self.shared);
+        // What else the groups have is told by the CRDs, and leads to a whole discovery.
+        let versions = match self.is_discovered {
+            true => None,
+            false => Insights::wanted_versions(&self.interests),
+        };
         let discovery = tokio::spawn(async move {
-            let result = shared.cluster.discover(groups.as_ref()).await;
+            let result = match versions {
+                Some(versions) => shared.cluster.discover_versions(&versions).await,
+                None => shared.cluster.discover(groups.as_ref()).await,
+            };
             // The reactor is gone only when nobody cares any more.
             let _ = shared.messages.send(Message::Discovered { groups, result });
         });
@@ -111,6 +129,8 @@ impl Reactor {
         result: Result<Discovered, RequestError>,
     ) {
         self.rediscovery.under_way = None;
+        // Before the others: the task that is spawned last runs first.
+        self.follow_crds();
         let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
         match result {
             Err(error) => {

@@ -97,6 +97,39 @@ async fn resources_are_found_without_the_right_to_watch_crds() {
     engine.stop().await.expect("a clean end");
 }
 
+fn asked_for_all_groups(world: &World) -> bool {
+    world.journal.requests().iter().any(|request| request.path == "/apis")
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_a_named_version_is_discovered() {
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    quiesce().await;
+    assert!(!asked_for_all_groups(&world), "{:#?}", world.journal.requests());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_cannot_be_read_is_looked_for_among_all() {
+    let world = World::new().await;
+    world.journal.add_rule(Rule {
+        method: None,
+        path: "/apis/kopf.dev/v1",
+        watches: None,
+        // The resource's and the peering's.
+        times: 2,
+        fault: Fault::Answer(503, None),
+    });
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    assert!(asked_for_all_groups(&world), "{:#?}", world.journal.requests());
+    engine.stop().await.expect("a clean end");
+}
+
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_left_when_they_go() {
     let world = World { server: Server::new(), ..World::bare() };
