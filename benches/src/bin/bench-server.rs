@@ -30,6 +30,8 @@ use tower::ServiceExt as _;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// How many objects are made and deleted before all else.
+const WARMING: usize = 100;
 /// How many objects are made at the same time.
 const MAKERS: usize = 8;
 
@@ -48,6 +50,7 @@ async fn main() -> Result<()> {
         .create("customresourcedefinitions.apiextensions.k8s.io", "", definition(has_status))
         .await
         .context("the definition was refused")?;
+    warm_up(&local).await?;
     let book = Arc::new(Book::new(mark));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     std::fs::write(&kubeconfig, text_of_kubeconfig(&listener, server.admin_token())?)?;
@@ -60,6 +63,19 @@ async fn main() -> Result<()> {
             Err(error) => json!({"error": format!("{error:#}")}),
         };
         say(&answer);
+    }
+    Ok(())
+}
+
+/// Objects come and go before anybody watches: the servers of real clusters are never just started.
+async fn warm_up(local: &LocalClient) -> Result<()> {
+    for index in 0..WARMING {
+        let name = format!("warm-{index}");
+        local.create(TABLE, NAMESPACE, widget(&name, index)).await?;
+        let target = Target::new(TABLE, NAMESPACE, &name);
+        let patch = json!({"metadata": {"annotations": {"warm": "yes"}}, "status": {"tick": 0}});
+        local.patch(target, Patch::Merge(patch)).await?;
+        local.delete(target, DeleteOptions::default()).await?;
     }
     Ok(())
 }
