@@ -52,6 +52,13 @@ pub fn put_back<K: Kind, T: InputMut<K>>(
     returned.and_then(|output| put.map(|()| output))
 }
 
+/// The children that a handler watches, as a list of types.
+#[diagnostic::on_unimplemented(
+    message = "the handler does not watch children of the type `{T}`",
+    label = "add it to `children(...)`"
+)]
+pub trait Watches<T> {}
+
 pub fn check<K: Kind, T: Input<K>>() {}
 
 pub fn check_ref<K: Kind, T: InputRef<K>>() {}

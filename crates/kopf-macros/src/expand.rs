@@ -106,6 +106,7 @@ fn write(
                 invoke
             }
         };
+        invokes.extend(family_checks(&declared.options, parameters));
         declarations.push(declaration(declared, function, parameters, &invoke)?);
     }
     let index = index_source(function, declared);
@@ -238,6 +239,33 @@ fn checks(kind: Kind, parameters: &[Parameter]) -> TokenStream {
         quote_spanned!(ty.span()=> ::kopf::__private::#check::<::kopf::kind::#marker, #ty>();)
     });
     quote!(#(#checks)*)
+}
+
+/// Lets the compiler refuse `&Owned<T>` of what is not among the children.
+///
+/// Children by name may be of any type; then it turns out when the handler is called.
+fn family_checks(options: &Options, parameters: &[Parameter]) -> TokenStream {
+    let children = options.resources("children").iter().map(|child| match child {
+        Positional::Type(path) => Some(path),
+        _ => None,
+    });
+    let Some(children) = children.collect::<Option<Vec<_>>>() else { return TokenStream::new() };
+    let wanted: Vec<_> = parameters.iter().filter_map(Parameter::owned).collect();
+    if children.is_empty() || wanted.is_empty() {
+        return TokenStream::new();
+    }
+    let checks = wanted.iter().map(|ty| {
+        quote_spanned!(ty.span()=> {
+            fn watches<T>() where Family: ::kopf::__private::Watches<T> {}
+            watches::<#ty>();
+        })
+    });
+    quote!({
+        #[allow(dead_code)]
+        struct Family;
+        #(impl ::kopf::__private::Watches<#children> for Family {})*
+        #(#checks)*
+    })
 }
 
 fn base_id(options: &Options, function: &ItemFn) -> String {

@@ -1,7 +1,7 @@
 //! The function under the attribute: its parameters, and what makes it unfit for a handler.
 
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, ItemFn, PathArguments, Result, Type};
+use syn::{Error, FnArg, GenericArgument, ItemFn, PathArguments, Result, Type};
 
 /// One parameter of a handler.
 pub(crate) struct Parameter {
@@ -22,6 +22,19 @@ impl Parameter {
     /// Whether the type is called so, whatever its path and arguments.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         last_segment(&self.ty).is_some_and(|segment| segment == name)
+    }
+
+    /// The type `T` of `&Owned<T>`.
+    pub(crate) fn owned(&self) -> Option<&Type> {
+        let Type::Path(path) = &self.ty else { return None };
+        let last = path.path.segments.last().filter(|last| last.ident == "Owned")?;
+        match &last.arguments {
+            PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 
