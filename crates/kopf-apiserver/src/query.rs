@@ -51,7 +51,7 @@ impl Query {
 
 /// Percent-decodes a component; `+` is a space. Broken escapes are kept as they are.
 pub(crate) fn decode(text: &str) -> Cow<'_, str> {
-    if !text.contains(['%', '+']) {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
     let bytes = text.as_bytes();
