@@ -137,6 +137,10 @@ impl Store {
 
     /// Tells the version of the newest snapshot, whenever it changes.
     pub(crate) fn newest(&self) -> tokio::sync::watch::Receiver<u64> {
+        // Under the lock, since commits tell nothing while nobody waits.
+        let _writer = self.writer.lock();
+        let version = self.current.load().resource_version();
+        self.newest.send_if_modified(|told| std::mem::replace(told, version) != version);
         self.newest.subscribe()
     }
 
@@ -276,7 +280,9 @@ impl Store {
             observer(&table, &event);
         }
         ring.push(event);
-        self.newest.send_replace(version);
+        if self.newest.receiver_count() > 0 {
+            self.newest.send_replace(version);
+        }
         drop(writer);
         drop(forgotten);
         Ok(stored)

@@ -7,6 +7,7 @@
 
 pub(crate) mod encoding;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::apply::ManagedFields;
 use crate::lockstep::{find, find_mut};
 use crate::meta::metadata_of;
+use crate::schema::decode::plain;
 use encoding::{Composed, MANAGED_PREFIX, compose};
 
 /// An object as the store keeps it, in its storage version.
@@ -102,14 +104,17 @@ impl Packed {
 
     fn decode(&self) -> Value {
         let managed = self.managed_range();
-        let decoded = if managed.is_empty() {
-            serde_json::from_slice(&self.encoded)
+        let text = if managed.is_empty() {
+            Cow::Borrowed(&self.encoded[..])
         } else {
             let before = &self.encoded[..managed.start - MANAGED_PREFIX.len()];
             let before = before.strip_suffix(b",").unwrap_or(before);
-            serde_json::from_slice(&[before, &self.encoded[managed.end..]].concat())
+            Cow::Owned([before, &self.encoded[managed.end..]].concat())
         };
-        decoded.expect("it was encoded from a tree that survives that")
+        plain(&text).unwrap_or_else(|| {
+            let decoded = serde_json::from_slice(&text);
+            decoded.expect("it was encoded from a tree that survives that")
+        })
     }
 }
 

@@ -14,17 +14,20 @@ pub(crate) type RawField<'a> = (&'a [u8], &'a [u8]);
 /// The fields of an object; none of anything else.
 pub(crate) fn fields(text: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     let mut rest = text.strip_prefix(b"{").unwrap_or_default();
-    std::iter::from_fn(move || {
-        rest = rest.strip_prefix(b",").unwrap_or(rest);
-        let (name, after) = rest.split_at_checked(string_length(rest))?;
-        let (value, after) = split_value(after.strip_prefix(b":")?);
-        rest = after;
-        Some((name.get(1..name.len().checked_sub(1)?)?, value))
-    })
+    std::iter::from_fn(move || next_field(&mut rest))
+}
+
+/// Cuts off the next field of an object whose `{` was cut off before; none at its end.
+pub(crate) fn next_field<'a>(rest: &mut &'a [u8]) -> Option<RawField<'a>> {
+    let text = rest.strip_prefix(b",").unwrap_or(rest);
+    let (name, after) = text.split_at_checked(string_length(text))?;
+    let (value, after) = split_value(after.strip_prefix(b":")?);
+    *rest = after;
+    Some((name.get(1..name.len().checked_sub(1)?)?, value))
 }
 
 /// The items of a list; none of anything else.
-pub(crate) fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text.strip_prefix(b"[").unwrap_or_default();
     std::iter::from_fn(move || {
         rest = rest.strip_prefix(b",").unwrap_or(rest);
@@ -64,18 +67,15 @@ pub(crate) fn tree(text: &[u8]) -> Value {
 
 /// How long the string is with which a text begins, quotes included; 0 if there is none.
 fn string_length(text: &[u8]) -> usize {
-    if text.first() != Some(&b'"') {
-        return 0;
-    }
-    let mut index = 1;
-    while let Some(byte) = text.get(index) {
-        match byte {
-            b'"' => return index + 1,
-            b'\\' => index += 2,
-            _ => index += 1,
+    let Some(mut rest) = text.strip_prefix(b"\"") else { return 0 };
+    while let Some(place) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        let is_end = rest[place] == b'"';
+        rest = rest.get(place + if is_end { 1 } else { 2 }..).unwrap_or_default();
+        if is_end {
+            break;
         }
     }
-    text.len()
+    text.len() - rest.len()
 }
 
 /// The value with which a text begins, and what follows it.
@@ -84,18 +84,27 @@ fn split_value(text: &[u8]) -> (&[u8], &[u8]) {
     let mut index = 0;
     while let Some(byte) = text.get(index) {
         match byte {
-            b'"' => index += string_length(&text[index..]) - 1,
+            b'"' => {
+                index += string_length(&text[index..]);
+                if depth == 0 {
+                    break;
+                }
+                continue;
+            }
             b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth > 0 => depth -= 1,
-            b'}' | b']' | b',' if depth == 0 => return text.split_at(index),
+            b'}' | b']' | b',' if depth == 0 => break,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    index += 1;
+                    break;
+                }
+            }
             _ => {}
         }
         index += 1;
-        if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
-            break;
-        }
     }
-    text.split_at(index.min(text.len()))
+    text.split_at(index)
 }
 
 #[cfg(test)]

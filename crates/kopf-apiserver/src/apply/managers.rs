@@ -182,11 +182,12 @@ impl<'a> Managers<'a> {
     /// Decodes what [`Managers::write`] once wrote, but for the fields that nobody asks for.
     pub(crate) fn decode_stored(stored: &'a ManagedFields) -> Option<Self> {
         let mut managers = Self::default();
-        if !stored.is_empty() && !stored.text().starts_with(b"[") {
-            return None;
+        if stored.is_empty() {
+            return Some(managers);
         }
-        for entry in json_text::items(stored.text()) {
-            let (spelled, fields) = Entry::read(entry);
+        let mut rest = stored.text().strip_prefix(b"[")?;
+        while rest != b"]" {
+            let (spelled, fields) = Entry::read(&mut rest)?;
             managers.add(spelled, Fields::Text(Cow::Borrowed(fields)))?;
         }
         Some(managers)
@@ -306,11 +307,13 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry of this text, and the text of its fields.
-    fn read(text: &'a [u8]) -> (Self, &'a [u8]) {
+    /// Cuts off the next entry of a list, and gives it with the text of its fields.
+    fn read(rest: &mut &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut entry = Self::default();
         let mut fields = &b""[..];
-        for (name, value) in json_text::fields(text) {
+        let text = rest.strip_prefix(b",").unwrap_or(rest);
+        *rest = text.strip_prefix(b"{")?;
+        while let Some((name, value)) = json_text::next_field(rest) {
             let text = || json_text::string(value).unwrap_or_default();
             match name {
                 b"manager" => entry.manager = text(),
@@ -323,7 +326,8 @@ impl<'a> Entry<'a> {
                 _ => {}
             }
         }
-        (entry, fields)
+        *rest = rest.strip_prefix(b"}")?;
+        Some((entry, fields))
     }
 }
 

@@ -10,7 +10,7 @@ use super::field_set::FieldSet;
 use super::managers::{Fields, ManagerId, Managers, Ownership};
 use super::typed::compare::{Comparison, compare, same};
 use super::typed::owned::{field_set, with_named_fields};
-use super::typed::written::write_new;
+use super::typed::written::{Ownerless, write_new};
 use super::typed::{TypeRef, merge::merge, remove::remove};
 
 /// The parts of a write that ownership depends on.
@@ -45,22 +45,31 @@ pub(crate) struct Conflict {
 fn ownerless() -> &'static FieldSet {
     static OWNERLESS: std::sync::OnceLock<FieldSet> = std::sync::OnceLock::new();
     OWNERLESS.get_or_init(|| {
-        FieldSet::of_fields(&[
-            &["apiVersion"],
-            &["kind"],
-            &["metadata"],
-            &["metadata", "name"],
-            &["metadata", "namespace"],
-            &["metadata", "creationTimestamp"],
-            &["metadata", "selfLink"],
-            &["metadata", "uid"],
-            &["metadata", "clusterName"],
-            &["metadata", "generation"],
-            &["metadata", "managedFields"],
-            &["metadata", "resourceVersion"],
-        ])
+        let mut set = FieldSet::of_fields(&[&["metadata"]]);
+        for name in OWNERLESS_NAMES.root {
+            set.extend(&FieldSet::of_fields(&[&[name]]));
+        }
+        for name in OWNERLESS_NAMES.metadata {
+            set.extend(&FieldSet::of_fields(&[&["metadata", name]]));
+        }
+        set
     })
 }
+
+const OWNERLESS_NAMES: Ownerless = Ownerless {
+    root: &["apiVersion", "kind"],
+    metadata: &[
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ],
+};
 
 /// Gives all fields of an object that was made out of nothing to its creator, when nobody owns
 /// anything yet; tells whether it did, or the object has to be compared with nothing.
@@ -70,7 +79,9 @@ pub(crate) fn create(
     id: &ManagerId,
     object: &Value,
 ) -> bool {
-    let Some(text) = write_new(object, write.of, write.ignored, ownerless()) else { return false };
+    let Some(text) = write_new(object, write.of, write.ignored, &OWNERLESS_NAMES) else {
+        return false;
+    };
     if text != b"{}" {
         managers.entries.insert(id.clone(), write.ownership(Fields::Text(text.into())));
     }

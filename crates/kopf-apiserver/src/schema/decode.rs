@@ -4,6 +4,7 @@
 //! reported, YAML follows version 1.1 where `y` is a boolean, and keys of maps become strings.
 //! It knows no schema. Depth and aliases are limited, so that no body can exhaust the stack.
 
+mod plain;
 mod yaml;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+pub(crate) use plain::plain;
 pub(crate) use yaml::yaml;
 
 /// How deeply values may nest.
@@ -40,6 +42,13 @@ impl std::error::Error for DecodeError {}
 
 /// Decodes a JSON body.
 pub(crate) fn json(body: &[u8]) -> Result<Decoded, DecodeError> {
+    match plain(body) {
+        Some(value) => Ok(Decoded { value, duplicates: Vec::new() }),
+        None => general(body),
+    }
+}
+
+fn general(body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     // The depth is limited by the seed, at a depth that real objects reach.

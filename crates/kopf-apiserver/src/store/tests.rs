@@ -115,3 +115,18 @@ fn the_number_of_paged_lists_is_bounded() {
     store.compact();
     assert!(store.snapshot_at(3).is_none());
 }
+
+#[test]
+fn whoever_starts_to_wait_knows_the_newest_version() {
+    let store = Store::new(StoreLimits::default(), 0);
+    write(&store, "a", 0, Some("1")).unwrap();
+    let mut newest = store.newest();
+    assert!(!newest.has_changed().unwrap());
+    assert_eq!(*newest.borrow_and_update(), 1);
+    write(&store, "b", 0, Some("1")).unwrap();
+    assert!(newest.has_changed().unwrap());
+    assert_eq!(*newest.borrow_and_update(), 2);
+    drop(newest);
+    write(&store, "c", 0, Some("1")).unwrap();
+    assert_eq!(*store.newest().borrow(), 3);
+}

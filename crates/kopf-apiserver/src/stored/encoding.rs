@@ -164,7 +164,7 @@ impl Writer<'_> {
 /// Appends a string, in quotes.
 pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
     if needs_escape(text.as_bytes()) {
-        return write_escaped(into, text.as_bytes());
+        return write_escaped(into, text);
     }
     into.reserve(text.len() + 2);
     into.push(b'"');
@@ -173,34 +173,62 @@ pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
 }
 
 /// Appends a string in which something needs an escape; most often they are quotes.
-fn write_escaped(into: &mut Vec<u8>, mut text: &[u8]) {
-    into.reserve(text.len() + text.len() / 4 + 2);
-    into.push(b'"');
-    while let Some(place) = text.iter().position(|byte| matches!(byte, 0..b' ' | b'"' | b'\\')) {
-        into.extend_from_slice(&text[..place]);
-        let short = match text[place] {
-            byte @ (b'"' | b'\\') => byte,
-            b'\n' => b'n',
-            b'\t' => b't',
-            b'\r' => b'r',
-            8 => b'b',
-            12 => b'f',
-            control => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                into.extend_from_slice(b"\\u00");
-                into.push(DIGITS[usize::from(control >> 4)]);
-                into.push(DIGITS[usize::from(control & 15)]);
-                text = &text[place + 1..];
-                continue;
+fn write_escaped(into: &mut Vec<u8>, text: &str) {
+    let start = into.len();
+    // Room for an escape of two characters in every place; what is left over goes.
+    into.resize(start + 2 * text.len() + 2, b'"');
+    let space = &mut into[start + 1..];
+    let mut at = 0;
+    for part in text.as_bytes().chunks(8) {
+        if !needs_escape(part) {
+            space[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+            continue;
+        }
+        for &byte in part {
+            match ESCAPES[usize::from(byte)] {
+                NONE => {
+                    space[at] = byte;
+                    at += 1;
+                }
+                LONG => {
+                    into.truncate(start);
+                    return write_other(into, text);
+                }
+                letter => {
+                    space[at] = b'\\';
+                    space[at + 1] = letter;
+                    at += 2;
+                }
             }
-        };
-        into.push(b'\\');
-        into.push(short);
-        text = &text[place + 1..];
+        }
     }
-    into.extend_from_slice(text);
-    into.push(b'"');
+    space[at] = b'"';
+    into.truncate(start + at + 2);
 }
+
+/// No escape.
+const NONE: u8 = 0;
+/// A control character without a letter of its own.
+const LONG: u8 = b'u';
+
+/// The letters of escapes.
+const ESCAPES: [u8; 256] = {
+    let mut letters = [NONE; 256];
+    let mut control = 0;
+    while control < b' ' {
+        letters[control as usize] = LONG;
+        control += 1;
+    }
+    letters[b'"' as usize] = b'"';
+    letters[b'\\' as usize] = b'\\';
+    letters[b'\n' as usize] = b'n';
+    letters[b'\t' as usize] = b't';
+    letters[b'\r' as usize] = b'r';
+    letters[8] = b'b';
+    letters[12] = b'f';
+    letters
+};
 
 fn write_other(into: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     serde_json::to_writer(into, value).expect("strings and numbers always encode");
@@ -213,12 +241,18 @@ pub(crate) fn needs_escape(text: &[u8]) -> bool {
     // The highest bit of a byte becomes set in a difference if the byte is less than the other.
     let has_less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
     let has = |word: u64, byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
-    let (words, rest) = text.as_chunks::<8>();
-    words.iter().any(|word| {
+    let is_found = |word: &[u8; 8]| {
         let word = u64::from_ne_bytes(*word);
         let found = has_less(word, b' ') | has(word, b'"') | has(word, b'\\');
         found & HIGHEST_BITS != 0
-    }) || rest.iter().any(|byte| matches!(byte, 0..b' ' | b'"' | b'\\'))
+    };
+    let (words, rest) = text.as_chunks::<8>();
+    words.iter().any(is_found)
+        || match text.last_chunk::<8>() {
+            // Some bytes are looked at twice.
+            Some(last) => !rest.is_empty() && is_found(last),
+            None => rest.iter().any(|byte| matches!(byte, 0..b' ' | b'"' | b'\\')),
+        }
 }
 
 #[cfg(test)]

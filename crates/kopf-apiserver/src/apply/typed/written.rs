@@ -10,15 +10,13 @@ use super::{MapShape, Relation, Shape, TypeRef};
 use crate::apply::field_set::{FieldSet, MEMBER};
 use crate::apply::path::write_field;
 
-/// The text of the `fieldsV1` of whoever made this object, without these fields and with nothing
-/// of what has no owner; `None` for objects that need a closer look.
-///
-/// Of what is ignored, everything below goes as well. Of what has no owner, only the path itself.
+/// The text of the `fieldsV1` of whoever made this object, without what is ignored and what has no
+/// owner; `None` for objects that need a closer look.
 pub(crate) fn write_new(
     object: &Value,
     of: TypeRef<'_>,
     ignored: &FieldSet,
-    ownerless: &FieldSet,
+    ownerless: &Ownerless,
 ) -> Option<Vec<u8>> {
     let (Shape::Map(shape), Value::Object(fields)) = (of.shape(object), object) else {
         return None;
@@ -30,20 +28,19 @@ pub(crate) fn write_new(
         if partly_ignored.is_some() {
             return None;
         }
-        let (is_ownerless, below) = ownerless.at_field(name);
-        match (below, value) {
+        match (name == METADATA, value) {
             _ if is_ignored => {}
-            (Some(below), Value::Object(inner)) => {
+            (true, Value::Object(inner)) => {
                 let Shape::Map(shape) = shape.field_or_free(name).shape(value) else { return None };
-                write_part(name, inner, shape, below, &mut text)?;
+                write_part(inner, shape, ownerless.metadata, &mut text)?;
             }
-            (Some(_), _) => return None,
-            (None, _) if !is_ownerless => {
+            (true, _) => return None,
+            (false, _) if !ownerless.root.contains(&name) => {
                 begin(name, &mut text);
                 write_value(value, shape.field_or_free(name), &mut text);
             }
-            (None, Value::Object(_) | Value::Array(_)) => return None,
-            (None, _) => {}
+            (false, Value::Object(_) | Value::Array(_)) => return None,
+            (false, _) => {}
         }
     }
     text.push(b'}');
@@ -53,23 +50,32 @@ pub(crate) fn write_new(
 /// How much room is made for a text before it is known.
 const TEXT_BYTES_GUESS: usize = 512;
 
-/// Appends a field of the root that has no owner itself, and some of whose fields have none.
+/// The names of fields that have no owner, beside metadata itself.
+pub(crate) struct Ownerless {
+    /// Those of the object.
+    pub(crate) root: &'static [&'static str],
+    /// Those of its metadata.
+    pub(crate) metadata: &'static [&'static str],
+}
+
+const METADATA: &str = "metadata";
+
+/// Appends metadata, which has no owner itself, and some of whose fields have none.
 fn write_part(
-    name: &str,
     fields: &Map<String, Value>,
     shape: MapShape<'_>,
-    ownerless: &FieldSet,
+    ownerless: &[&str],
     text: &mut Vec<u8>,
 ) -> Option<()> {
     if shape.is_atomic {
         return None;
     }
     let start = text.len();
-    begin(name, text);
+    begin(METADATA, text);
     text.push(b'{');
     let content = text.len();
     for (name, value) in sorted(fields) {
-        if !ownerless.at_field(name).0 {
+        if !ownerless.contains(&name) {
             begin(name, text);
             write_value(value, shape.field_or_free(name), text);
         } else if matches!(value, Value::Object(_) | Value::Array(_)) {
