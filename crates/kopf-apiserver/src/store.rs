@@ -280,10 +280,13 @@ impl Store {
             observer(&table, &event);
         }
         ring.push(event);
-        if self.newest.receiver_count() > 0 {
-            self.newest.send_replace(version);
-        }
         drop(writer);
+        // Whoever is woken up finds the lock free.
+        ring.wake();
+        if self.newest.receiver_count() > 0 {
+            self.newest
+                .send_if_modified(|told| std::mem::replace(told, version.max(*told)) < version);
+        }
         drop(forgotten);
         Ok(stored)
     }

@@ -144,7 +144,7 @@ impl Draft {
     pub(crate) fn at_version(mut self, resource_version: u64) -> Stored {
         let text = resource_version.to_string();
         let Some(place) = self.composed.version.clone() else {
-            return self.as_it_is(resource_version);
+            return self.into_stored(resource_version);
         };
         let old = &self.composed.text;
         let mut encoded = Vec::with_capacity(old.len() - place.len() + text.len());
@@ -162,11 +162,11 @@ impl Draft {
         {
             *version = text.into();
         }
-        self.as_it_is(resource_version)
+        self.into_stored(resource_version)
     }
 
     /// The object with whatever version it says it has.
-    fn as_it_is(self, resource_version: u64) -> Stored {
+    fn into_stored(self, resource_version: u64) -> Stored {
         let Self { value, composed } = self;
         let value = Arc::new(value);
         let tree = match composed.survives {
@@ -206,7 +206,7 @@ impl Stored {
     /// An object whose tree has its version, but no managed fields.
     pub(crate) fn of_parts(value: Value, managed: &ManagedFields, resource_version: u64) -> Self {
         let composed = compose(&value, managed.text());
-        Draft { value, composed }.as_it_is(resource_version)
+        Draft { value, composed }.into_stored(resource_version)
     }
 
     /// What the store keeps.

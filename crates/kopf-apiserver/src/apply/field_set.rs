@@ -158,13 +158,29 @@ impl FieldSet {
 
     /// Whether any path of this set is in the text of a `fieldsV1`, too.
     pub(crate) fn meets(&self, text: &[u8]) -> bool {
+        self.may_meet(text) && self.does_meet(text)
+    }
+
+    /// Whether the steps of any path are in a text, wherever that is; a search takes less time
+    /// than reading.
+    fn may_meet(&self, text: &[u8]) -> bool {
+        let mut spelled = Vec::new();
+        self.nodes.iter().any(|(element, node)| {
+            spelled.clear();
+            element.write(&mut spelled);
+            memchr::memmem::find(text, &spelled).is_some()
+                && (node.is_member || node.below.may_meet(text))
+        })
+    }
+
+    fn does_meet(&self, text: &[u8]) -> bool {
         if self.nodes.is_empty() {
             return false;
         }
         let others: Vec<RawField<'_>> = fields(text).collect();
         self.nodes.iter().any(|(element, node)| {
             find(&others, element).is_some_and(|inner| {
-                (node.is_member && is_written_member(inner)) || node.below.meets(inner)
+                (node.is_member && is_written_member(inner)) || node.below.does_meet(inner)
             })
         })
     }

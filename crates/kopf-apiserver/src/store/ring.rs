@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{ObjectKey, StoreLimits};
 use crate::stored::Packed;
@@ -88,7 +88,8 @@ pub(crate) struct Fallen {
 pub(crate) struct Ring {
     // Written by the store's single writer, read by cursors; held for a few copies at most.
     state: Mutex<State>,
-    newest: watch::Sender<u64>,
+    // Told after every event, for cursors that wait.
+    pushed: Notify,
     limits: StoreLimits,
 }
 
@@ -105,13 +106,13 @@ impl Ring {
     pub(super) fn new(limits: StoreLimits, floor: u64) -> Self {
         Self {
             state: Mutex::new(State { events: VecDeque::new(), bytes: 0, first: 0, floor }),
-            newest: watch::Sender::new(floor),
+            pushed: Notify::new(),
             limits,
         }
     }
 
+    /// Adds an event; [`Ring::wake`] has to follow.
     pub(super) fn push(&self, event: Arc<Event>) {
-        let version = event.resource_version();
         let mut state = self.state.lock();
         state.bytes += event.cost();
         state.events.push_back(event);
@@ -120,8 +121,11 @@ impl Ring {
         {
             state.drop_oldest();
         }
-        drop(state);
-        self.newest.send_replace(version);
+    }
+
+    /// Tells waiting cursors that there is something new.
+    pub(super) fn wake(&self) {
+        self.pushed.notify_waiters();
     }
 
     pub(super) fn compact(&self, floor: u64) {
@@ -140,8 +144,7 @@ impl Ring {
         }
         let skipped = state.events.partition_point(|event| event.resource_version() <= version);
         let next = state.first + skipped as u64;
-        let newest = self.newest.subscribe();
-        Ok(Cursor { ring: Arc::clone(self), next, after: version, newest })
+        Ok(Cursor { ring: Arc::clone(self), next, after: version })
     }
 }
 
@@ -162,7 +165,6 @@ pub(crate) struct Cursor {
     // Events up to this version are already known to the watcher: a snapshot can be published a
     // moment before its event is in the ring.
     after: u64,
-    newest: watch::Receiver<u64>,
 }
 
 impl Cursor {
@@ -172,7 +174,6 @@ impl Cursor {
         max: usize,
         into: &mut impl Extend<Arc<Event>>,
     ) -> Result<usize, Fallen> {
-        self.newest.mark_unchanged();
         let state = self.ring.state.lock();
         let Some(offset) = self.next.checked_sub(state.first) else {
             return Err(Fallen { oldest: state.floor });
@@ -187,11 +188,14 @@ impl Cursor {
         Ok(count)
     }
 
-    /// Resolves when the ring got an event since the last `take`.
-    pub(crate) async fn changed(&mut self) {
-        // The sender lives in the ring, which this cursor keeps alive.
-        if self.newest.changed().await.is_err() {
-            futures::future::pending::<()>().await;
+    /// Resolves when the ring has an event that was not taken.
+    pub(crate) async fn changed(&self) {
+        let mut pushed = std::pin::pin!(self.ring.pushed.notified());
+        // Before the look into the ring, lest an event comes in between.
+        pushed.as_mut().enable();
+        let is_news = |state: &State| state.first + state.events.len() as u64 > self.next;
+        if !is_news(&self.ring.state.lock()) {
+            pushed.await;
         }
     }
 }

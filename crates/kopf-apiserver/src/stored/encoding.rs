@@ -178,33 +178,26 @@ fn write_escaped(into: &mut Vec<u8>, text: &str) {
     // Room for an escape of two characters in every place; what is left over goes.
     into.resize(start + 2 * text.len() + 2, b'"');
     let space = &mut into[start + 1..];
-    let mut at = 0;
-    for part in text.as_bytes().chunks(8) {
-        if !needs_escape(part) {
-            space[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
-            continue;
+    let (mut at, mut is_rare) = (0, false);
+    let mut put = |byte: u8| {
+        let letter = ESCAPES[usize::from(byte)];
+        if letter == NONE {
+            space[at] = byte;
+            at += 1;
+        } else {
+            space[at] = b'\\';
+            space[at + 1] = letter;
+            at += 2;
+            is_rare |= letter == LONG;
         }
-        for &byte in part {
-            match ESCAPES[usize::from(byte)] {
-                NONE => {
-                    space[at] = byte;
-                    at += 1;
-                }
-                LONG => {
-                    into.truncate(start);
-                    return write_other(into, text);
-                }
-                letter => {
-                    space[at] = b'\\';
-                    space[at + 1] = letter;
-                    at += 2;
-                }
-            }
-        }
-    }
+    };
+    text.bytes().for_each(&mut put);
     space[at] = b'"';
     into.truncate(start + at + 2);
+    if is_rare {
+        into.truncate(start);
+        write_other(into, text);
+    }
 }
 
 /// No escape.
