@@ -17,6 +17,7 @@ pub(crate) fn run() -> Result<()> {
         "cargo",
         &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
     )?;
+    clippy_of_traces()?;
     // The README's commands; the last one runs all tests.
     readme::run()?;
     traces()?;
@@ -27,11 +28,16 @@ pub(crate) fn run() -> Result<()> {
     real_clients()
 }
 
-/// What is behind a feature is not in the workspace's tests.
+/// What is behind a feature is neither in the workspace's builds nor in its tests.
+const TRACES: [&str; 4] = ["-p", "kopf", "--features", "otlp,testing"];
+
+fn clippy_of_traces() -> Result<()> {
+    let warnings = ["--all-targets", "--quiet", "--", "-D", "warnings"];
+    step("clippy of traces", "cargo", &[&["clippy"][..], &TRACES, &warnings].concat())
+}
+
 fn traces() -> Result<()> {
-    let features = ["--features", "otlp,testing"];
-    let arguments = [&["test", "-p", "kopf"][..], &features, &["--lib", "telemetry"]].concat();
-    step("traces", "cargo", &arguments)
+    step("traces", "cargo", &[&["test"][..], &TRACES, &["--lib", "telemetry"]].concat())
 }
 
 /// Examples are driven by kubectl; a machine without it is told so, and passes.
