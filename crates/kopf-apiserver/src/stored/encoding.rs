@@ -179,7 +179,7 @@ fn write_escaped(into: &mut Vec<u8>, text: &str) {
     into.resize(start + 2 * text.len() + 2, b'"');
     let space = &mut into[start + 1..];
     let (mut at, mut is_rare) = (0, false);
-    let mut put = |byte: u8| {
+    for &byte in text.as_bytes() {
         let letter = ESCAPES[usize::from(byte)];
         if letter == NONE {
             space[at] = byte;
@@ -190,8 +190,7 @@ fn write_escaped(into: &mut Vec<u8>, text: &str) {
             at += 2;
             is_rare |= letter == LONG;
         }
-    };
-    text.bytes().for_each(&mut put);
+    }
     space[at] = b'"';
     into.truncate(start + at + 2);
     if is_rare {
@@ -206,7 +205,7 @@ const NONE: u8 = 0;
 const LONG: u8 = b'u';
 
 /// The letters of escapes.
-const ESCAPES: [u8; 256] = {
+static ESCAPES: [u8; 256] = {
     let mut letters = [NONE; 256];
     let mut control = 0;
     while control < b' ' {
