@@ -143,18 +143,18 @@ impl Live {
     /// A view that starts with this state.
     #[must_use]
     pub fn new(object: Object) -> Self {
-        Self(Arc::new(parking_lot::RwLock::new(object)))
+        Self(Arc::new(parking_lot::RwLock::new(object.at_rest())))
     }
 
-    /// The newest known state.
+    /// The newest known state; its tree, if the handler makes one, goes away with it.
     #[must_use]
     pub fn get(&self) -> Object {
-        self.0.read().clone()
+        self.0.read().detached()
     }
 
     /// Replaces the state; called by the engine when a newer one is seen.
     pub fn set(&self, object: Object) {
-        *self.0.write() = object;
+        *self.0.write() = object.at_rest();
     }
 }
 

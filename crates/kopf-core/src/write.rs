@@ -62,6 +62,9 @@ impl Writer {
     /// a newer event after a conflict.
     #[must_use]
     pub fn next(&self, freshest: &Object) -> Option<Write> {
+        if !self.pending.main && !self.pending.status {
+            return None;
+        }
         let body = freshest.value();
         let version = freshest.resource_version();
         // The results go before the note that says that they are there, so that a crash between

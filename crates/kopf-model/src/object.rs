@@ -95,8 +95,14 @@ impl Object {
     pub fn at_rest(&self) -> Self {
         match self.0.tree.get() {
             None => self.clone(),
-            Some(_) => Self::of(self.0.raw.clone(), self.0.identity.clone()),
+            Some(_) => self.detached(),
         }
+    }
+
+    /// The same bytes with a tree of their own, which others do not keep in memory.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self::of(self.0.raw.clone(), self.0.identity.clone())
     }
 
     /// The bytes as they came from the server.
