@@ -94,6 +94,8 @@ impl State {
     #[must_use]
     pub fn with_handlers(mut self, handlers: &[Arc<Handler>], now: Timestamp) -> Self {
         let now = storable(now);
+        // Timers keep their states for long.
+        self.handlers.reserve_exact(handlers.len().saturating_sub(self.handlers.len()));
         for handler in handlers {
             match self.get_mut(&handler.id) {
                 Some(known) => known.is_active = true,

@@ -303,8 +303,13 @@ impl Reactor {
         if is_new {
             record.flags.noticed_by_listing = kind.is_none();
         }
+        if !gone {
+            record.doubt_list();
+        }
         let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
         let newest = waiting.map_or(record.version, Version::of).max(record.version);
+        // Whatever is heard of an object that was taken for gone has to be looked at afterwards.
+        let is_new = is_new || record.flags.leaving;
         let is_known = !is_new && !gone && version.is_covered_by(newest);
         let is_told = !is_known || kind.is_some();
         if is_told && !served.handlers.watching.is_empty() {
@@ -349,7 +354,7 @@ impl Reactor {
         let now = self.moment();
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         if let Some(record) = watch.store.get(key.uid) {
-            record.put(object, true);
+            record.put_missing(object);
             self.queue.offer(key, Urgency::Fresh, now);
         }
     }
@@ -430,6 +435,7 @@ impl Reactor {
             },
         };
         record.flags.busy = true;
+        record.flags.leaving = inbox.is_guess;
         Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))
     }
 
@@ -461,7 +467,7 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };
         record.flags = done.flags;
-        record.flags.busy = false;
+        (record.flags.busy, record.flags.leaving) = (false, false);
         record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
         if done.mode != Mode::EventsOnly {
             record.body = done.body;

@@ -57,6 +57,8 @@ pub(crate) struct Flags {
     pub(crate) handled_once: bool,
     /// A worker is at it.
     pub(crate) busy: bool,
+    /// The worker takes the object for gone, which follows only from a list.
+    pub(crate) leaving: bool,
     /// The object was indexed for the initial readiness.
     pub(crate) indexed: bool,
     /// Our finalizer was there at the settled version.
@@ -72,6 +74,8 @@ pub(crate) struct Inbox {
     pub(crate) object: Option<Object>,
     /// Whether the object is gone.
     pub(crate) gone: bool,
+    /// That it is gone follows only from a list, which may have been an old one.
+    pub(crate) is_guess: bool,
     /// Undelivered events, oldest first; kept only where there are event handlers.
     pub(crate) events: Vec<(Option<EventKind>, Object)>,
 }
@@ -164,7 +168,22 @@ impl Record {
     pub(crate) fn put(&mut self, object: Object, gone: bool) {
         let inbox = self.inbox.get_or_insert_default();
         inbox.object = Some(object);
-        inbox.gone |= gone;
+        (inbox.gone, inbox.is_guess) = (gone, false);
+    }
+
+    /// The object was not in a list.
+    pub(crate) fn put_missing(&mut self, object: Object) {
+        self.put(object, true);
+        self.inbox.get_or_insert_default().is_guess = true;
+    }
+
+    /// The object is heard of: a list that did not have it was an old one.
+    pub(crate) fn doubt_list(&mut self) {
+        if let Some(inbox) = &mut self.inbox
+            && inbox.is_guess
+        {
+            (inbox.gone, inbox.is_guess) = (false, false);
+        }
     }
 
     /// Takes a newer state that is nothing to be handled.

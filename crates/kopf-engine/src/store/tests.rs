@@ -53,3 +53,17 @@ fn the_oldest_events_give_way() {
     assert_eq!(inbox.events.len(), EVENTS_MAX);
     assert_eq!(inbox.events.last().expect("events").1.resource_version(), "99");
 }
+
+#[test]
+fn a_list_is_doubted_when_the_object_is_heard_of_and_a_deletion_is_not() {
+    let mut record = Record::default();
+    record.put_missing(object("a", "5"));
+    assert!(record.inbox.as_ref().is_some_and(|inbox| inbox.gone));
+    record.doubt_list();
+    assert!(record.inbox.as_ref().is_some_and(|inbox| !inbox.gone && inbox.object.is_some()));
+    record.put(object("a", "6"), true);
+    record.doubt_list();
+    assert!(record.inbox.as_ref().is_some_and(|inbox| inbox.gone));
+    record.put(object("a", "7"), false);
+    assert!(record.inbox.is_some_and(|inbox| !inbox.gone), "a later state wins");
+}
