@@ -7,13 +7,7 @@ import kopf
 CASE = os.environ.get("CASE", "")
 RESOURCE = ("bench.kopf.dev", "v1", "widgets")
 
-if CASE == "timer":
-
-    @kopf.timer(*RESOURCE, interval=3600, initial_delay=3600)
-    async def tick(**_):
-        pass
-
-elif CASE == "event":
+if CASE == "event":
 
     @kopf.on.create(*RESOURCE)
     async def create(body, **_):

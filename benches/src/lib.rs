@@ -6,6 +6,7 @@
 pub mod book;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -91,16 +92,36 @@ pub fn definition(has_status: bool) -> Value {
 /// One object; about 1.2 KB as the server sends it.
 #[must_use]
 pub fn widget(name: &str, index: usize) -> Value {
+    // Copied, since making objects is not what is measured.
+    static TEMPLATE: LazyLock<Value> = LazyLock::new(template);
+    let mut widget = TEMPLATE.clone();
+    widget["metadata"]["name"] = name.into();
+    widget["metadata"]["labels"]["number"] = (index % 100).to_string().into();
+    widget["spec"]["size"] = (1 + index % 100).into();
+    widget
+}
+
+/// One object of about 5 KB, as large as a usual Deployment.
+#[must_use]
+pub fn large_widget(name: &str, index: usize) -> Value {
+    const LINES: usize = 32;
+    let mut widget = widget(name, index);
+    let line = widget["spec"]["note"].as_str().unwrap_or_default();
+    widget["spec"]["note"] = line.repeat(LINES).into();
+    widget
+}
+
+fn template() -> Value {
     json!({
         "apiVersion": "bench.kopf.dev/v1",
         "kind": "Widget",
         "metadata": {
-            "name": name,
+            "name": "",
             "namespace": NAMESPACE,
-            "labels": {"app": "bench", "tier": "backend", "number": (index % 100).to_string()},
+            "labels": {"app": "bench", "tier": "backend", "number": ""},
         },
         "spec": {
-            "size": 1 + index % 100,
+            "size": 1,
             "image": "registry.example.com/team/application:v1.2.3",
             "labels": {"team": "platform", "cost-center": "1234", "stage": "production"},
             "ports": [

@@ -38,8 +38,11 @@ async fn tell(recorder: Recorder) {
     recorder.normal("Created", "seen by the handler");
 }
 
-#[kopf::timer("bench.kopf.dev", "v1", "widgets", interval = 3600, initial_delay = 3600)]
-async fn tick() {}
+/// Objects are kept for indexes, even for those that are empty.
+#[kopf::index("bench.kopf.dev", "v1", "widgets")]
+fn nothing() -> Option<(String, String)> {
+    None
+}
 
 fn main() -> kopf::Exit {
     let case = std::env::var("CASE").unwrap_or_default();
@@ -51,7 +54,7 @@ fn main() -> kopf::Exit {
         "update" => kopf::operator!("bench", [create, update]),
         "retry" => kopf::operator!("bench", [create, stubborn]),
         "event" => kopf::operator!("bench", [tell]),
-        "timer" => kopf::operator!("bench", [tick]),
+        "index" => kopf::operator!("bench", [nothing]),
         _ => kopf::operator!("bench", [create]),
     }
     .main()

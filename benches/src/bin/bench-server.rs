@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use benches::book::Book;
-use benches::{NAMESPACE, TABLE, definition, widget};
+use benches::{NAMESPACE, TABLE, definition, large_widget, widget};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -152,7 +152,12 @@ async fn obey(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value
         Ok(words.get(index).context("a number is missing")?.parse()?)
     };
     match words.first().copied().unwrap_or_default() {
-        "create" => create(local, book, words.get(1).context("no prefix")?, number(2)?).await,
+        "create" => {
+            create(local, book, words.get(1).context("no prefix")?, number(2)?, widget).await
+        }
+        "create-large" => {
+            create(local, book, words.get(1).context("no prefix")?, number(2)?, large_widget).await
+        }
         "paced" => {
             paced(local, book, words.get(1).context("no prefix")?, number(2)?, number(3)?).await
         }
@@ -185,13 +190,15 @@ async fn create(
     book: &Arc<Book>,
     prefix: &str,
     count: usize,
+    object: fn(&str, usize) -> Value,
 ) -> Result<Value> {
     let first_at = now();
     let makers = (0..MAKERS).map(|maker| {
         let (local, book, prefix) = (local.clone(), Arc::clone(book), prefix.to_owned());
         tokio::spawn(async move {
             for index in (maker..count).step_by(MAKERS) {
-                make(&local, &book, &prefix, index).await?;
+                let name = format!("{prefix}-{index}");
+                make(&local, &book, object(&name, index), name).await?;
                 // Creations are not to hold back the answers to the operator.
                 tokio::task::yield_now().await;
             }
@@ -204,9 +211,7 @@ async fn create(
     Ok(json!({"first_at": first_at, "last_at": now()}))
 }
 
-async fn make(local: &LocalClient, book: &Book, prefix: &str, index: usize) -> Result<()> {
-    let name = format!("{prefix}-{index}");
-    let object = widget(&name, index);
+async fn make(local: &LocalClient, book: &Book, object: Value, name: String) -> Result<()> {
     let created = local.create(TABLE, NAMESPACE, object).await;
     created.with_context(|| format!("{name} was refused"))?;
     book.created(name);
@@ -225,7 +230,8 @@ async fn paced(
     let mut ticks = tokio::time::interval(pause);
     for index in 0..count {
         ticks.tick().await;
-        make(local, book, prefix, index).await?;
+        let name = format!("{prefix}-{index}");
+        make(local, book, widget(&name, index), name).await?;
     }
     Ok(json!({}))
 }

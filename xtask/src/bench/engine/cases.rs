@@ -63,10 +63,10 @@ pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<
 
 /// The memory of objects whose bodies are kept, per byte of the bodies.
 pub(crate) fn bodies(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<()> {
-    let idle = idle_memory(subject, "timer")?;
+    let idle = idle_memory(subject, "index")?;
     let mut server = Server::start(subject, false)?;
-    server.ask(&format!("create kept {count}"))?;
-    let mut run = Run::start_on(server, subject, "timer")?;
+    server.ask(&format!("create-large kept {count}"))?;
+    let mut run = Run::start_on(server, subject, "index")?;
     run.wait_for_watch()?;
     run.operator.settle()?;
     std::thread::sleep(Duration::from_secs(2));

@@ -88,7 +88,7 @@ impl Row {
                 format!("memory above idle per object of {count}, buffers and all, B")
             }
             Self::PerFurther(count) => format!("memory per idle object beyond {count}, B"),
-            Self::PerByte(count) => format!("memory per byte, {count} bodies kept"),
+            Self::PerByte(count) => format!("memory per byte, {count} bodies of 5 KB kept"),
             Self::PerBareByte(_) => "the same, without managedFields".into(),
             Self::Binary => "binary, MB".into(),
             Self::Writes(case, has_status) => {
