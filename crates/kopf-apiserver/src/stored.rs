@@ -6,6 +6,8 @@
 //! watchers and controllers share it by `Arc`.
 
 pub(crate) mod encoding;
+#[cfg(test)]
+pub(crate) mod test_trees;
 
 use std::borrow::Cow;
 use std::ops::Range;

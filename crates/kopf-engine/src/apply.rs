@@ -170,13 +170,13 @@ impl<'a> Part<'a> {
     }
 
     fn changes(&self, object: &Object) -> bool {
-        let is_change = |(key, change): &&(&String, &Value)| {
+        let is_change = |(key, change): &(&String, &Value)| {
             merge::is_change(object.stanza(key).as_deref(), change)
         };
+        let is_metadata = |(key, _): &&(&String, &Value)| *key == "metadata";
+        let others = self.0.iter().filter(|entry| !is_metadata(entry));
         // Metadata take longest to read.
-        let (metadata, others): (Vec<_>, Vec<_>) =
-            self.0.iter().partition(|(key, _)| *key == "metadata");
-        others.iter().chain(&metadata).any(is_change)
+        others.chain(self.0.iter().filter(is_metadata)).any(is_change)
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{is_essential_annotation, owned_prefixes};
 use crate::json_text::push_ascii;
 use crate::object::{Object, is_system_key};
-use crate::raw::{Cursor, Malformed, entries};
+use crate::raw::{Cursor, Entry, Malformed, entries};
 
 /// The essence as text: everything but the system's stanzas, then the labels and annotations.
 ///
@@ -74,7 +74,7 @@ fn push_metadata(
 fn push_stanza(
     text: &mut String,
     name: &str,
-    entries: &[(std::borrow::Cow<'_, str>, &[u8])],
+    entries: &[Entry<'_>],
     keeps: impl Fn(&str) -> bool,
 ) -> Result<(), Malformed> {
     let mut is_open = false;

@@ -1,10 +1,10 @@
 //! Claims about plain JSON: what the general decoder says, or nothing.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use super::plain;
 use crate::schema::decode::general;
+use crate::stored::test_trees::tree;
 
 /// What is decoded here is decoded in the same way by the general decoder.
 fn check(text: &[u8]) {
@@ -71,36 +71,16 @@ fn rare_and_broken_bodies_are_left_to_the_general_decoder() {
     assert_eq!(plain(deep.as_bytes()), None);
 }
 
-fn any_tree() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(json!(null)),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<u64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        ".{0,20}".prop_map(Value::from),
-        "[\\x00-\\x7f]{0,20}".prop_map(Value::from),
-        "[\"\\\\a{}:,]{0,20}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 32, 5, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((".{0,6}", inner), 0..5)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
-        ]
-    })
-}
-
 proptest! {
     #[test]
-    fn trees_come_back(tree in any_tree()) {
+    fn trees_come_back(tree in tree()) {
         check(tree.to_string().as_bytes());
         check(format!("{tree:#}").as_bytes());
     }
 
     #[test]
     fn broken_texts_are_never_taken_for_whole_ones(
-        tree in any_tree(),
+        tree in tree(),
         place in any::<prop::sample::Index>(),
         byte in prop::sample::select(b"{}[]\",:\\ 019-.eEtnx\n".to_vec()),
     ) {
