@@ -56,7 +56,7 @@ pub(crate) struct Setup {
     /// What pods do.
     pub(crate) stages: Arc<StageBook>,
     /// The state that other controllers were done with when they had nothing else in mind.
-    pub(crate) settled: Option<Arc<Snapshot>>,
+    pub(crate) settled: Option<Snapshot>,
 }
 
 /// Starts every controller as tokio tasks; dropping the result ends them.
@@ -85,9 +85,9 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
     let mut tasks = tokio::task::JoinSet::new();
     let mut progress = Vec::new();
-    let seen = setup.settled.clone().unwrap_or_else(|| Arc::new(Snapshot::empty(0)));
+    let seen = setup.settled.clone().unwrap_or_else(|| Snapshot::empty(0));
     for group in [lifecycle, workloads, nodes, services] {
-        let group = Group::new(client, group, setup.stages.changes(), Arc::clone(&seen));
+        let group = Group::new(client, group, setup.stages.changes(), seen.clone());
         progress.push(group.progress());
         tasks.spawn(group.run());
     }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::FieldError;
 use crate::clock::{Clock, IdSource};
 use crate::resource::ResourceInfo;
-use crate::store::Snapshot;
+use crate::store::Store;
 
 /// What a strategy may look at besides the object.
 pub(crate) struct KindContext<'a> {
@@ -27,7 +27,7 @@ pub(crate) struct KindContext<'a> {
     /// The subresource that is written, empty for the main resource.
     pub(crate) subresource: &'a str,
     /// The present state of all objects.
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) store: &'a Store,
     /// The server's clock.
     pub(crate) clock: &'a dyn Clock,
     /// The server's source of ids.

@@ -96,7 +96,7 @@ impl LocalClient {
     }
 
     /// The present state of everything, for cheap reads.
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         self.inner.store.snapshot()
     }
 
@@ -128,7 +128,8 @@ impl LocalClient {
     /// Reads one object.
     pub async fn get(&self, target: Target<'_>) -> Result<Arc<Stored>, StatusError> {
         let resource = self.resource(target.table)?;
-        self.snapshot()
+        self.inner
+            .store
             .get(target.table, target.namespace, target.name)
             .ok_or_else(|| StatusError::not_found(&resource.group, &resource.resource, target.name))
     }

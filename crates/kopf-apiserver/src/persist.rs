@@ -195,7 +195,7 @@ pub(crate) fn start(database: Database, store: &Store, is_new: bool) -> Journal 
 
 fn write_all(
     database: &Database,
-    initial: Option<Arc<crate::store::Snapshot>>,
+    initial: Option<crate::store::Snapshot>,
     receiver: &mpsc::Receiver<Record>,
     progress: &watch::Sender<Progress>,
 ) -> Result<(), redb::Error> {

@@ -23,7 +23,6 @@ use crate::query::WriteOptions;
 use crate::request::RequestInfo;
 use crate::resource::ResourceInfo;
 use crate::server::Inner;
-use crate::store::Snapshot;
 use crate::{LocalClient, StatusError, Stored, User};
 
 pub(crate) use create::create;
@@ -70,8 +69,9 @@ impl Call {
     }
 
     /// The present state of the object that the call names, or a 404.
-    pub(crate) fn read(&self, snapshot: &Snapshot) -> Result<Arc<Stored>, StatusError> {
-        snapshot
+    pub(crate) fn read(&self) -> Result<Arc<Stored>, StatusError> {
+        self.inner
+            .store
             .get(&self.resource.table, self.namespace(), &self.info.name)
             .ok_or_else(|| self.not_found())
     }
@@ -117,11 +117,11 @@ impl Call {
     }
 
     /// What strategies may look at.
-    pub(crate) fn kind_context<'a>(&'a self, snapshot: &'a Snapshot) -> KindContext<'a> {
+    pub(crate) fn kind_context(&self) -> KindContext<'_> {
         KindContext {
             resource: &self.resource,
             subresource: &self.info.subresource,
-            snapshot,
+            store: &self.inner.store,
             clock: &*self.inner.clock,
             ids: &*self.inner.ids,
         }

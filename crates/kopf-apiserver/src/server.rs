@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     // Made when first needed, since keys take a while.
     authority: Arc<OnceLock<Authority>>,
     // What the controllers of the server that this was forked from were done with.
-    settled: Option<Arc<Snapshot>>,
+    settled: Option<Snapshot>,
 }
 
 impl Inner {
@@ -182,7 +182,7 @@ impl Server {
     /// The state, if the controllers are done with it and would do nothing about it if told again.
     ///
     /// Then those of a fork need not look at all that exists.
-    fn settled(&self, newest: Arc<Snapshot>) -> Option<Arc<Snapshot>> {
+    fn settled(&self, newest: Snapshot) -> Option<Snapshot> {
         let version = newest.resource_version();
         let is_settled = match self.controllers.get() {
             Some(running) => running.is_at_rest(version),
@@ -233,7 +233,7 @@ impl Server {
 
     /// The version of the last change.
     pub fn resource_version(&self) -> u64 {
-        self.inner.store.snapshot().resource_version()
+        self.inner.store.resource_version()
     }
 
     /// Says who answers for a service that webhook configurations name.

@@ -1,7 +1,8 @@
 //! The state of the server: every object, every recent change, one version counter.
 //!
-//! Readers take the current [`Snapshot`] without locks. Writers go through [`Store::commit`], one
-//! at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
+//! Readers take the current [`Snapshot`] or one object of it. Writers go through [`Store::commit`],
+//! one at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
+//! The state is changed in place unless somebody holds a snapshot of it, so nobody should for long.
 //! Refuses to know about verbs, schemas and HTTP.
 
 mod difference;
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -80,7 +80,8 @@ pub(crate) type Observer = Box<dyn Fn(&Arc<str>, &Arc<Event>) + Send + Sync>;
 
 /// The state of one server.
 pub(crate) struct Store {
-    current: ArcSwap<Snapshot>,
+    // Changed by commits; held for a few steps down a tree.
+    current: Mutex<Snapshot>,
     // Written by commits only; one writer at a time gives the global order of versions.
     writer: Mutex<Writer>,
     // Written when a table gets its first ring, read by watchers and commits.
@@ -93,9 +94,12 @@ pub(crate) struct Store {
 }
 
 struct Writer {
-    history: VecDeque<Arc<Snapshot>>,
+    /// The last changes of all tables, by which the present state can be led back.
+    history: VecDeque<(Arc<str>, Arc<Event>)>,
+    /// The oldest version that they lead back to.
+    known_since: u64,
     /// The states of lists that are read in pages, oldest first.
-    paged: VecDeque<(Instant, Arc<Snapshot>)>,
+    paged: VecDeque<(Instant, Snapshot)>,
     young: YoungTrees,
     observer: Option<Observer>,
 }
@@ -103,23 +107,24 @@ struct Writer {
 impl Store {
     /// An empty store whose first change gets version `first_version + 1`.
     pub(crate) fn new(limits: StoreLimits, first_version: u64) -> Self {
-        let store = Self::with_snapshot(limits, Arc::new(Snapshot::empty(first_version)));
+        let store = Self::with_snapshot(limits, Snapshot::empty(first_version));
         // Before the first version there was nothing, and that is known.
-        store.writer.lock().history.push_front(Arc::new(Snapshot::empty(0)));
+        store.writer.lock().known_since = 0;
         store
     }
 
-    fn with_snapshot(limits: StoreLimits, snapshot: Arc<Snapshot>) -> Self {
+    fn with_snapshot(limits: StoreLimits, snapshot: Snapshot) -> Self {
         Self {
             born_at: AtomicU64::new(snapshot.resource_version()),
             newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
-                history: VecDeque::from([Arc::clone(&snapshot)]),
+                history: VecDeque::new(),
+                known_since: snapshot.resource_version(),
                 paged: VecDeque::new(),
                 young: YoungTrees::default(),
                 observer: None,
             }),
-            current: ArcSwap::new(snapshot),
+            current: Mutex::new(snapshot),
             rings: RwLock::new(HashMap::new()),
             limits,
         }
@@ -130,22 +135,32 @@ impl Store {
         Self::with_snapshot(self.limits, self.snapshot())
     }
 
-    /// The present state.
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
-        self.current.load_full()
+    /// The present state; whoever holds it makes the next change copy what it touches.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.current.lock().clone()
+    }
+
+    /// One object as it is now.
+    pub(crate) fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        self.current.lock().get(table, namespace, name)
+    }
+
+    /// The version of the last change.
+    pub(crate) fn resource_version(&self) -> u64 {
+        self.current.lock().resource_version()
     }
 
     /// Tells the version of the newest snapshot, whenever it changes.
     pub(crate) fn newest(&self) -> tokio::sync::watch::Receiver<u64> {
         // Under the lock, since commits tell nothing while nobody waits.
         let _writer = self.writer.lock();
-        let version = self.current.load().resource_version();
+        let version = self.resource_version();
         self.newest.send_if_modified(|told| std::mem::replace(told, version) != version);
         self.newest.subscribe()
     }
 
     /// Calls `observer` for every event after the returned state, under the lock and in order.
-    pub(crate) fn observe(&self, observer: Observer) -> Arc<Snapshot> {
+    pub(crate) fn observe(&self, observer: Observer) -> Snapshot {
         let mut writer = self.writer.lock();
         writer.observer = Some(observer);
         self.snapshot()
@@ -163,44 +178,52 @@ impl Store {
             if snapshot.count(&table, "") < KEPT_TREES_MAX {
                 packed.keep();
             }
-            snapshot = snapshot.with(&table, key, packed, restored.resource_version);
+            snapshot.put(&table, key, packed, restored.resource_version);
         }
-        Self::with_snapshot(limits, Arc::new(snapshot))
+        Self::with_snapshot(limits, snapshot)
     }
 
     /// The state as it was at exactly `resource_version`, if still known.
-    pub(crate) fn snapshot_at(&self, resource_version: u64) -> Option<Arc<Snapshot>> {
+    pub(crate) fn snapshot_at(&self, resource_version: u64) -> Option<Snapshot> {
         let writer = self.writer.lock();
-        let index = writer
-            .history
-            .partition_point(|snapshot| snapshot.resource_version() <= resource_version);
-        // History has one snapshot per version, so the last one not newer is exact.
-        if let Some(found) = index.checked_sub(1).and_then(|index| writer.history.get(index)) {
-            return Some(Arc::clone(found));
-        }
         let is_it = |snapshot: &Snapshot| snapshot.resource_version() == resource_version;
-        let (_, found) = writer.paged.iter().find(|(_, snapshot)| is_it(snapshot))?;
-        Some(Arc::clone(found))
+        if let Some((_, found)) = writer.paged.iter().find(|(_, snapshot)| is_it(snapshot)) {
+            return Some(found.clone());
+        }
+        if resource_version < writer.known_since {
+            return None;
+        }
+        let mut snapshot = self.snapshot();
+        let newer = |event: &Event| event.resource_version() > resource_version;
+        for (table, event) in writer.history.iter().rev().take_while(|(_, event)| newer(event)) {
+            let version = event.resource_version() - 1;
+            match &event.previous {
+                Some(before) => snapshot.put(table, event.key.clone(), Arc::clone(before), version),
+                None => snapshot.remove(table, &event.key, version),
+            }
+        }
+        Some(snapshot)
     }
 
     /// Keeps a state for the further pages of a list, however many changes come meanwhile.
     ///
     /// A real server has all states of the last five minutes. Kept are those that were asked for.
-    pub(crate) fn keep_for_pages(&self, snapshot: &Arc<Snapshot>) {
+    pub(crate) fn keep_for_pages(&self, snapshot: &Snapshot) {
         let mut writer = self.writer.lock();
-        if writer.paged.iter().any(|(_, kept)| Arc::ptr_eq(kept, snapshot)) {
+        let version = snapshot.resource_version();
+        if writer.paged.iter().any(|(_, kept)| kept.resource_version() == version) {
             return;
         }
         if writer.paged.len() >= self.limits.paged_snapshots_max {
             writer.paged.pop_front();
         }
-        writer.paged.push_back((Instant::now(), Arc::clone(snapshot)));
+        writer.paged.push_back((Instant::now(), snapshot.clone()));
     }
 
     /// Forgets every event, but no past state.
     pub(crate) fn forget_events(&self) {
         let _writer = self.writer.lock();
-        let version = self.current.load().resource_version();
+        let version = self.resource_version();
         self.born_at.store(version, Ordering::Release);
         for ring in self.rings.read().values() {
             ring.compact(version);
@@ -211,14 +234,15 @@ impl Store {
     pub(crate) fn compact(&self) {
         self.forget_events();
         let mut writer = self.writer.lock();
-        writer.history = VecDeque::from([self.snapshot()]);
+        writer.history.clear();
+        writer.known_since = self.resource_version();
         writer.paged.clear();
     }
 
     /// A version up to which every event has reached its ring, for bookmarks.
     pub(crate) fn settled_version(&self) -> u64 {
         let _writer = self.writer.lock();
-        self.current.load().resource_version()
+        self.resource_version()
     }
 
     /// The ring of a table, made on first use.
@@ -245,13 +269,15 @@ impl Store {
         };
         let ring = self.ring(&table);
         let mut writer = self.writer.lock();
-        let current = self.current.load();
-        let previous = current.packed(&table, &key).cloned();
+        let (previous, count, version) = {
+            let current = self.current.lock();
+            let previous = current.packed(&table, key.borrowed()).cloned();
+            (previous, current.count(&table, ""), current.resource_version() + 1)
+        };
         let present = previous.as_ref().map_or(0, |packed| packed.resource_version());
         if present != expected {
             return Err(Raced);
         }
-        let version = current.resource_version() + 1;
         let kind = match &previous {
             _ if is_deletion => EventKind::Deleted,
             Some(_) => EventKind::Modified,
@@ -261,21 +287,17 @@ impl Store {
         if let Some(previous) = &previous {
             previous.loosen();
         }
-        let next = match kind {
-            EventKind::Deleted => current.without(&table, &key, version),
-            EventKind::Added | EventKind::Modified => {
-                if current.count(&table, "") < KEPT_TREES_MAX {
-                    stored.packed().keep();
-                }
-                current.with(&table, key.clone(), Arc::clone(stored.packed()), version)
-            }
-        };
-        let next = Arc::new(next);
-        drop(current);
-        self.current.store(Arc::clone(&next));
-        let forgotten = writer.remember(next, &stored, &self.limits);
         let object = Arc::clone(stored.packed());
+        if is_deletion {
+            self.current.lock().remove(&table, &key, version);
+        } else {
+            if count < KEPT_TREES_MAX {
+                object.keep();
+            }
+            self.current.lock().put(&table, key.clone(), Arc::clone(&object), version);
+        }
         let event = Arc::new(Event { kind, key, object, previous });
+        let forgotten = writer.remember(&table, &event, &stored, &self.limits);
         if let Some(observer) = &writer.observer {
             observer(&table, &event);
         }
@@ -293,9 +315,8 @@ impl Store {
 
     /// The state that an object has at `expected`, to be told as its last one.
     fn last_state(&self, table: &str, key: &ObjectKey, expected: u64) -> Result<Draft, Raced> {
-        let snapshot = self.current.load();
-        let present = snapshot.packed(table, key).filter(|it| it.resource_version() == expected);
-        let present = present.ok_or(Raced)?;
+        let present = self.current.lock().packed(table, key.borrowed()).cloned();
+        let present = present.filter(|it| it.resource_version() == expected).ok_or(Raced)?;
         Ok(Draft::new(Value::clone(&present.content()), present.managed()))
     }
 }
@@ -303,25 +324,31 @@ impl Store {
 /// What a commit makes the store forget; dropped after the lock is released.
 #[derive(Default)]
 struct Forgotten {
-    _snapshot: Option<Arc<Snapshot>>,
+    _event: Option<(Arc<str>, Arc<Event>)>,
+    _paged: Vec<(Instant, Snapshot)>,
     _trees: Vec<(usize, Arc<Value>)>,
 }
 
 impl Writer {
-    /// Adds the newest state to the history, and the tree of its change to the young ones.
+    /// Adds a change to the history, and its tree to the young ones.
     fn remember(
         &mut self,
-        snapshot: Arc<Snapshot>,
+        table: &Arc<str>,
+        event: &Arc<Event>,
         stored: &Stored,
         limits: &StoreLimits,
     ) -> Forgotten {
-        self.history.push_back(snapshot);
-        let is_full = self.history.len() > limits.snapshots_max;
+        self.history.push_back((Arc::clone(table), Arc::clone(event)));
+        // So many changes lead back to one state more.
+        let is_full = self.history.len() >= limits.snapshots_max;
         let oldest = if is_full { self.history.pop_front() } else { None };
-        while self.paged.front().is_some_and(|(since, _)| since.elapsed() >= PAGES_KEPT) {
-            self.paged.pop_front();
+        if let Some((_, event)) = &oldest {
+            self.known_since = event.resource_version();
         }
-        Forgotten { _snapshot: oldest, _trees: self.young.add(stored) }
+        let is_old = |(since, _): &(Instant, Snapshot)| since.elapsed() >= PAGES_KEPT;
+        let old_pages = self.paged.iter().take_while(|paged| is_old(paged)).count();
+        let paged = self.paged.drain(..old_pages).collect();
+        Forgotten { _event: oldest, _paged: paged, _trees: self.young.add(stored) }
     }
 }
 

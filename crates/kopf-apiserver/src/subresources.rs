@@ -44,7 +44,7 @@ pub(crate) async fn handle(
 fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
     const EXPIRATION_DEFAULT: i64 = 3600;
     const EXPIRATION_MIN: i64 = 600;
-    let account = call.read(&call.inner.store.snapshot())?;
+    let account = call.read()?;
     let seconds = review["spec"]["expirationSeconds"].as_i64().unwrap_or(EXPIRATION_DEFAULT);
     if seconds < EXPIRATION_MIN {
         let error = crate::FieldError::invalid(
@@ -172,7 +172,7 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
 /// Deletes a pod unless a disruption budget forbids it.
 async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
     let snapshot = call.inner.store.snapshot();
-    let pod = call.read(&snapshot)?;
+    let pod = call.read()?;
     let name = meta::text(body, "name");
     if !name.is_empty() && name != call.info.name {
         let problem = "name in URL does not match name in Eviction object";
@@ -205,7 +205,7 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
 
 /// The log of a pod: nothing yet when no node runs it.
 fn log(call: &Call) -> Result<Response<Body>, StatusError> {
-    let pod = call.read(&call.inner.store.snapshot())?;
+    let pod = call.read()?;
     let scheduled = pod.content()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
     if !scheduled {
         let mut response = Response::new(Body::full(bytes::Bytes::new()));

@@ -53,7 +53,7 @@ pub(crate) struct Group {
     members: Vec<Member>,
     /// The tables that any member wants to hear about; `None` means all.
     tables: Option<HashSet<Collection>>,
-    seen: Arc<Snapshot>,
+    seen: Snapshot,
     queue: VecDeque<Task>,
     queued: HashSet<Task>,
     timers: BTreeMap<Timestamp, HashSet<Task>>,
@@ -76,7 +76,7 @@ impl Group {
         client: &LocalClient,
         controllers: Vec<Box<dyn Controller>>,
         mut pokes: watch::Receiver<u64>,
-        seen: Arc<Snapshot>,
+        seen: Snapshot,
     ) -> Self {
         // What was poked before the group began concerns it, too.
         pokes.mark_changed();

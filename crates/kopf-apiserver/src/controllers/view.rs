@@ -1,7 +1,5 @@
 //! The server's snapshot as a [`World`].
 
-use std::sync::Arc;
-
 use super::world::{Collection, Key, Seen, Served, World};
 use crate::ResourceInfo;
 use crate::local::LocalClient;
@@ -9,14 +7,14 @@ use crate::store::Snapshot;
 
 /// One snapshot, with the resources that the server serves now.
 pub(crate) struct SnapshotWorld<'a> {
-    snapshot: Arc<Snapshot>,
+    snapshot: Snapshot,
     client: &'a LocalClient,
 }
 
 impl<'a> SnapshotWorld<'a> {
     /// A view of `snapshot`.
-    pub(crate) fn new(snapshot: &Arc<Snapshot>, client: &'a LocalClient) -> Self {
-        Self { snapshot: Arc::clone(snapshot), client }
+    pub(crate) fn new(snapshot: &Snapshot, client: &'a LocalClient) -> Self {
+        Self { snapshot: snapshot.clone(), client }
     }
 }
 

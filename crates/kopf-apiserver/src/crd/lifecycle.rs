@@ -83,7 +83,7 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
     }
     let Some(custom) = resource.custom.as_ref() else { return };
     // The caller's view of the resource may be older than the deletion of the CRD.
-    let dying = inner.store.snapshot().get(TABLE, "", &custom.crd_name);
+    let dying = inner.store.get(TABLE, "", &custom.crd_name);
     if dying.is_some_and(|crd| meta::is_deleting(crd.content())) {
         let outcome = Box::pin(finish_deletion(inner, resource, &custom.crd_name)).await;
         if let Err(error) = outcome {
@@ -95,7 +95,7 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
 
 /// Brings the status of a CRD up to date and, when it is being deleted, its objects to an end.
 async fn reconcile(inner: &Arc<Inner>, name: &str) -> Result<(), StatusError> {
-    let Some(stored) = inner.store.snapshot().get(TABLE, "", name) else { return Ok(()) };
+    let Some(stored) = inner.store.get(TABLE, "", name) else { return Ok(()) };
     if !meta::is_deleting(stored.content()) {
         return update_status(inner, name, |inner, crd| {
             establish(inner, crd);

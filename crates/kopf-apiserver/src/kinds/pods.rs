@@ -29,8 +29,7 @@ fn set_account(context: &KindContext<'_>, namespace: &str, spec: &mut Value) {
         spec["serviceAccountName"] = "default".into();
     }
     spec["serviceAccount"] = spec["serviceAccountName"].clone();
-    let account =
-        context.snapshot.get("serviceaccounts", namespace, text(spec, "serviceAccountName"));
+    let account = context.store.get("serviceaccounts", namespace, text(spec, "serviceAccountName"));
     let account = account.as_ref().map(|account| account.content());
     if let Some(account) = account
         && is_empty(spec, "imagePullSecrets")
@@ -91,10 +90,11 @@ fn set_priority(context: &KindContext<'_>, spec: &mut Value) {
     let classes = "priorityclasses.scheduling.k8s.io";
     let name = text(spec, "priorityClassName").to_owned();
     let class = if name.is_empty() {
-        let mut all = context.snapshot.list(classes, "").map(|(_, class)| class);
+        let snapshot = context.store.snapshot();
+        let mut all = snapshot.list(classes, "").map(|(_, class)| class);
         all.find(|class| class.content()["globalDefault"] == true)
     } else {
-        context.snapshot.get(classes, "", &name)
+        context.store.get(classes, "", &name)
     };
     let class = class.as_ref().map(|class| class.content());
     if let Some(class) = class

@@ -108,7 +108,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
         return;
     }
     let services: Vec<_> =
-        context.snapshot.list("services", "").map(|(_, service)| service).collect();
+        context.store.snapshot().list("services", "").map(|(_, service)| service).collect();
     let specs = || services.iter().map(|service| &service.content()["spec"]);
     if is_empty(spec, "clusterIP") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();

@@ -84,7 +84,7 @@ impl KindStrategy for BuiltIn {
         let (group, resource) = address(context);
         // Updates that leave the spec alone were warned about before.
         let metadata = &object["metadata"];
-        let stored = context.snapshot.get(
+        let stored = context.store.get(
             &context.resource.table,
             metadata["namespace"].as_str().unwrap_or_default(),
             metadata["name"].as_str().unwrap_or_default(),

@@ -9,7 +9,7 @@ use super::{KindContext, strategy_for};
 use crate::apply::{Manager, track_update};
 use crate::clock::{SequentialIds, SystemClock};
 use crate::resource::{ResourceInfo, Subresource};
-use crate::store::Snapshot;
+use crate::store::{Store, StoreLimits};
 use crate::{FieldError, StatusError, schema};
 
 const UID: &str = "00000000-0000-0000-0000-00000000aaaa";
@@ -91,12 +91,12 @@ fn resource(recorded: &Recorded) -> ResourceInfo {
 /// What the pipeline does between decoding and storing, without the parts of other modules.
 fn create(recorded: &Recorded) -> Result<Value, Vec<FieldError>> {
     let info = resource(recorded);
-    let snapshot = Snapshot::empty(1);
+    let store = Store::new(StoreLimits::default(), 1);
     let ids = SequentialIds::default();
     let context = KindContext {
         resource: &info,
         subresource: "",
-        snapshot: &snapshot,
+        store: &store,
         clock: &SystemClock,
         ids: &ids,
     };

@@ -225,8 +225,9 @@ fn object_response(status: StatusCode, encoder: &Encoder, stored: &Stored) -> Re
 
 fn get(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
     let version = rest::parse_version(request.query.text("resourceVersion"))?;
-    let snapshot = rest::read_version(call, version)?;
-    let stored = call.read(&snapshot)?;
+    rest::read_version(call, version)?;
+    // Whatever is read from now on is not older.
+    let stored = call.read()?;
     Ok(object_response(StatusCode::OK, encoder, &stored))
 }
 
@@ -400,7 +401,7 @@ async fn scale(
     encoder: &Encoder,
 ) -> Result<Response<Body>, StatusError> {
     let stored = match call.info.verb {
-        Verb::Get => call.read(&call.inner.store.snapshot())?,
+        Verb::Get => call.read()?,
         Verb::Update => {
             let content_type = request.header("content-type");
             let body = decode::body(content_type, &request.body, "Scale")?.value;

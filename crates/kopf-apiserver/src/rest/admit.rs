@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::Call;
 use crate::admission::Operation;
 use crate::apply::{ManagedFields, Owned};
-use crate::store::Snapshot;
 use crate::{Cause, StatusError};
 
 /// Whether any plugin could look at this write; if not, there is no need for admission.
@@ -56,12 +55,12 @@ pub(super) async fn validate(
 }
 
 /// Refuses creations in namespaces that are missing or terminating.
-pub(super) fn check_namespace(call: &Call, snapshot: &Snapshot) -> Result<(), StatusError> {
+pub(super) fn check_namespace(call: &Call) -> Result<(), StatusError> {
     if !call.resource.namespaced {
         return Ok(());
     }
     let namespace = &call.info.namespace;
-    let Some(stored) = snapshot.get("namespaces", "", namespace) else {
+    let Some(stored) = call.inner.store.get("namespaces", "", namespace) else {
         return Err(StatusError::not_found("", "namespaces", namespace));
     };
     if !crate::meta::is_deleting(stored.content()) {

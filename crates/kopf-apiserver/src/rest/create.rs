@@ -24,8 +24,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
     }
     let name = meta::text(&object, "name").to_owned();
     call.info.name.clone_from(&name);
-    let snapshot = call.inner.store.snapshot();
-    admit::check_namespace(call, &snapshot)?;
+    admit::check_namespace(call)?;
     if call.resource.has_status()
         && !kinds::keeps_status_on_create(&call.resource)
         && let Some(fields) = object.as_object_mut()
@@ -43,7 +42,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         true => ManagedFields::take_from(&mut object),
         false => track(call, &mut object, &now),
     };
-    strategy.admit(&call.kind_context(&snapshot), &mut object);
+    strategy.admit(&call.kind_context(), &mut object);
     let is_concerned = admit::concerns(call);
     if is_concerned {
         admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
@@ -59,7 +58,7 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         let generated = generate_name(call, &mut object);
         // Only a generated name can be tried again, so only then is the object needed again.
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
-        strategy.prepare_create(&call.kind_context(&snapshot), &mut candidate);
+        strategy.prepare_create(&call.kind_context(), &mut candidate);
         check(call, &candidate)?;
         schema::settle_numbers(&call.resource, &mut candidate);
         if is_concerned {
@@ -139,7 +138,6 @@ fn generate_name(call: &mut Call, object: &mut Value) -> bool {
 }
 
 fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
-    let snapshot = call.inner.store.snapshot();
     let mut errors = meta::validate(&call.resource, object);
     let mut warnings = Vec::new();
     if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
@@ -149,7 +147,7 @@ fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
     }
     errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
-    let context = call.kind_context(&snapshot);
+    let context = call.kind_context();
     errors.extend(strategy.validate_create(&context, object));
     if &*call.resource.table == crd::TABLE {
         errors.extend(crd::validation::validate(object, None));
@@ -176,7 +174,7 @@ async fn commit(
     let stored_form = convert::to_storage(&call.resource, object);
     let resource = Arc::clone(&call.resource);
     let name = &*call.info.name;
-    let existing = || call.inner.store.snapshot().get(&resource.table, call.namespace(), name);
+    let existing = || call.inner.store.get(&resource.table, call.namespace(), name);
     let taken = || {
         let mut error = StatusError::already_exists(&resource.group, &resource.resource, name);
         if existing().is_some_and(|stored| meta::is_deleting(stored.content())) {

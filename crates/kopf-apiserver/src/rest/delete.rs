@@ -107,7 +107,7 @@ pub(crate) async fn delete(
     call.options.dry_run |= request.dry_run;
     check_protected(call)?;
     for _ in 0..ATTEMPTS_MAX {
-        let stored = call.read(&call.inner.store.snapshot())?;
+        let stored = call.read()?;
         check_preconditions(call, request, &stored)?;
         if admit::concerns(call) {
             let managed = stored.managed();

@@ -128,7 +128,7 @@ fn check_options(
 pub(crate) fn read_version(
     call: &Call,
     resource_version: Option<u64>,
-) -> Result<Arc<Snapshot>, StatusError> {
+) -> Result<Snapshot, StatusError> {
     let snapshot = call.inner.store.snapshot();
     let current = snapshot.resource_version();
     match resource_version {
@@ -224,7 +224,7 @@ struct Place {
     seen: Option<usize>,
 }
 
-fn first_page(call: &Call, request: &ListRequest) -> Result<Arc<Snapshot>, StatusError> {
+fn first_page(call: &Call, request: &ListRequest) -> Result<Snapshot, StatusError> {
     let latest = read_version(call, request.resource_version)?;
     let Some(version) = request.resource_version.filter(|_| request.exact) else {
         return Ok(latest);
@@ -238,7 +238,7 @@ fn next_page(
     call: &Call,
     request: &ListRequest,
     namespace: &str,
-) -> Result<(Arc<Snapshot>, Place), StatusError> {
+) -> Result<(Snapshot, Place), StatusError> {
     if request.resource_version.is_some_and(|version| version != 0) {
         return Err(StatusError::bad_request(
             "specifying resource version is not allowed when using continue",

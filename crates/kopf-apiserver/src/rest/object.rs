@@ -72,8 +72,7 @@ pub(crate) fn finish_applied(call: &Call, object: &mut Value) {
     if &*call.resource.table == crate::crd::TABLE {
         crate::crd::fill_defaults(object);
     }
-    let snapshot = call.inner.store.snapshot();
-    let context = call.kind_context(&snapshot);
+    let context = call.kind_context();
     kinds::strategy_for(&call.resource).default(&context, object);
 }
 

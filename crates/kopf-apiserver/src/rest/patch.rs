@@ -255,8 +255,8 @@ async fn server_side_apply(
     body: Decoded,
 ) -> Result<(Arc<Stored>, bool), StatusError> {
     let applied = check_applied(call, body)?;
-    let snapshot = call.inner.store.snapshot();
-    let exists = snapshot.get(&call.resource.table, call.namespace(), &call.info.name).is_some();
+    let store = &call.inner.store;
+    let exists = store.get(&call.resource.table, call.namespace(), &call.info.name).is_some();
     if !exists {
         if !call.info.subresource.is_empty() {
             return Err(call.not_found());

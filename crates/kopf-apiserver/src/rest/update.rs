@@ -10,7 +10,7 @@ use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::equal;
 use crate::meta::{self, metadata_mut};
-use crate::store::{ObjectKey, Snapshot};
+use crate::store::ObjectKey;
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
 
 /// How an update came about, which decides over details of its checks.
@@ -58,8 +58,7 @@ pub(crate) async fn update(
     let mut object = object;
     check_address(call, &object)?;
     place(call, &mut object)?;
-    let missing =
-        call.inner.store.snapshot().get(&call.resource.table, call.namespace(), &call.info.name);
+    let missing = call.inner.store.get(&call.resource.table, call.namespace(), &call.info.name);
     if missing.is_none() {
         check_precondition(call, meta::text(&object, "uid"), "")?;
         if creates_on_update(&call.resource.table) && call.info.subresource.is_empty() {
@@ -147,13 +146,12 @@ pub(crate) async fn update_with(
     mut make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
     for _ in 0..ATTEMPTS_MAX {
-        let snapshot = call.inner.store.snapshot();
-        let stored = call.read(&snapshot)?;
+        let stored = call.read()?;
         let (old, managed) = (in_requested_version(call, &stored), stored.managed());
         let old = Owned { object: &old, managed: &managed };
         let warnings = call.warnings.len();
         let made = make(call, old)?;
-        if let Some(outcome) = attempt(call, change, &snapshot, &stored, old, made).await? {
+        if let Some(outcome) = attempt(call, change, &stored, old, made).await? {
             call.after_write().await;
             return Ok(outcome);
         }
@@ -178,7 +176,6 @@ fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
 async fn attempt(
     call: &mut Call,
     change: Change,
-    snapshot: &Snapshot,
     stored: &Arc<Stored>,
     before: Owned<'_>,
     made: Made,
@@ -191,7 +188,7 @@ async fn attempt(
     restrict(call, &mut object, old);
     meta::carry_over(&mut object, old);
     let strategy = kinds::strategy_for(&call.resource);
-    strategy.prepare_update(&call.kind_context(snapshot), &mut object, old);
+    strategy.prepare_update(&call.kind_context(), &mut object, old);
     let is_concerned = admit::concerns(call);
     if is_concerned {
         admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
@@ -200,7 +197,7 @@ async fn attempt(
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &mut object, old);
     }
-    check(call, snapshot, &object, old)?;
+    check(call, &object, old)?;
     schema::settle_numbers(&call.resource, &mut object);
     if is_concerned {
         let after = Owned { object: &object, managed: &managed };
@@ -389,12 +386,7 @@ fn track(call: &Call, object: &mut Value, old: Owned<'_>) -> ManagedFields {
     apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object)
 }
 
-fn check(
-    call: &mut Call,
-    snapshot: &Snapshot,
-    object: &Value,
-    old: &Value,
-) -> Result<(), StatusError> {
+fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), StatusError> {
     // Upstream validates metadata in the generic code and again in the strategy: causes double.
     let mut errors = meta::validate_update(&call.resource, object, old);
     errors.extend(errors.clone());
@@ -409,7 +401,7 @@ fn check(
     }
     errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
-    let context = call.kind_context(snapshot);
+    let context = call.kind_context();
     errors.extend(strategy.validate_update(&context, object, old));
     if &*call.resource.table == crd::TABLE && call.info.subresource.is_empty() && !call.nested {
         errors.extend(crd::validation::validate(object, Some(old)));

@@ -1,8 +1,10 @@
-//! All objects at one version, persistent: a clone is O(1), a change copies one path.
+//! All objects at one version, persistent: a clone is O(1), a change copies what clones share.
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use equivalent::{Comparable, Equivalent};
 use imbl::OrdMap;
 
 use crate::Stored;
@@ -21,6 +23,30 @@ impl ObjectKey {
     /// A key from borrowed parts.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// The same key to look for.
+    pub(super) fn borrowed(&self) -> KeyRef<'_> {
+        KeyRef { namespace: &self.namespace, name: &self.name }
+    }
+}
+
+/// A key to look for, ordered as [`ObjectKey`] is.
+#[derive(Clone, Copy)]
+pub(super) struct KeyRef<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+}
+
+impl Equivalent<ObjectKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &ObjectKey) -> bool {
+        self.compare(key).is_eq()
+    }
+}
+
+impl Comparable<ObjectKey> for KeyRef<'_> {
+    fn compare(&self, key: &ObjectKey) -> Ordering {
+        (self.namespace, self.name).cmp(&(&*key.namespace, &*key.name))
     }
 }
 
@@ -106,13 +132,13 @@ impl Snapshot {
 
     /// One object.
     pub(crate) fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        let packed = self.packed(table, &ObjectKey::new(namespace, name))?;
+        let packed = self.packed(table, KeyRef { namespace, name })?;
         Some(Arc::new(Stored::from(packed)))
     }
 
     /// One object as it is kept.
-    pub(super) fn packed(&self, table: &str, key: &ObjectKey) -> Option<&Arc<Packed>> {
-        self.table(table)?.objects.get(key)
+    pub(super) fn packed(&self, table: &str, key: KeyRef<'_>) -> Option<&Arc<Packed>> {
+        self.table(table)?.objects.get(&key)
     }
 
     /// How many objects a table has; an empty namespace means all.
@@ -153,21 +179,30 @@ impl Snapshot {
             .map(|(key, packed)| (key, Arc::new(Stored::from(packed))))
     }
 
-    pub(super) fn with(
-        &self,
+    /// Adds or replaces an object; that is the change of this version.
+    pub(super) fn put(
+        &mut self,
         table: &Arc<str>,
         key: ObjectKey,
         packed: Arc<Packed>,
         resource_version: u64,
-    ) -> Self {
-        let mut objects = self.tables.get(table).cloned().unwrap_or_default();
-        objects.insert(key, packed);
-        Self { resource_version, tables: self.tables.update(Arc::clone(table), objects) }
+    ) {
+        self.resource_version = resource_version;
+        match self.tables.get_mut(table) {
+            Some(objects) => objects.insert(key, packed),
+            None => {
+                let mut objects = Table::default();
+                objects.insert(key, packed);
+                self.tables.insert(Arc::clone(table), objects);
+            }
+        }
     }
 
-    pub(super) fn without(&self, table: &Arc<str>, key: &ObjectKey, resource_version: u64) -> Self {
-        let mut objects = self.tables.get(table).cloned().unwrap_or_default();
-        objects.remove(key);
-        Self { resource_version, tables: self.tables.update(Arc::clone(table), objects) }
+    /// Takes an object away; that is the change of this version.
+    pub(super) fn remove(&mut self, table: &Arc<str>, key: &ObjectKey, resource_version: u64) {
+        self.resource_version = resource_version;
+        if let Some(objects) = self.tables.get_mut(table) {
+            objects.remove(key);
+        }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::apply::ManagedFields;
 
-use super::{Change, EventKind, ObjectKey, Raced, Store, StoreLimits};
+use super::{Change, EventKind, ObjectKey, Raced, Snapshot, Store, StoreLimits};
 
 fn object(name: &str, text: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": text})
@@ -22,6 +23,42 @@ fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result
             managed: ManagedFields::default(),
         })
         .map(|stored| stored.resource_version())
+}
+
+/// Every object with its version.
+fn contents(snapshot: &Snapshot) -> (u64, Vec<(String, u64)>) {
+    let objects = snapshot.list("configmaps", "").map(|(key, stored)| {
+        (format!("{}/{}", key.namespace, key.name), stored.resource_version())
+    });
+    (snapshot.resource_version(), objects.collect())
+}
+
+proptest! {
+    #[test]
+    fn past_states_are_what_they_were(writes in prop::collection::vec((0..40_usize, any::<bool>()), 1..200)) {
+        let store = Store::new(StoreLimits::default(), 0);
+        // Some states are held meanwhile, and must not change; most are not.
+        let mut held = Vec::new();
+        let mut past = vec![contents(&store.snapshot())];
+        for (name, deletes) in writes {
+            let name = format!("n{name}");
+            let present = store.get("configmaps", "ns", &name).map_or(0, |it| it.resource_version());
+            let text = (present == 0 || !deletes).then_some("1");
+            write(&store, &name, present, text).unwrap();
+            past.push(contents(&store.snapshot()));
+            if past.len() % 7 == 0 {
+                held.push(store.snapshot());
+            }
+        }
+        for known in &past {
+            let found = store.snapshot_at(known.0).expect("so few changes are remembered");
+            prop_assert_eq!(&contents(&found), known);
+            prop_assert_eq!(found.count("configmaps", "ns"), known.1.len());
+        }
+        for held in held {
+            prop_assert_eq!(&contents(&held), &past[held.resource_version() as usize]);
+        }
+    }
 }
 
 #[test]
@@ -95,7 +132,8 @@ async fn states_of_paged_lists_are_kept_for_five_minutes() {
     for number in 0..1000 {
         write(&store, &format!("b{number}"), 0, Some("1")).unwrap();
     }
-    assert!(Arc::ptr_eq(&store.snapshot_at(1).unwrap(), &listed), "exactly what was listed");
+    let found = store.snapshot_at(1).unwrap();
+    assert_eq!(contents(&found), contents(&listed), "exactly what was listed");
     assert!(store.snapshot_at(2).is_none(), "nobody has asked for this one");
     tokio::time::advance(std::time::Duration::from_secs(300)).await;
     write(&store, "c", 0, Some("1")).unwrap();
