@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Where the allowance starts; it grows to the setting's maximum.
-const START: f64 = 32.0;
+/// Where the allowance starts; it grows to the setting's maximum. Each write at once needs a
+/// connection, which takes about as much work as a write.
+const START: f64 = 16.0;
 
 /// Which writes go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

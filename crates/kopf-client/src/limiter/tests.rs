@@ -42,7 +42,7 @@ async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asked() {
 fn complaints_halve_the_allowance_and_successes_restore_it() {
     let limiter = Limiter::new(64);
     limiter.overloaded(None);
-    assert_eq!(limiter.load().1, 16);
+    assert_eq!(limiter.load().1, 8);
     for _ in 0..10_000 {
         limiter.succeeded();
     }
