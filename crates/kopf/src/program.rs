@@ -10,10 +10,12 @@ mod embedded;
 #[cfg(feature = "embedded")]
 mod manifests;
 mod plan;
+mod signals;
 
 use std::process::{ExitCode, Termination};
 
 use clap::{CommandFactory as _, FromArgMatches as _};
+use tokio::runtime::Builder;
 
 use self::arguments::{Arguments, Command, RunArguments};
 use kopf_cli::failure::Failure;
@@ -23,6 +25,8 @@ use crate::{Operator, RunError, Running};
 
 /// How long threads of handlers may go on after everything else has ended, as in Kopf.
 const HUNG_THREADS_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long the program may take to end by itself after the second signal.
+const LAST_GRACE: std::time::Duration = std::time::Duration::from_secs(6);
 /// With this variable the operator stops when its standard input closes, as for `kopf dev`.
 const UNTIL_STDIN_CLOSES: &str = "KOPF_RUN_UNTIL_STDIN_CLOSES";
 
@@ -106,15 +110,18 @@ impl Operator {
 }
 
 /// Few threads: the engine needs one, a second one helps when a handler blocks, and more would only
-/// wake each other up. `TOKIO_WORKER_THREADS` overrides the number.
+/// wake each other up. A single one is the main thread, which saves switching and memory.
+/// `TOKIO_WORKER_THREADS` asks for so many besides the main thread.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     const THREADS_MAX: usize = 4;
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if std::env::var_os("TOKIO_WORKER_THREADS").is_none() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        builder.worker_threads((cores / 2).clamp(1, THREADS_MAX));
+    if std::env::var_os("TOKIO_WORKER_THREADS").is_some() {
+        return Builder::new_multi_thread().enable_all().build();
     }
-    builder.enable_all().build()
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match (cores / 2).clamp(1, THREADS_MAX) {
+        1 => Builder::new_current_thread().enable_all().build(),
+        threads => Builder::new_multi_thread().worker_threads(threads).enable_all().build(),
+    }
 }
 
 /// The logs of the program, and its traces where they are wanted; flushed when dropped.
@@ -147,16 +154,13 @@ impl Logs {
 
 /// Waits for the end of the operator or for a signal; a second signal ends the process at once.
 async fn until_stopped(running: Running) -> Result<(), Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut signals = signals::hear(LAST_GRACE)?;
     let stopper = running.stopper();
     let ended = running.wait();
     tokio::pin!(ended);
     let name = tokio::select! {
         outcome = &mut ended => return outcome.map_err(explained),
-        _ = interrupt.recv() => Some("SIGINT"),
-        _ = terminate.recv() => Some("SIGTERM"),
+        name = signals.recv() => name,
         () = stdin_closed() => None,
     };
     match name {
@@ -168,8 +172,7 @@ async fn until_stopped(running: Running) -> Result<(), Failure> {
     stopper.stop();
     tokio::select! {
         outcome = &mut ended => outcome.map_err(explained),
-        _ = interrupt.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
-        _ = terminate.recv() => Err(Failure::from("stopped by force: handlers were left unfinished")),
+        Some(_) = signals.recv() => Err(signals::forced()),
     }
 }
 
