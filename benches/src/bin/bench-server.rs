@@ -6,23 +6,25 @@
 
 use std::convert::Infallible;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use benches::book::Book;
 use benches::{NAMESPACE, TABLE, definition, large_widget, widget};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http1;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kopf_apiserver::{
     Body, DeleteOptions, LocalClient, Patch, Server, Service, StoreLimits, Target,
 };
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
@@ -31,7 +33,9 @@ use tower::ServiceExt as _;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How many objects are made and deleted before all else.
-const WARMING: usize = 100;
+const WARMING: usize = 128;
+/// How many clients do that at the same time.
+const WARMERS: usize = 16;
 /// How many objects are made at the same time.
 const MAKERS: usize = 8;
 
@@ -50,11 +54,14 @@ async fn main() -> Result<()> {
         .create("customresourcedefinitions.apiextensions.k8s.io", "", definition(has_status))
         .await
         .context("the definition was refused")?;
-    warm_up(&local).await?;
     let book = Arc::new(Book::new(mark));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    std::fs::write(&kubeconfig, text_of_kubeconfig(&listener, server.admin_token())?)?;
+    let address = listener.local_addr()?;
     tokio::spawn(accept(listener, server.service(), Arc::clone(&book)));
+    warm_up(address, server.admin_token()).await?;
+    book.forget();
+    drop(book.take_counts());
+    std::fs::write(&kubeconfig, text_of_kubeconfig(address, server.admin_token()))?;
     say(&json!({"ready": true}));
     let mut lines = commands();
     while let Some(line) = lines.recv().await {
@@ -68,15 +75,43 @@ async fn main() -> Result<()> {
 }
 
 /// Objects come and go before anybody watches: the servers of real clusters are never just started.
-async fn warm_up(local: &LocalClient) -> Result<()> {
-    for index in 0..WARMING {
-        let name = format!("warm-{index}");
-        local.create(TABLE, NAMESPACE, widget(&name, index)).await?;
-        let target = Target::new(TABLE, NAMESPACE, &name);
-        let patch = json!({"metadata": {"annotations": {"warm": "yes"}}, "status": {"tick": 0}});
-        local.patch(target, Patch::Merge(patch)).await?;
-        local.delete(target, DeleteOptions::default()).await?;
+async fn warm_up(address: SocketAddr, token: &str) -> Result<()> {
+    let clients = (0..WARMERS).map(|client| tokio::spawn(warm(address, token.to_owned(), client)));
+    for client in clients.collect::<Vec<_>>() {
+        client.await??;
     }
+    Ok(())
+}
+
+async fn warm(address: SocketAddr, token: String, client: usize) -> Result<()> {
+    let stream = TcpStream::connect(address).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let connection = tokio::spawn(connection);
+    let collection = format!("/apis/bench.kopf.dev/v1/namespaces/{NAMESPACE}/widgets");
+    for index in 0..WARMING / WARMERS {
+        let name = format!("warm-{client}-{index}");
+        let path = format!("{collection}/{name}");
+        let patch = json!({"metadata": {"annotations": {"warm": "yes"}}, "status": {"tick": 0}});
+        for (method, path, content, body) in [
+            (Method::POST, &collection, "application/json", widget(&name, index).to_string()),
+            (Method::PATCH, &path, "application/merge-patch+json", patch.to_string()),
+            (Method::DELETE, &path, "application/json", String::new()),
+        ] {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header(header::HOST, address.to_string())
+                .header(header::AUTHORIZATION, format!("Bearer {token}"))
+                .header(header::CONTENT_TYPE, content)
+                .body(Full::new(Bytes::from(body)))?;
+            let response = sender.send_request(request).await?;
+            let status = response.status();
+            ensure!(status.is_success(), "{name} was answered with {status}");
+            response.into_body().collect().await?;
+        }
+    }
+    drop(sender);
+    connection.await??;
     Ok(())
 }
 
@@ -100,18 +135,18 @@ fn say(answer: &Value) {
     let _ = out.flush();
 }
 
-fn text_of_kubeconfig(listener: &TcpListener, token: &str) -> Result<String> {
+fn text_of_kubeconfig(address: SocketAddr, token: &str) -> String {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {
-            "server": format!("http://{}", listener.local_addr()?),
+            "server": format!("http://{address}"),
         }}],
         "users": [{"name": "it", "user": {"token": token}}],
         "contexts": [{"name": "it", "context": {
             "cluster": "it", "user": "it", "namespace": NAMESPACE,
         }}],
     });
-    Ok(config.to_string())
+    config.to_string()
 }
 
 async fn accept(listener: TcpListener, service: Service, book: Arc<Book>) {
