@@ -197,7 +197,10 @@ impl Cluster {
         urgency: Urgency,
     ) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
-        self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs).await
+        // On the heap, lest all futures around it have its size, too, and are moved with it.
+        let exchange =
+            self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs);
+        Box::pin(exchange).await
     }
 
     /// The same with pauses of its own between the attempts.

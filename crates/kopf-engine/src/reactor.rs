@@ -393,7 +393,8 @@ impl Reactor {
                     let shared = Arc::clone(&self.shared);
                     self.cycles.spawn(async move {
                         let messages = shared.messages.clone();
-                        let done = cycle::run(shared, job).await;
+                        // On the heap at once: it is large, and spawning moves a task several times.
+                        let done = Box::pin(cycle::run(shared, job)).await;
                         // The reactor is gone only when nobody cares any more.
                         let _ = messages.send(Message::Done(Box::new(done)));
                     });
