@@ -211,7 +211,7 @@ fn present_managers<'old>(
     {
         return Managers::default();
     }
-    let given = Managers::decode(given).filter(|managers| !managers.is_empty());
+    let given = Managers::decode(given).ok().filter(|managers| !managers.is_empty());
     given.or_else(stored).unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::json_text;
-use super::managers::Managers;
+use super::managers::{Malformed, Managers};
 use crate::lockstep::remove_rare;
 use crate::meta::metadata_of;
 use crate::stored::encoding;
@@ -29,6 +29,17 @@ impl ManagedFields {
     pub(crate) fn take_from(object: &mut Value) -> Self {
         let taken = take_tree(object);
         Self(taken.map_or_else(Bytes::new, |tree| encoding::encode(&tree).0))
+    }
+
+    /// Cuts the field out of an object into which it was put, and which others had since then.
+    ///
+    /// Refuses what would not be understood when it is read again.
+    pub(crate) fn retake_from(&self, object: &mut Value) -> Result<Self, Malformed> {
+        let Some(tree) = take_tree(object) else { return Ok(Self::default()) };
+        if encoding::encode(&tree).0 == self.0 {
+            return Ok(self.clone());
+        }
+        Ok(Managers::decode(Some(&tree))?.write())
     }
 
     /// Puts the field into an object that has metadata.

@@ -46,6 +46,34 @@ pub(crate) struct Managers<'a> {
     pub(crate) entries: BTreeMap<ManagerId, Ownership<'a>>,
 }
 
+/// Why sent managed fields are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Malformed {
+    /// They are something else.
+    #[error("managed fields must be a list")]
+    NoList,
+    /// An entry that neither applies nor updates.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// An entry of no version.
+    #[error("apiVersion must not be empty")]
+    NoApiVersion,
+    /// An entry whose fields have no type.
+    #[error("missing fieldsType in managed fields entry {0}")]
+    NoFieldsType(usize),
+    /// An entry whose fields have a strange type.
+    #[error("invalid fieldsType {fields_type:?} in managed fields entry {index}")]
+    FieldsType {
+        /// What it says.
+        fields_type: String,
+        /// Where it is.
+        index: usize,
+    },
+    /// An entry whose fields are no field set.
+    #[error("error decoding the fields of managed fields entry {0}")]
+    Fields(usize),
+}
+
 /// The fields of one entry; most writes change none of most entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fields<'a> {
@@ -105,6 +133,7 @@ impl Fields<'_> {
 
     fn write(&self, into: &mut Vec<u8>) {
         match self {
+            Self::Text(text) if text.is_empty() => into.extend_from_slice(b"{}"),
             Self::Text(text) => into.extend_from_slice(text),
             Self::Set(set) => set.write(into),
         }
@@ -154,15 +183,15 @@ fn named(name: &str) -> String {
 }
 
 impl<'a> Managers<'a> {
-    /// Decodes `metadata.managedFields` as sent; `None` when an entry is malformed.
-    pub(crate) fn decode(entries: Option<&Value>) -> Option<Managers<'static>> {
+    /// Decodes `metadata.managedFields` as sent.
+    pub(crate) fn decode(entries: Option<&Value>) -> Result<Managers<'static>, Malformed> {
         let mut managers = Managers::default();
         let entries = match entries {
-            None | Some(Value::Null) => return Some(managers),
+            None | Some(Value::Null) => return Ok(managers),
             Some(Value::Array(entries)) => entries,
-            Some(_) => return None,
+            Some(_) => return Err(Malformed::NoList),
         };
-        for entry in entries {
+        for (index, entry) in entries.iter().enumerate() {
             let text = |name: &str| entry.get(name).and_then(Value::as_str);
             let field = |name: &str| Cow::from(text(name).unwrap_or_default());
             let spelled = Entry {
@@ -173,10 +202,17 @@ impl<'a> Managers<'a> {
                 fields_type: field("fieldsType"),
                 subresource: field("subresource"),
             };
-            let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
-            managers.add(spelled, FieldSet::decode(fields).ok()?.into())?;
+            let id = spelled.id(index)?;
+            let fields = match entry.get("fieldsV1") {
+                None | Some(Value::Null) => FieldSet::default(),
+                Some(fields @ Value::Object(_)) => {
+                    FieldSet::decode(fields).map_err(|_| Malformed::Fields(index))?
+                }
+                Some(_) => return Err(Malformed::Fields(index)),
+            };
+            managers.entries.insert(id, spelled.ownership(fields.into()));
         }
-        Some(managers)
+        Ok(managers)
     }
 
     /// Decodes what [`Managers::write`] once wrote, but for the fields that nobody asks for.
@@ -188,24 +224,10 @@ impl<'a> Managers<'a> {
         let mut rest = stored.text().strip_prefix(b"[")?;
         while rest != b"]" {
             let (spelled, fields) = Entry::read(&mut rest)?;
-            managers.add(spelled, Fields::Text(Cow::Borrowed(fields)))?;
+            let id = spelled.id(managers.entries.len()).ok()?;
+            managers.entries.insert(id, spelled.ownership(Fields::Text(Cow::Borrowed(fields))));
         }
         Some(managers)
-    }
-
-    fn add(&mut self, entry: Entry<'_>, fields: Fields<'a>) -> Option<()> {
-        let id = match &*entry.operation {
-            "Apply" => ManagerId::applier(&entry.manager, &entry.subresource),
-            "Update" => ManagerId::updater(&entry.manager, &entry.api_version, &entry.subresource),
-            _ => return None,
-        };
-        if entry.fields_type != "FieldsV1" {
-            return None;
-        }
-        let api_version = entry.api_version.into_owned();
-        let time = entry.time.map(Cow::into_owned);
-        self.entries.insert(id, Ownership { fields, api_version, time });
-        Some(())
     }
 
     /// The entries as `metadata.managedFields`, in the order of the real server.
@@ -328,6 +350,26 @@ impl<'a> Entry<'a> {
         }
         *rest = rest.strip_prefix(b"}")?;
         Some((entry, fields))
+    }
+
+    /// Whose entry it is; `index` tells where it was found.
+    fn id(&self, index: usize) -> Result<ManagerId, Malformed> {
+        let id = match &*self.operation {
+            "Apply" => ManagerId::applier(&self.manager, &self.subresource),
+            "Update" => ManagerId::updater(&self.manager, &self.api_version, &self.subresource),
+            _ => return Err(Malformed::Operation),
+        };
+        match &*self.fields_type {
+            _ if self.api_version.is_empty() => Err(Malformed::NoApiVersion),
+            "FieldsV1" => Ok(id),
+            "" => Err(Malformed::NoFieldsType(index)),
+            other => Err(Malformed::FieldsType { fields_type: other.to_owned(), index }),
+        }
+    }
+
+    fn ownership<'fields>(self, fields: Fields<'fields>) -> Ownership<'fields> {
+        let time = self.time.map(Cow::into_owned);
+        Ownership { fields, api_version: self.api_version.into_owned(), time }
     }
 }
 

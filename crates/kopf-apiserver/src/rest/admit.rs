@@ -32,7 +32,14 @@ pub(super) async fn mutate(
     call.warnings.extend(warnings);
     // What plugins added needs its defaults, like everything that clients send.
     super::object::finish(call, object);
-    *managed = ManagedFields::take_from(object);
+    match managed.retake_from(object) {
+        Ok(taken) => *managed = taken,
+        Err(problem) => call.warnings.push(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be \
+             caused by an outdated mutating admission controller; please fix your requests: \
+             {problem}"
+        )),
+    }
     outcome
 }
 

@@ -5,8 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kopf_apiserver::{DeleteOptions, LocalClient, Server, StatusError, Target, WebhookTarget};
+use http_body_util::{BodyExt, Full};
+use kopf_apiserver::{
+    DeleteOptions, LocalClient, Patch, Server, StatusError, Target, User, WebhookTarget,
+};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -113,6 +117,60 @@ async fn mutating_webhooks_patch_in_order_and_see_each_other() {
     world.configure(MUTATING, "a", json!({})).await;
     let object = world.create("x", json!({ "own": "1" })).await.expect("nobody denies");
     assert_eq!(object["metadata"]["labels"], json!({ "own": "1", "a": "1", "b": "2" }));
+}
+
+/// Creates a config map whose managed fields are patched by a webhook; gives it and the warning.
+async fn with_managed_fields(value: Value) -> (World, Value, String) {
+    let world = World::new().await;
+    world.serve("m", move |_| {
+        patching(&json!([{ "op": "replace", "path": "/metadata/managedFields", "value": value }]))
+    });
+    let only_creations = json!([{ "apiGroups": [""], "apiVersions": ["v1"],
+                                  "resources": ["configmaps"], "operations": ["CREATE"] }]);
+    world.configure(MUTATING, "m", json!({ "rules": only_creations })).await;
+    let object = json!({ "metadata": { "name": "x" }, "data": { "a": "1" } });
+    let request = http::Request::post("/api/v1/namespaces/ns/configmaps?fieldManager=writer")
+        .header("content-type", "application/json")
+        .body(Full::new(object.to_string().into()))
+        .expect("a request");
+    let admin = User::new("admin", ["system:masters"]);
+    let response = world.server.service_as(admin).oneshot(request).await.expect("an answer");
+    let warning = response.headers().get("warning").map(|text| text.to_str().expect("ASCII"));
+    let warning = warning.unwrap_or_default().to_owned();
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    let created = serde_json::from_slice(&body).expect("valid JSON");
+    (world, created, warning)
+}
+
+#[tokio::test]
+async fn managed_fields_that_a_webhook_breaks_are_restored() {
+    let entry = json!({ "manager": "m", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                        "fieldsV1": { "f:data": {} } });
+    let (_, created, warning) = with_managed_fields(json!([entry])).await;
+    let managed = &created["metadata"]["managedFields"];
+    assert_eq!(managed[0]["manager"], "writer", "{created}");
+    assert_eq!(managed[0]["fieldsV1"], json!({ "f:data": { ".": {}, "f:a": {} } }));
+    assert_eq!(
+        warning,
+        "299 - \".metadata.managedFields was in an invalid state after admission; this could be \
+         caused by an outdated mutating admission controller; please fix your requests: operation \
+         must be `Apply` or `Update`\""
+    );
+}
+
+#[tokio::test]
+async fn managed_fields_that_a_webhook_empties_stay_readable() {
+    let entry = json!({ "manager": "m", "operation": "Update", "apiVersion": "v1",
+                        "fieldsType": "FieldsV1" });
+    let (world, created, warning) = with_managed_fields(json!([entry])).await;
+    assert_eq!(warning, "");
+    assert_eq!(created["metadata"]["managedFields"][0]["manager"], "m");
+    let target = Target::new("configmaps", "ns", "x");
+    let patch = Patch::Merge(json!({ "data": { "b": "2" } }));
+    world.client.patch(target, patch).await.expect("a patch");
+    let stored = world.client.get(target).await.expect("it exists");
+    let read: Value = serde_json::from_slice(stored.encoded()).expect("valid JSON");
+    assert_eq!(read["data"], json!({ "a": "1", "b": "2" }));
 }
 
 #[tokio::test]

@@ -66,13 +66,53 @@ fn stored_fields_behave_as_decoded_ones() {
 
 #[test]
 fn malformed_entries_are_refused() {
-    for entry in [
-        json!({"manager": "a", "operation": "Frob", "fieldsType": "FieldsV1"}),
-        json!({"manager": "a", "operation": "Apply", "fieldsType": "V2"}),
-        json!({"operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"x": {}}}),
+    for (entry, problem) in [
+        (
+            json!({"manager": "a", "operation": "Frob", "fieldsType": "FieldsV1"}),
+            "operation must be `Apply` or `Update`",
+        ),
+        (
+            json!({"manager": "a", "apiVersion": "v1", "fieldsType": "FieldsV1"}),
+            "operation must be `Apply` or `Update`",
+        ),
+        (
+            json!({"manager": "a", "operation": "Update", "fieldsType": "FieldsV1",
+                   "fieldsV1": {"f:a": {}}}),
+            "apiVersion must not be empty",
+        ),
+        (
+            json!({"operation": "Apply", "apiVersion": "v1"}),
+            "missing fieldsType in managed fields entry 0",
+        ),
+        (
+            json!({"operation": "Apply", "apiVersion": "v1", "fieldsType": "V2"}),
+            "invalid fieldsType \"V2\" in managed fields entry 0",
+        ),
+        (
+            json!({"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                   "fieldsV1": {"x": {}}}),
+            "error decoding the fields of managed fields entry 0",
+        ),
+        (
+            json!({"operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                   "fieldsV1": 5}),
+            "error decoding the fields of managed fields entry 0",
+        ),
     ] {
-        assert_eq!(Managers::decode(Some(&json!([entry]))), None, "{entry}");
+        let refused = Managers::decode(Some(&json!([entry]))).unwrap_err();
+        assert_eq!(refused.to_string(), problem, "{entry}");
     }
+}
+
+#[test]
+fn entries_without_fields_are_written_as_json() {
+    let entries = json!([{
+        "manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+    }]);
+    let text = stored(&entries);
+    let written = Managers::decode_stored(&text).unwrap().write();
+    let read: Value = serde_json::from_slice(written.text()).unwrap();
+    assert_eq!(read[0]["fieldsV1"], json!({}));
 }
 
 #[test]
