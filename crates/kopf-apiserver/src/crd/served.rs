@@ -13,8 +13,9 @@ use crate::server::Inner;
 
 /// Rebuilds the registry from the CRDs in the store.
 pub(crate) fn refresh(inner: &Inner) {
-    let snapshot = inner.store.snapshot();
     let mut cache = inner.custom_resources.lock();
+    // Only under the lock: whoever refreshes last must have seen the newest CRDs.
+    let snapshot = inner.store.snapshot();
     let mut resources = Vec::new();
     let mut kept = std::collections::HashMap::new();
     for (_, crd) in snapshot.list(TABLE, "") {
@@ -162,3 +163,6 @@ fn custom(crd: &Value, version: &Value, terminating: bool) -> CustomResource {
         preserve_unknown_fields: spec["preserveUnknownFields"] == true,
     }
 }
+
+#[cfg(test)]
+mod tests;
