@@ -68,12 +68,14 @@ impl Call {
         if self.resource.namespaced { &self.info.namespace } else { "" }
     }
 
+    /// The present state of the object that the call names, if there is one.
+    fn find(&self) -> Option<Arc<Stored>> {
+        self.inner.store.get(&self.resource.table, self.namespace(), &self.info.name)
+    }
+
     /// The present state of the object that the call names, or a 404.
     pub(crate) fn read(&self) -> Result<Arc<Stored>, StatusError> {
-        self.inner
-            .store
-            .get(&self.resource.table, self.namespace(), &self.info.name)
-            .ok_or_else(|| self.not_found())
+        self.find().ok_or_else(|| self.not_found())
     }
 
     /// 404 for the object that the call names.

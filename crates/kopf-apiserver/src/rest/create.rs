@@ -15,12 +15,42 @@ use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
 /// How often a generated name that is taken is replaced by another.
 const NAME_ATTEMPTS_MAX: usize = 8;
 
+/// Why an object was not created.
+pub(super) enum CreateError {
+    /// There is an object of that name.
+    Taken(StatusError),
+    /// The object, or the moment, is not acceptable.
+    Refused(StatusError),
+}
+
+impl From<StatusError> for CreateError {
+    fn from(error: StatusError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<CreateError> for StatusError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Taken(error) | CreateError::Refused(error) => error,
+        }
+    }
+}
+
 /// Creates an object that is already typed and defaulted.
-pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, StatusError> {
+pub(crate) async fn create(call: &mut Call, object: Value) -> Result<Arc<Stored>, StatusError> {
+    Ok(create_unless_taken(call, object).await?)
+}
+
+/// Like [`create`], for callers that go on with the object that is there.
+pub(super) async fn create_unless_taken(
+    call: &mut Call,
+    mut object: Value,
+) -> Result<Arc<Stored>, CreateError> {
     place(call, &mut object)?;
     if !meta::text(&object, "resourceVersion").is_empty() {
         let problem = "resourceVersion should not be set on objects to be created";
-        return Err(StatusError::new(500, "", problem));
+        return Err(StatusError::new(500, "", problem).into());
     }
     let name = meta::text(&object, "name").to_owned();
     call.info.name.clone_from(&name);
@@ -67,14 +97,15 @@ pub(crate) async fn create(call: &mut Call, mut object: Value) -> Result<Arc<Sto
         }
         strategy.finish(&mut candidate);
         match commit(call, candidate, &managed).await {
-            Err(error) if error.is_already_exists() && generated => {
+            Err(CreateError::Taken(_)) if generated => {
                 metadata_mut(&mut object).shift_remove("name");
             }
             outcome => return outcome,
         }
     }
     let resource = &call.resource;
-    Err(StatusError::already_exists(&resource.group, &resource.resource, &call.info.name))
+    let (group, kind) = (&resource.group, &resource.resource);
+    Err(CreateError::Taken(StatusError::already_exists(group, kind, &call.info.name)))
 }
 
 /// Removes what only the server may set.
@@ -170,7 +201,7 @@ async fn commit(
     call: &mut Call,
     object: Value,
     managed: &ManagedFields,
-) -> Result<Arc<Stored>, StatusError> {
+) -> Result<Arc<Stored>, CreateError> {
     let stored_form = convert::to_storage(&call.resource, object);
     let resource = Arc::clone(&call.resource);
     let name = &*call.info.name;
@@ -180,7 +211,7 @@ async fn commit(
         if existing().is_some_and(|stored| meta::is_deleting(stored.content())) {
             error.message = format!("object is being deleted: {}", error.message);
         }
-        error
+        CreateError::Taken(error)
     };
     if call.options.dry_run {
         if existing().is_some() {

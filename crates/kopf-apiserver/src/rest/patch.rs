@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::create::{CreateError, create_unless_taken};
 use super::object::{finish, finish_applied, is_clean};
-use super::{Call, Change, Made, create, update_with};
+use super::update::{ATTEMPTS_MAX, modified, update_present};
+use super::{Call, Change, Made, update_with};
 use crate::apply::{self, ManagedFields, Owned};
 use crate::decode::{Decoded, media_type};
 use crate::query::FieldValidation;
@@ -255,30 +257,41 @@ async fn server_side_apply(
     body: Decoded,
 ) -> Result<(Arc<Stored>, bool), StatusError> {
     let applied = check_applied(call, body)?;
-    let store = &call.inner.store;
-    let exists = store.get(&call.resource.table, call.namespace(), &call.info.name).is_some();
-    if !exists {
-        if !call.info.subresource.is_empty() {
-            return Err(call.not_found());
+    let warnings = call.warnings.len();
+    for _ in 0..ATTEMPTS_MAX {
+        let present = update_present(call, Change::Apply, |call, old| {
+            let (mut object, managed) = run_apply(call, Some(old), &applied)?;
+            finish_applied(call, &mut object);
+            Ok(Made::tracked(object, managed))
+        });
+        if let Some(stored) = present.await? {
+            return Ok((stored, false));
         }
-        let (mut object, managed) = run_apply(call, None, &applied)?;
-        let name = call.info.name.clone();
-        meta::metadata_mut(&mut object).insert("name".into(), name.into());
-        finish_applied(call, &mut object);
-        managed.put_into(&mut object);
-        call.tracked = true;
-        // Whoever may only patch must not create in this way.
-        let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
-        crate::pipeline::authorize(&call.inner, &call.user, &creation)?;
-        return Ok((create(call, object).await?, true));
+        match apply_to_nothing(call, &applied).await {
+            Ok(stored) => return Ok((stored, true)),
+            Err(CreateError::Refused(error)) => return Err(error),
+            // Somebody else was faster: the configuration goes on top of theirs.
+            Err(CreateError::Taken(_)) => call.warnings.truncate(warnings),
+        }
     }
-    let stored = update_with(call, Change::Apply, |call, old| {
-        let (mut object, managed) = run_apply(call, Some(old), &applied)?;
-        finish_applied(call, &mut object);
-        Ok(Made::tracked(object, managed))
-    })
-    .await?;
-    Ok((stored, false))
+    Err(modified(call))
+}
+
+/// Creates an object from an applied configuration.
+async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored>, CreateError> {
+    if !call.info.subresource.is_empty() {
+        return Err(call.not_found().into());
+    }
+    let (mut object, managed) = run_apply(call, None, applied)?;
+    let name = call.info.name.clone();
+    meta::metadata_mut(&mut object).insert("name".into(), name.into());
+    finish_applied(call, &mut object);
+    managed.put_into(&mut object);
+    call.tracked = true;
+    // Whoever may only patch must not create in this way.
+    let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
+    crate::pipeline::authorize(&call.inner, &call.user, &creation)?;
+    create_unless_taken(call, object).await
 }
 
 fn run_apply(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, admit, create, generation, scale};
+use super::create::{CreateError, create_unless_taken};
+use super::{Call, admit, generation, scale};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::equal;
@@ -45,8 +46,8 @@ impl From<Value> for Made {
     }
 }
 
-/// How often an update that lost a race is tried again.
-const ATTEMPTS_MAX: usize = 100;
+/// How often a write that lost a race is tried again.
+pub(super) const ATTEMPTS_MAX: usize = 100;
 
 /// Replaces an object (or its status) by `object`, already typed and defaulted.
 ///
@@ -58,17 +59,27 @@ pub(crate) async fn update(
     let mut object = object;
     check_address(call, &object)?;
     place(call, &mut object)?;
-    let missing = call.inner.store.get(&call.resource.table, call.namespace(), &call.info.name);
-    if missing.is_none() {
+    let creates = creates_on_update(&call.resource.table) && call.info.subresource.is_empty();
+    let warnings = call.warnings.len();
+    for _ in 0..ATTEMPTS_MAX {
+        let make = |_: &mut Call, _: Owned<'_>| Ok(object.clone().into());
+        if let Some(stored) = update_present(call, Change::Put, make).await? {
+            return Ok((stored, false));
+        }
         check_precondition(call, meta::text(&object, "uid"), "")?;
-        if creates_on_update(&call.resource.table) && call.info.subresource.is_empty() {
-            check_version_syntax(meta::text(&object, "resourceVersion"))?;
-            metadata_mut(&mut object).shift_remove("resourceVersion");
-            return Ok((create(call, object).await?, true));
+        if !creates {
+            return Err(call.not_found());
+        }
+        check_version_syntax(meta::text(&object, "resourceVersion"))?;
+        let mut new = object.clone();
+        metadata_mut(&mut new).shift_remove("resourceVersion");
+        match create_unless_taken(call, new).await {
+            Ok(stored) => return Ok((stored, true)),
+            Err(CreateError::Refused(error)) => return Err(error),
+            Err(CreateError::Taken(_)) => call.warnings.truncate(warnings),
         }
     }
-    let stored = update_with(call, Change::Put, |_, _| Ok(object.clone().into())).await?;
-    Ok((stored, false))
+    Err(modified(call))
 }
 
 /// Kinds that a PUT creates.
@@ -143,24 +154,38 @@ fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
 pub(crate) async fn update_with(
     call: &mut Call,
     change: Change,
-    mut make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
+    make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
 ) -> Result<Arc<Stored>, StatusError> {
+    update_present(call, change, make).await?.ok_or_else(|| call.not_found())
+}
+
+/// Like [`update_with`]; none when there is no such object, or no longer.
+pub(super) async fn update_present(
+    call: &mut Call,
+    change: Change,
+    mut make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
+) -> Result<Option<Arc<Stored>>, StatusError> {
     for _ in 0..ATTEMPTS_MAX {
-        let stored = call.read()?;
+        let Some(stored) = call.find() else { return Ok(None) };
         let (old, managed) = (in_requested_version(call, &stored), stored.managed());
         let old = Owned { object: &old, managed: &managed };
         let warnings = call.warnings.len();
         let made = make(call, old)?;
         if let Some(outcome) = attempt(call, change, &stored, old, made).await? {
             call.after_write().await;
-            return Ok(outcome);
+            return Ok(Some(outcome));
         }
         call.warnings.truncate(warnings);
     }
-    Err(call.conflict(
+    Err(modified(call))
+}
+
+/// 409 for a writer that has seen another state of the object.
+pub(super) fn modified(call: &Call) -> StatusError {
+    call.conflict(
         "the object has been modified; please apply your changes to the latest version and try \
          again",
-    ))
+    )
 }
 
 fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
@@ -278,10 +303,7 @@ fn check_identity(
         "" => Ok(()),
         version if check_version_syntax(version).is_err() => check_version_syntax(version),
         version if version == stored.resource_version().to_string() => Ok(()),
-        _ => Err(call.conflict(
-            "the object has been modified; please apply your changes to the latest version and \
-             try again",
-        )),
+        _ => Err(modified(call)),
     }
 }
 

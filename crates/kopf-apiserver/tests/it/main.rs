@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod admission;
+mod applying;
 mod client;
 mod controllers;
 mod crash;
