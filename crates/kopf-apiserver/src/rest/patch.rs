@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::create::{CreateError, create_unless_taken};
 use super::object::{finish, finish_applied, is_clean};
-use super::update::{ATTEMPTS_MAX, modified, update_present};
-use super::{Call, Change, Made, update_with};
+use super::update::{ATTEMPTS_MAX, check_version_syntax, modified, update_present};
+use super::{Call, Change, Made, admit, update_with};
 use crate::apply::{self, ManagedFields, Owned};
 use crate::decode::{Decoded, media_type};
 use crate::query::FieldValidation;
@@ -283,6 +283,18 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
         return Err(call.not_found().into());
     }
     let (mut object, managed) = run_apply(call, None, applied)?;
+    let uid = meta::text(applied, "uid");
+    if !uid.is_empty() {
+        let error = call.conflict(&format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+             found"
+        ));
+        return Err(error.into());
+    }
+    admit::check_namespace(call)?;
+    // A version of an object that is gone is no obstacle.
+    check_version_syntax(meta::text(applied, "resourceVersion"))?;
+    meta::metadata_mut(&mut object).shift_remove("resourceVersion");
     let name = call.info.name.clone();
     meta::metadata_mut(&mut object).insert("name".into(), name.into());
     finish_applied(call, &mut object);

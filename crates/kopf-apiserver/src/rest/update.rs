@@ -282,11 +282,19 @@ fn check_identity(
     if change == Change::Put {
         check_precondition(call, meta::text(object, "uid"), stored.uid())?;
     }
-    if change == Change::Patch {
+    check_version(call, meta::text(object, "resourceVersion"), stored)?;
+    // The status of custom resources is written next to whatever metadata there is.
+    let spares_metadata = call.resource.is_custom() && call.info.subresource == "status";
+    if change != Change::Put && !spares_metadata {
         check_fixed_metadata(call, object, stored)?;
     }
-    match meta::text(object, "resourceVersion") {
-        "" if needs_version(call) && change == Change::Put => {
+    Ok(())
+}
+
+/// Refuses writes that were meant for another version; without one, some kinds take none at all.
+fn check_version(call: &Call, wanted: &str, stored: &Stored) -> Result<(), StatusError> {
+    match wanted {
+        "" | "0" if needs_version(call) => {
             let error = FieldError::new(
                 crate::FieldErrorReason::Invalid,
                 "metadata.resourceVersion",
@@ -300,10 +308,12 @@ fn check_identity(
                 &[error],
             ))
         }
-        "" => Ok(()),
-        version if check_version_syntax(version).is_err() => check_version_syntax(version),
+        "" | "0" => Ok(()),
         version if version == stored.resource_version().to_string() => Ok(()),
-        _ => Err(modified(call)),
+        version => {
+            check_version_syntax(version)?;
+            Err(modified(call))
+        }
     }
 }
 
@@ -329,7 +339,7 @@ fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), Sta
 }
 
 /// Versions are numbers; the real server has no status for others.
-fn check_version_syntax(version: &str) -> Result<(), StatusError> {
+pub(super) fn check_version_syntax(version: &str) -> Result<(), StatusError> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
     }

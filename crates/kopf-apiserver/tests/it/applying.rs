@@ -1,4 +1,6 @@
-//! Server-side apply and PUT while others write at the same moment.
+//! Server-side apply and PUT: identities in the body, and others who write at the same moment.
+//!
+//! What bodies with a uid or a version get was asked of a real server, version 1.33.13.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +14,7 @@ use tower::ServiceExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 const HOOK: &str = "https://webhook.test/meddler";
 
 async fn send(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -163,4 +166,116 @@ async fn refusals_are_reported_at_once() {
     let (status, object) = send(&server, "PATCH", nowhere, &ours).await;
     assert_eq!(status, 404);
     assert_eq!(object["message"], "namespaces \"nowhere\" not found");
+}
+
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest \
+                        version and try again";
+const NO_NUMBER: &str = "strconv.ParseUint: parsing \"abc\": invalid syntax";
+
+fn assert_refusal(answer: &(u16, Value), code: u16, message: &str) {
+    assert_eq!((answer.0, answer.1["message"].as_str()), (code, Some(message)));
+}
+
+#[tokio::test]
+async fn applying_to_nothing_minds_uids_but_not_versions() {
+    let server = Server::builder().controllers(false).build();
+    let apply = async |path: &str, metadata: Value| {
+        let name = path.rsplit('/').next().unwrap();
+        send(&server, "PATCH", path, &map(name, &metadata, &json!({"k": "1"}))).await
+    };
+    let mismatch = "Operation cannot be fulfilled on configmaps \"a\": uid mismatch: the provided \
+                    object specified uid xyz, and no existing object was found";
+    let here = format!("{MAPS}/a");
+    for path in [here.as_str(), "/api/v1/namespaces/nowhere/configmaps/a"] {
+        for metadata in [json!({"uid": "xyz"}), json!({"uid": "xyz", "resourceVersion": "abc"})] {
+            let answer = apply(path, metadata).await;
+            assert_refusal(&answer, 409, mismatch);
+            assert_eq!(answer.1["reason"], "Conflict");
+            assert_eq!(answer.1["details"], json!({"name": "a", "kind": "configmaps"}));
+        }
+    }
+    assert_refusal(&apply(&here, json!({"resourceVersion": "abc"})).await, 500, NO_NUMBER);
+    let nowhere = "/api/v1/namespaces/nowhere/configmaps/a";
+    let answer = apply(nowhere, json!({"resourceVersion": "abc"})).await;
+    assert_refusal(&answer, 404, "namespaces \"nowhere\" not found");
+    for (name, version) in [("b", "5"), ("c", "0")] {
+        let path = format!("{MAPS}/{name}");
+        let (status, object) = apply(&path, json!({"resourceVersion": version})).await;
+        assert_eq!(status, 201, "{object}");
+        assert_ne!(object["metadata"]["resourceVersion"], version);
+        let owned = &object["metadata"]["managedFields"][0]["fieldsV1"];
+        assert_eq!(owned, &json!({"f:data": {"f:k": {}}}));
+    }
+}
+
+#[tokio::test]
+async fn applying_to_an_object_minds_its_version_and_then_its_uid() {
+    let server = Server::builder().controllers(false).build();
+    let path = format!("{MAPS}/a");
+    let apply = async |metadata: Value| {
+        send(&server, "PATCH", &path, &map("a", &metadata, &json!({"k": "1"}))).await
+    };
+    let (_, created) = apply(json!({})).await;
+    let now = created["metadata"]["resourceVersion"].clone();
+    let modified = format!("Operation cannot be fulfilled on configmaps \"a\": {MODIFIED}");
+    let immutable = "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"xyz\": field is \
+                     immutable";
+    for metadata in [json!({"uid": "xyz"}), json!({"uid": "xyz", "resourceVersion": now})] {
+        let answer = apply(metadata).await;
+        assert_refusal(&answer, 422, immutable);
+        assert_eq!(answer.1["details"]["causes"].as_array().unwrap().len(), 2);
+    }
+    for metadata in [json!({"resourceVersion": "5"}), json!({"uid": "x", "resourceVersion": "5"})] {
+        assert_refusal(&apply(metadata).await, 409, &modified);
+    }
+    let answer = apply(json!({"uid": "xyz", "resourceVersion": "abc"})).await;
+    assert_refusal(&answer, 500, NO_NUMBER);
+    let deleted = "ConfigMap \"a\" is invalid: metadata.deletionTimestamp: Invalid value: \
+                   2026-01-01 00:00:00 +0000 UTC: field is immutable";
+    let answer = apply(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})).await;
+    assert_refusal(&answer, 422, deleted);
+    let uid = &created["metadata"]["uid"];
+    for metadata in [
+        json!({"uid": uid, "resourceVersion": now}),
+        json!({"resourceVersion": "0"}),
+        json!({"creationTimestamp": "2026-01-01T00:00:00Z"}),
+    ] {
+        let (status, object) = apply(metadata).await;
+        assert_eq!(status, 200, "{object}");
+        assert_eq!(object["metadata"]["resourceVersion"], now);
+    }
+}
+
+#[tokio::test]
+async fn custom_resources_spare_metadata_in_their_status_and_need_a_version() {
+    let server = Server::builder().controllers(false).build();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                          "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    let table = "customresourcedefinitions.apiextensions.k8s.io";
+    server.local().create(table, "", crd).await.unwrap();
+    let apply = async |path: &str, metadata: Value| {
+        let mut thing = json!({"apiVersion": "example.com/v1", "kind": "Thing", "spec": {"a": 1}});
+        thing["metadata"] = metadata;
+        thing["metadata"]["name"] = "t".into();
+        send(&server, "PATCH", &format!("{THINGS}{path}"), &thing).await
+    };
+    assert_eq!(apply("/t", json!({"resourceVersion": "5"})).await.0, 201);
+    assert_eq!(apply("/t/status", json!({"uid": "xyz"})).await.0, 200);
+    let modified = format!("Operation cannot be fulfilled on things.example.com \"t\": {MODIFIED}");
+    let answer = apply("/t/status", json!({"uid": "xyz", "resourceVersion": "5"})).await;
+    assert_refusal(&answer, 409, &modified);
+    let immutable = "Thing.example.com \"t\" is invalid: metadata.uid: Invalid value: \"xyz\": \
+                     field is immutable";
+    assert_refusal(&apply("/t", json!({"uid": "xyz"})).await, 422, immutable);
+    let needed = "things.example.com \"t\" is invalid: metadata.resourceVersion: Invalid value: \
+                  0x0: must be specified for an update";
+    assert_refusal(&apply("/t", json!({"resourceVersion": "0"})).await, 422, needed);
 }
