@@ -5,7 +5,7 @@
 //! the trees. Storage, validation and admission are none of its business.
 
 mod field_set;
-mod json_text;
+pub(crate) mod json_text;
 mod managed_fields;
 mod managers;
 mod ownership;

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::apply::json_text;
 use crate::store::{Event, EventKind, ObjectKey, Restored, Store};
 
 const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
@@ -160,8 +163,10 @@ fn read(
     for entry in objects.iter().map_err(|error| failed(error.into()))? {
         let (key, value) = entry.map_err(|error| failed(error.into()))?;
         let key = key.value();
-        let object = serde_json::from_slice(value.value()).map_err(|source| {
-            DataDirError::Object { path: path.to_owned(), key: key.replace('\0', "/"), source }
+        let object = decode(value.value()).map_err(|source| DataDirError::Object {
+            path: path.to_owned(),
+            key: key.replace('\0', "/"),
+            source,
         })?;
         let mut parts = key.splitn(3, '\0');
         let mut part = || parts.next().unwrap_or_default().to_owned();
@@ -169,6 +174,14 @@ fn read(
         restored.objects.push((table.into(), ObjectKey::new(&namespace, &name), object));
     }
     Ok(Some(restored))
+}
+
+/// The tree of a stored text, however deep: bodies may nest deeper than the general decoder reads.
+fn decode(text: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(text).or_else(|_| {
+        // Skipping has no such limit, so it fails only for texts that are broken.
+        serde_json::from_slice::<IgnoredAny>(text).map(|_| json_text::tree(text))
+    })
 }
 
 /// Writes every later change of the store, after everything that is in it now.

@@ -37,3 +37,48 @@ async fn a_broken_file_is_reported_and_left_alone() {
     assert!(matches!(outcome.err(), Some(DataDirError::Open { .. })));
     assert_eq!(std::fs::read(&file).unwrap(), b"not a database");
 }
+
+/// Deeper than the general JSON decoder reads.
+const DEPTH: usize = 300;
+
+#[tokio::test]
+async fn deep_objects_survive_their_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::builder().controllers(false).open(directory.path()).unwrap();
+    let client = server.local();
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                          "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    client.create("customresourcedefinitions.apiextensions.k8s.io", "", crd).await.unwrap();
+    let deep = (0..DEPTH).fold(json!(1), |inside, _| json!({ "a": inside }));
+    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing",
+                       "metadata": {"name": "deep"}, "spec": deep});
+    let target = Target::new("things.example.com", "default", "deep");
+    client.patch(target, Patch::Apply(thing, false)).await.unwrap();
+    let before = client.get(target).await.unwrap().value().clone();
+    drop((server, client));
+    let again = loop {
+        match Server::builder().controllers(false).open(directory.path()) {
+            Ok(server) => break server,
+            Err(DataDirError::Open { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(again.local().get(target).await.unwrap().value(), &before);
+}
+
+#[test]
+fn broken_texts_are_no_objects() {
+    let deep = format!("{}1{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    assert!(super::decode(deep.as_bytes()).is_ok());
+    for broken in [&deep[..deep.len() - 1], &deep.replace('1', "?"), "{\"a\":1", ""] {
+        assert!(super::decode(broken.as_bytes()).is_err(), "{broken}");
+    }
+}
