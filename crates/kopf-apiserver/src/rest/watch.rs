@@ -292,14 +292,27 @@ impl Watcher {
         }
     }
 
-    /// Queues a bookmark, unless events came in that must go first.
+    /// Queues a bookmark after the events that came in meanwhile.
     fn bookmark(&mut self) {
-        let version = self.inner.store.settled_version();
+        let settled = self.inner.store.settled_version();
+        self.bookmark_from(settled);
+    }
+
+    /// Queues a bookmark for a version that was settled a moment ago, or for a later event.
+    fn bookmark_from(&mut self, settled: u64) {
+        let mut version = settled;
         while self.pull() {
             while let Some(event) = self.waiting.pop_front() {
+                version = version.max(event.resource_version());
                 self.tell(&event);
             }
         }
-        self.frame.extend_from_slice(&self.encoder.bookmark_line(version, false));
+        // Nothing follows the error of a watcher that fell behind.
+        if self.cursor.is_some() {
+            self.frame.extend_from_slice(&self.encoder.bookmark_line(version, false));
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
