@@ -65,7 +65,7 @@ async fn run(
     let user = inner.authenticator.authenticate(&request.headers, fallback)?;
     let user = impersonate(inner, request, user)?;
     let registry = inner.registry();
-    let path = crate::query::decode(&request.path);
+    let path = crate::query::decode_path(&request.path);
     let route = route(&request.method, &path, request.query.flag("watch"), &registry);
     if let Route::Objects(info) = route {
         return objects::handle(inner, user, request, info).await;

@@ -49,8 +49,17 @@ impl Query {
     }
 }
 
-/// Percent-decodes a component; `+` is a space. Broken escapes are kept as they are.
-pub(crate) fn decode(text: &str) -> Cow<'_, str> {
+/// Percent-decodes a path, where `+` is itself. Broken escapes are kept as they are.
+pub(crate) fn decode_path(text: &str) -> Cow<'_, str> {
+    unescape(text, b'+')
+}
+
+/// Percent-decodes a component of a query, where `+` is a space.
+fn decode(text: &str) -> Cow<'_, str> {
+    unescape(text, b' ')
+}
+
+fn unescape(text: &str, plus: u8) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
@@ -69,7 +78,7 @@ pub(crate) fn decode(text: &str) -> Cow<'_, str> {
                 index += 3;
                 continue;
             }
-            (None, b'+') => decoded.push(b' '),
+            (None, b'+') => decoded.push(plus),
             (None, byte) => decoded.push(byte),
         }
         index += 1;

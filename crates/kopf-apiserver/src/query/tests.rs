@@ -22,3 +22,9 @@ fn wrong_options_are_refused_in_upstream_words() {
     let options = WriteOptions::parse(&Query::parse("fieldValidation=Strict"), "CreateOptions");
     assert_eq!(options.unwrap().field_validation, FieldValidation::Strict);
 }
+
+#[test]
+fn plus_is_a_space_in_queries_only() {
+    assert_eq!(super::decode("a+b%2Bc"), "a b+c");
+    assert_eq!(super::decode_path("a+b%2Bc%20d"), "a+b+c d");
+}

@@ -279,3 +279,16 @@ async fn custom_resources_spare_metadata_in_their_status_and_need_a_version() {
                   0x0: must be specified for an update";
     assert_refusal(&apply("/t", json!({"resourceVersion": "0"})).await, 422, needed);
 }
+
+#[tokio::test]
+async fn a_plus_in_a_path_is_a_plus() {
+    let server = Server::builder().controllers(false).build();
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let body = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+                      "metadata": {"name": "a+b"}});
+    assert_eq!(send(&server, "POST", roles, &body).await.0, 201);
+    for name in ["a+b", "a%2Bb"] {
+        let (status, object) = send(&server, "GET", &format!("{roles}/{name}"), &json!(null)).await;
+        assert_eq!((status, object["metadata"]["name"].as_str()), (200, Some("a+b")));
+    }
+}
