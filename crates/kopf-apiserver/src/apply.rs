@@ -6,6 +6,7 @@
 
 mod field_set;
 pub(crate) mod json_text;
+mod last_applied;
 mod managed_fields;
 mod managers;
 mod ownership;
@@ -24,7 +25,7 @@ use crate::status_error::Details;
 use crate::{Cause, StatusError};
 pub(crate) use managed_fields::ManagedFields;
 use managers::{ManagerId, Managers};
-use ownership::{Conflict, Write};
+use ownership::{Conflict, Force, Write};
 use typed::TypeRef;
 
 /// The updater that owns what was there before the first apply.
@@ -150,12 +151,17 @@ pub(crate) fn apply(
         ownership::update(&write, &mut managers, &id, &empty, &live_tree);
     }
     let id = ManagerId::applier(manager.name, manager.subresource);
-    let result = ownership::apply(&write, &mut managers, &id, &live_tree, applied, force)
+    let force = match force {
+        true => Force::All,
+        false => Force::Only(last_applied::claimed(manager, of, &live_tree)),
+    };
+    let result = ownership::apply(&write, &mut managers, &id, &live_tree, applied, &force)
         .map_err(|conflicts| conflict_error(&conflicts))?;
     let mut object = result.unwrap_or_else(|| live_tree.into_owned());
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
+    last_applied::renew(manager, applied, &mut object);
     if let Some(schema) = schema
         && Shape::of(manager.api_version, manager.kind).is_some()
     {

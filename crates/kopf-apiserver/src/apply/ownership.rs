@@ -41,6 +41,15 @@ pub(crate) struct Conflict {
     pub(crate) path: String,
 }
 
+/// What an apply may take from other managers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Force {
+    /// Whatever it states.
+    All,
+    /// Nothing but these fields.
+    Only(FieldSet),
+}
+
 /// Paths that never have an owner.
 fn ownerless() -> &'static FieldSet {
     static OWNERLESS: std::sync::OnceLock<FieldSet> = std::sync::OnceLock::new();
@@ -147,7 +156,7 @@ pub(crate) fn apply(
     id: &ManagerId,
     live: &Value,
     config: &Value,
-    force: bool,
+    force: &Force,
 ) -> Result<Option<Value>, Vec<Conflict>> {
     let merged = merge(live, config, write.of);
     let stated = field_set(config, write.of).without_subtrees(write.ignored);
@@ -161,8 +170,9 @@ pub(crate) fn apply(
         None => merged,
     };
     let comparison = compare(live, &object, write.of).without(write.ignored);
-    if !force {
-        let conflicts = conflicts(managers, id, &comparison);
+    if let Force::Only(claimed) = force {
+        let contested = comparison.changed().difference(claimed);
+        let conflicts = conflicts(managers, id, &contested);
         if !conflicts.is_empty() {
             return Err(conflicts);
         }
@@ -179,14 +189,13 @@ pub(crate) fn apply(
     Ok(is_changed.then_some(object))
 }
 
-fn conflicts(managers: &Managers<'_>, id: &ManagerId, comparison: &Comparison) -> Vec<Conflict> {
-    let changed = comparison.changed();
+fn conflicts(managers: &Managers<'_>, id: &ManagerId, changed: &FieldSet) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     for (other, ownership) in &managers.entries {
         if other == id {
             continue;
         }
-        let contested = ownership.fields.set().intersection(&changed).paths();
+        let contested = ownership.fields.set().intersection(changed).paths();
         conflicts
             .extend(contested.into_iter().map(|path| Conflict { manager: other.clone(), path }));
     }

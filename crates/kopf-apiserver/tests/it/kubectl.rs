@@ -179,3 +179,40 @@ async fn rights_can_be_asked_for() {
     let ran = cluster.kubectl(&format!("get secrets --token={}", token.trim())).await;
     assert!(ran.output.contains("cannot list resource \"secrets\""), "{}", ran.output);
 }
+
+#[tokio::test]
+async fn client_side_apply_can_be_followed_by_server_side_apply() {
+    let server = Server::builder().build();
+    let Some(cluster) = Cluster::new(server).await else { return };
+    let mut object = json!({ "apiVersion": "v1", "kind": "ConfigMap",
+                             "metadata": { "name": "c", "namespace": "default" },
+                             "data": { "x": "1", "y": "<&>" } });
+    cluster.apply("c.json", &object).await;
+    object["data"]["x"] = "2".into();
+    let file = cluster.file("c.json", &object);
+    let other = format!("apply --server-side --field-manager other -f {}", file.display());
+    let refused = cluster.kubectl(&other).await;
+    assert!(
+        refused.output.contains("conflict with \"kubectl-client-side-apply\" using v1: .data.x")
+    );
+    let applied = cluster.succeed(&format!("apply --server-side -f {}", file.display())).await;
+    assert_eq!(applied, "configmap/c serverside-applied\n");
+    let shown = cluster.succeed("get cm c -o json --show-managed-fields").await;
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(shown["data"], object["data"]);
+    let note =
+        &shown["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];
+    let noted: Value = serde_json::from_str(note.as_str().expect("a note")).expect("JSON");
+    assert_eq!(noted, object);
+    let managers: Vec<&Value> = shown["metadata"]["managedFields"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| &entry["manager"])
+        .collect();
+    assert_eq!(managers, ["kubectl-last-applied", "kubectl"]);
+    // And back.
+    object["data"]["x"] = "3".into();
+    cluster.apply("c.json", &object).await;
+    assert_eq!(cluster.succeed("get cm c -o jsonpath={.data.x}").await, "3");
+}

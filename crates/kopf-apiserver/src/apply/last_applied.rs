@@ -1,0 +1,91 @@
+//! The annotation in which `kubectl apply` notes what it applied, for `kubectl apply --server-side`.
+//!
+//! Owns how an object moves from the one to the other: whatever still has the value that the note
+//! says was put there by the same person, so that kubectl may take it over without force. Then the
+//! note follows what is applied, so that the client-side way stays open. Pure; only the field
+//! manager `kubectl` is meant, others never see any of it.
+
+use serde_json::{Map, Value};
+
+use super::Manager;
+use super::field_set::FieldSet;
+use super::typed::compare::compare;
+use super::typed::owned::field_set;
+use super::typed::{self, TypeRef};
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The field manager of `kubectl apply --server-side`, unless told otherwise.
+const KUBECTL: &str = "kubectl";
+
+/// How large annotations may be altogether; a note that does not fit is dropped.
+const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
+
+/// The fields of `live` that this applier may take from others without force.
+pub(super) fn claimed(manager: &Manager<'_>, of: TypeRef<'_>, live: &Value) -> FieldSet {
+    let note = |live: &Value| {
+        let last: Value = serde_json::from_str(live.get("metadata").and_then(noted)?).ok()?;
+        let is_of_same_kind =
+            last["apiVersion"] == *manager.api_version && last["kind"] == *manager.kind;
+        (is_of_same_kind && typed::check(&last, of, false).is_empty()).then_some(last)
+    };
+    if manager.name != KUBECTL {
+        return FieldSet::default();
+    }
+    let Some(last) = note(live) else { return FieldSet::default() };
+    let mut claimed = field_set(&last, of);
+    let since = compare(&last, live, of);
+    for differing in [&since.modified, &since.added, &since.removed] {
+        claimed.subtract(differing);
+    }
+    claimed
+}
+
+/// Brings the note in `object` up to date with what was applied, if there is one.
+pub(super) fn renew(manager: &Manager<'_>, applied: &Value, object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata") else { return };
+    if manager.name != KUBECTL || noted(metadata).is_none() {
+        return;
+    }
+    let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
+        return;
+    };
+    annotations.insert(ANNOTATION.to_owned(), spell(applied).into());
+    if size(annotations) > ANNOTATIONS_BYTES_MAX {
+        annotations.shift_remove(ANNOTATION);
+    }
+}
+
+/// The note in the metadata of an object.
+fn noted(metadata: &Value) -> Option<&str> {
+    metadata.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// The note about a configuration: sorted, escaped as Go does it, on a line of its own.
+fn spell(applied: &Value) -> String {
+    let mut config = applied.clone();
+    let annotations = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.shift_remove(ANNOTATION);
+    }
+    config.sort_all_objects();
+    let mut text = config.to_string();
+    // Outside of strings there are none of these.
+    for (character, escape) in [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+    ] {
+        text = text.replace(character, escape);
+    }
+    text + "\n"
+}
+
+fn size(annotations: &Map<String, Value>) -> usize {
+    annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
+}
+
+#[cfg(test)]
+mod tests;
