@@ -22,7 +22,9 @@ pub(super) fn ignored_fields(manager: &Manager<'_>) -> FieldSet {
         ]),
         (
             "status",
-            "FlowSchema"
+            "APIService"
+            | "CustomResourceDefinition"
+            | "FlowSchema"
             | "PriorityLevelConfiguration"
             | "VolumeAttachment"
             | "ValidatingAdmissionPolicy",

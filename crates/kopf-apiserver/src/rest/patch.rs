@@ -318,9 +318,9 @@ fn run_apply(
     apply::apply(&manager, force, call.resource.schema.as_deref(), live, applied)
 }
 
-/// The applied configuration, typed and restricted to what this endpoint may set.
+/// The applied configuration; what this endpoint may not set is undone after the merge.
 fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
-    let mut applied = body.value;
+    let applied = body.value;
     // The YAML decoder reports all its problems in one text, a line each after a heading.
     for problem in &body.duplicates {
         let lines = problem.lines().map(str::trim).filter(|line| !line.ends_with("errors:"));
@@ -329,26 +329,5 @@ fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     if !meta::text(&applied, "name").is_empty() {
         super::update::check_address(call, &applied)?;
     }
-    restrict_applied(call, &mut applied);
     Ok(applied)
-}
-
-fn restrict_applied(call: &Call, applied: &mut Value) {
-    let Some(fields) = applied.as_object_mut() else { return };
-    match call.info.subresource.as_str() {
-        "" if call.resource.has_status() => {
-            fields.shift_remove("status");
-        }
-        "status" => {
-            fields.retain(|key, _| {
-                matches!(key.as_str(), "kind" | "apiVersion" | "metadata" | "status")
-            });
-            if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.retain(|key, _| {
-                    matches!(key.as_str(), "name" | "namespace" | "uid" | "resourceVersion")
-                });
-            }
-        }
-        _ => {}
-    }
 }

@@ -388,19 +388,28 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
                 };
             }
             if !call.resource.is_custom() {
-                // Built-in status endpoints let annotations and finalizers through.
-                for key in ["annotations", "finalizers"] {
-                    let metadata = metadata_mut(&mut restricted);
-                    match given.get(key) {
-                        Some(value) => metadata.insert(key.into(), value.clone()),
-                        None => metadata.shift_remove(key),
-                    };
-                }
+                restricted["metadata"] = status_metadata(&call.resource.kind, given, old);
             }
             *object = restricted;
         }
         _ => {}
     }
+}
+
+/// The metadata after a write to the status of a built-in kind, most of which let it through.
+fn status_metadata(kind: &str, mut given: Value, old: &Value) -> Value {
+    let kept = match kind {
+        "APIService"
+        | "FlowSchema"
+        | "PriorityLevelConfiguration"
+        | "ValidatingAdmissionPolicy"
+        | "VolumeAttachment" => return old["metadata"].clone(),
+        "Deployment" => "labels",
+        "Pod" => "ownerReferences",
+        _ => return given,
+    };
+    copy_field(&mut given, &old["metadata"], kept);
+    given
 }
 
 fn copy_field(object: &mut Value, from: &Value, key: &str) {

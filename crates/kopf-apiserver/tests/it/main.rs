@@ -13,5 +13,6 @@ mod identity;
 mod kubectl;
 mod rbac;
 mod runtime;
+mod status;
 mod toolkit;
 mod watch_checker;
