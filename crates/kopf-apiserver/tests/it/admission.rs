@@ -119,17 +119,17 @@ async fn mutating_webhooks_patch_in_order_and_see_each_other() {
     assert_eq!(object["metadata"]["labels"], json!({ "own": "1", "a": "1", "b": "2" }));
 }
 
-/// Creates a config map whose managed fields are patched by a webhook; gives it and the warning.
+/// Creates a node whose managed fields are patched by a webhook; gives it and the warning.
 async fn with_managed_fields(value: Value) -> (World, Value, String) {
     let world = World::new().await;
     world.serve("m", move |_| {
         patching(&json!([{ "op": "replace", "path": "/metadata/managedFields", "value": value }]))
     });
     let only_creations = json!([{ "apiGroups": [""], "apiVersions": ["v1"],
-                                  "resources": ["configmaps"], "operations": ["CREATE"] }]);
+                                  "resources": ["nodes"], "operations": ["CREATE"] }]);
     world.configure(MUTATING, "m", json!({ "rules": only_creations })).await;
-    let object = json!({ "metadata": { "name": "x" }, "data": { "a": "1" } });
-    let request = http::Request::post("/api/v1/namespaces/ns/configmaps?fieldManager=writer")
+    let object = json!({ "metadata": { "name": "x", "labels": { "a": "1" } } });
+    let request = http::Request::post("/api/v1/nodes?fieldManager=writer")
         .header("content-type", "application/json")
         .body(Full::new(object.to_string().into()))
         .expect("a request");
@@ -149,7 +149,10 @@ async fn managed_fields_that_a_webhook_breaks_are_restored() {
     let (_, created, warning) = with_managed_fields(json!([entry])).await;
     let managed = &created["metadata"]["managedFields"];
     assert_eq!(managed[0]["manager"], "writer", "{created}");
-    assert_eq!(managed[0]["fieldsV1"], json!({ "f:data": { ".": {}, "f:a": {} } }));
+    assert_eq!(
+        managed[0]["fieldsV1"],
+        json!({ "f:metadata": { "f:labels": { ".": {}, "f:a": {} } } })
+    );
     assert_eq!(
         warning,
         "299 - \".metadata.managedFields was in an invalid state after admission; this could be \
@@ -165,12 +168,13 @@ async fn managed_fields_that_a_webhook_empties_stay_readable() {
     let (world, created, warning) = with_managed_fields(json!([entry])).await;
     assert_eq!(warning, "");
     assert_eq!(created["metadata"]["managedFields"][0]["manager"], "m");
-    let target = Target::new("configmaps", "ns", "x");
-    let patch = Patch::Merge(json!({ "data": { "b": "2" } }));
+    // A write that gains nothing copies the entries as they are.
+    let target = Target::new("nodes", "", "x");
+    let patch = Patch::Merge(json!({ "status": { "phase": "Running" } }));
     world.client.patch(target, patch).await.expect("a patch");
     let stored = world.client.get(target).await.expect("it exists");
     let read: Value = serde_json::from_slice(stored.encoded()).expect("valid JSON");
-    assert_eq!(read["data"], json!({ "a": "1", "b": "2" }));
+    assert_eq!(read["metadata"]["managedFields"][0]["fieldsV1"], json!({}));
 }
 
 #[tokio::test]
