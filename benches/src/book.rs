@@ -28,7 +28,7 @@ struct Pages {
     counts: BTreeMap<Cow<'static, str>, u64>,
     created: HashMap<String, u64>,
     handled: HashMap<String, u64>,
-    awaited: usize,
+    awaited: Option<usize>,
     last_at: u64,
     watching_since: Option<u64>,
     write_micros: Vec<u64>,
@@ -87,7 +87,7 @@ impl Book {
         if let Some(name) = entry.handles.filter(|_| status < 300) {
             pages.handled.insert(name, at);
             pages.last_at = at;
-            if pages.handled.len() == pages.awaited {
+            if pages.awaited.is_some_and(|count| pages.handled.len() >= count) {
                 self.reached.notify_one();
             }
         }
@@ -95,14 +95,16 @@ impl Book {
 
     /// Waits until so many objects are handled, and tells how many are and when the last one was.
     pub async fn wait_for(&self, count: usize, timeout: Duration) -> Value {
-        let is_reached = {
-            let mut pages = self.pages.lock();
-            pages.awaited = count;
-            pages.handled.len() >= count
+        self.pages.lock().awaited = Some(count);
+        let reached = async {
+            // Whoever waited before may have left without taking the news.
+            while self.pages.lock().handled.len() < count {
+                self.reached.notified().await;
+            }
         };
-        let in_time =
-            is_reached || tokio::time::timeout(timeout, self.reached.notified()).await.is_ok();
-        let pages = self.pages.lock();
+        let in_time = tokio::time::timeout(timeout, reached).await.is_ok();
+        let mut pages = self.pages.lock();
+        pages.awaited = None;
         json!({"handled": pages.handled.len(), "last_at": pages.last_at, "in_time": in_time})
     }
 

@@ -4,20 +4,20 @@
 //! not anybody looks; here they are sent, as OTLP over plain HTTP. A collector behind TLS is reached
 //! through the agent that usually runs beside it.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
+use tokio::runtime::Runtime;
 use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
@@ -54,9 +54,6 @@ impl Telemetry {
     ///
     /// # Errors
     /// Fails when the address of the collector is malformed.
-    ///
-    /// # Panics
-    /// Panics outside a tokio runtime.
     pub fn from_environment(service: &str) -> Result<Option<Self>, TelemetryError> {
         let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if !VARIABLES.iter().any(is_set) {
@@ -69,9 +66,6 @@ impl Telemetry {
     ///
     /// # Errors
     /// Fails when the URL is malformed.
-    ///
-    /// # Panics
-    /// Panics outside a tokio runtime.
     pub fn to(url: &str, service: &str) -> Result<Self, TelemetryError> {
         Self::build(Some(url), service)
     }
@@ -80,7 +74,7 @@ impl Telemetry {
         let mut exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_timeout(PATIENCE)
-            .with_http_client(Transport::new());
+            .with_http_client(Transport::default());
         if let Some(url) = url {
             exporter = exporter.with_endpoint(url);
         }
@@ -113,7 +107,7 @@ impl Telemetry {
     }
 }
 
-/// What waits to be sent is sent, as long as the runtime is there.
+/// What waits to be sent is sent.
 impl Drop for Telemetry {
     fn drop(&mut self) {
         // The program ends; there is nobody to tell about lost traces but the log, which may be gone.
@@ -121,16 +115,21 @@ impl Drop for Telemetry {
     }
 }
 
-/// Sends from the exporter's own thread through the runtime of the operator.
+/// Sends on the exporter's own thread and needs no other: when a program ends, the thread of its
+/// runtime may be the one that waits for the last spans.
+#[derive(Default)]
 struct Transport {
-    runtime: tokio::runtime::Handle,
-    client: Arc<Client<HttpConnector, Full<Bytes>>>,
+    // Made by the first request, since it can be dropped on that thread only.
+    runtime: OnceLock<Runtime>,
 }
 
 impl Transport {
-    fn new() -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { runtime: tokio::runtime::Handle::current(), client: Arc::new(client) }
+    fn runtime(&self) -> std::io::Result<&Runtime> {
+        if let Some(runtime) = self.runtime.get() {
+            return Ok(runtime);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(self.runtime.get_or_init(|| runtime))
     }
 }
 
@@ -143,15 +142,15 @@ impl std::fmt::Debug for Transport {
 #[async_trait::async_trait]
 impl HttpClient for Transport {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let client = Arc::clone(&self.client);
-        let exchange = async move {
+        // Batches are seconds apart, and nobody looks after a connection meanwhile.
+        let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
+        let exchange = async {
             let response = client.request(request.map(Full::new)).await?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_MAX).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(head, body))
         };
-        // The clock of the timeout is the runtime's, so it is made there.
-        self.runtime.spawn(async { tokio::time::timeout(PATIENCE, exchange).await }).await??
+        self.runtime()?.block_on(async { tokio::time::timeout(PATIENCE, exchange).await })?
     }
 }
 

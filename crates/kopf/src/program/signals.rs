@@ -2,42 +2,68 @@
 //!
 //! Heard by a thread of their own: a handler that blocks the runtime must not make the program deaf.
 
-use std::process;
 use std::time::Duration;
+use std::{io, process};
 
 use kopf_cli::failure::Failure;
-use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Tells the names of the signals that come from now on.
 ///
 /// The process is ended so long after the second one, whatever the rest of it does.
-pub(super) fn hear(grace: Duration) -> std::io::Result<mpsc::UnboundedReceiver<&'static str>> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let entered = runtime.enter();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    drop(entered);
+pub(super) fn hear(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
     let (sender, heard) = mpsc::unbounded_channel();
-    let hearing = async move {
-        for _ in 0..2 {
-            let name = tokio::select! {
-                _ = interrupt.recv() => "SIGINT",
-                _ = terminate.recv() => "SIGTERM",
-            };
-            // Nobody listens any more when the operator has ended: the process is about to.
-            let _ = sender.send(name);
+    let (starter, started) = std::sync::mpsc::sync_channel(1);
+    let hearing = move || match Ears::new() {
+        Ok(ears) => {
+            // Whoever has started us waits for that.
+            let _ = starter.send(Ok(()));
+            ears.listen(&sender, grace);
         }
-        tokio::time::sleep(grace).await;
+        Err(error) => {
+            let _ = starter.send(Err(error));
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(hearing)?;
+    started.recv().map_err(io::Error::other)??;
+    Ok(heard)
+}
+
+struct Ears {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Ears {
+    fn new() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (interrupt, terminate) = {
+            let _entered = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        Ok(Self { runtime, interrupt, terminate })
+    }
+
+    fn listen(self, sender: &mpsc::UnboundedSender<&'static str>, grace: Duration) -> ! {
+        let Self { runtime, mut interrupt, mut terminate } = self;
+        runtime.block_on(async move {
+            for _ in 0..2 {
+                let name = tokio::select! {
+                    _ = interrupt.recv() => "SIGINT",
+                    _ = terminate.recv() => "SIGTERM",
+                };
+                // Nobody listens any more when the operator has ended: the process is about to.
+                let _ = sender.send(name);
+            }
+            tokio::time::sleep(grace).await;
+        });
         let failure = forced();
         eprint!("{}", failure.render());
-        process::exit(failure.code().into());
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || runtime.block_on(hearing))?;
-    Ok(heard)
+        process::exit(failure.code().into())
+    }
 }
 
 /// Why a program ends that was told to stop twice.

@@ -89,15 +89,17 @@ fn spans_reach_a_collector_before_the_end() {
         stream.write_all(answer).expect("the answer is sent");
         let _ = sender.send(String::from_utf8_lossy(&received).into_owned());
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.expect("a runtime");
-    let telemetry = runtime.block_on(async { Telemetry::to(&url, "demo").expect("a good URL") });
-    let subscriber = tracing_subscriber::registry().with(telemetry.layer());
-    tracing::subscriber::with_default(subscriber, || {
-        tracing::info_span!(target: "kopf.causes", "cause", reason = "create").in_scope(|| {});
-        tracing::info_span!(target: "other", "noise").in_scope(|| {});
+    // As in programs: the only thread of the runtime is the one that waits for the last spans.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let telemetry = Telemetry::to(&url, "demo").expect("a good URL");
+        let subscriber = tracing_subscriber::registry().with(telemetry.layer());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info_span!(target: "kopf.causes", "cause", reason = "create").in_scope(|| {});
+            tracing::info_span!(target: "other", "noise").in_scope(|| {});
+        });
+        drop(telemetry);
     });
-    drop(telemetry);
     let received = collected.recv_timeout(PATIENCE).expect("the collector is content");
     assert!(received.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{received}");
     assert!(received.contains("application/x-protobuf") && received.contains("demo"), "{received}");
