@@ -41,9 +41,9 @@ const BATCHES_MAX: usize = 8;
 const WORKERS_MAX: usize = 1024;
 
 /// No further object is begun while this many writes wait for the cluster.
-const WAITING_WRITES_MAX: usize = 32;
+const WAITING_WRITES_MAX: usize = 16;
 /// How many objects are begun before their cycles get a turn.
-const BEGUN_AT_ONCE_MAX: usize = 32;
+const BEGUN_AT_ONCE_MAX: usize = 16;
 /// How soon is looked again whether the writes have gone.
 const CONGESTED_TURN: Duration = Duration::from_millis(10);
 
