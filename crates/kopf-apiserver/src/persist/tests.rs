@@ -1,7 +1,21 @@
 //! Claims about data directories.
 
+use std::path::Path;
+
 use crate::{DataDirError, Patch, Server, Target};
 use serde_json::json;
+
+/// The server of a folder that another one had until now.
+async fn reopen(directory: &Path) -> Server {
+    loop {
+        // The journal's thread lets go of the file a moment after the last handle.
+        match Server::builder().controllers(false).open(directory) {
+            Ok(server) => return server,
+            Err(DataDirError::Open { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
 
 #[tokio::test]
 async fn a_world_survives_its_server() {
@@ -14,14 +28,7 @@ async fn a_world_survives_its_server() {
     client.patch(target, Patch::Merge(json!({"data": {"k": "2"}}))).await.unwrap();
     let version = server.resource_version();
     drop((server, client));
-    let again = loop {
-        // The journal's thread lets go of the file a moment after the last handle.
-        match Server::builder().controllers(false).open(directory.path()) {
-            Ok(server) => break server,
-            Err(DataDirError::Open { .. }) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let again = reopen(directory.path()).await;
     assert_eq!(again.resource_version(), version);
     let stored = again.local().get(target).await.unwrap();
     assert_eq!(stored.value()["data"]["k"], "2");
@@ -64,13 +71,7 @@ async fn deep_objects_survive_their_server() {
     client.patch(target, Patch::Apply(thing, false)).await.unwrap();
     let before = client.get(target).await.unwrap().value().clone();
     drop((server, client));
-    let again = loop {
-        match Server::builder().controllers(false).open(directory.path()) {
-            Ok(server) => break server,
-            Err(DataDirError::Open { .. }) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    };
+    let again = reopen(directory.path()).await;
     assert_eq!(again.local().get(target).await.unwrap().value(), &before);
 }
 
