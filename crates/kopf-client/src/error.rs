@@ -10,6 +10,10 @@ use serde::Deserialize;
 /// The longest part of a textual answer that is kept for messages.
 const MESSAGE_MAX: usize = 256;
 
+/// The longest pause that a server may ask for. Overloaded servers ask for seconds; whatever asks
+/// for more (a proxy's page, a broken clock) must not stop all writes for a day.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
 /// A request that did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[error("{method} {path} failed: {message}")]
@@ -145,13 +149,12 @@ impl RequestError {
         let from_header = headers
             .get(http::header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse::<f64>().ok())
-            .filter(|seconds| seconds.is_finite() && *seconds >= 0.0)
-            .map(Duration::from_secs_f64);
+            .and_then(asked_pause);
         let from_status = status
             .as_ref()
             .and_then(|it| it.details.as_ref()?.retry_after_seconds)
             .filter(|seconds| *seconds > 0)
-            .map(Duration::from_secs);
+            .and_then(|seconds| asked_pause(seconds as f64));
         let message = match &status {
             Some(status) if !status.message.is_empty() => status.message.clone(),
             _ => describe(code, body),
@@ -177,8 +180,10 @@ impl RequestError {
             if status.message.is_empty() { "the watch failed".into() } else { status.message },
         );
         error.reason = status.reason.map(Into::into);
-        error.retry_after =
-            status.details.and_then(|it| it.retry_after_seconds).map(Duration::from_secs);
+        error.retry_after = status
+            .details
+            .and_then(|it| it.retry_after_seconds)
+            .and_then(|seconds| asked_pause(seconds as f64));
         error
     }
 
@@ -240,6 +245,19 @@ pub(crate) fn mistrusts(error: &(dyn std::error::Error + 'static)) -> bool {
         return true;
     }
     error.source().is_some_and(mistrusts)
+}
+
+/// The pause that a server asks for, within our limit; none if it makes no sense.
+fn asked_pause(seconds: f64) -> Option<Duration> {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return None;
+    }
+    if seconds > RETRY_AFTER_MAX.as_secs_f64() {
+        let waiting = RETRY_AFTER_MAX;
+        tracing::warn!(seconds, ?waiting, "the server asks for a very long pause; cutting it");
+        return Some(waiting);
+    }
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 fn describe(code: StatusCode, body: &[u8]) -> String {

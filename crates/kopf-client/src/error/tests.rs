@@ -39,6 +39,22 @@ fn retry_after_is_read_from_the_header_and_from_the_status() {
 }
 
 #[test]
+fn very_long_pauses_are_cut_and_senseless_ones_ignored() {
+    for seconds in ["301", "86400", "1e20", "1e300"] {
+        let error = answered(429, &[("retry-after", seconds)], "");
+        assert_eq!(error.retry_after, Some(RETRY_AFTER_MAX), "{seconds}");
+    }
+    for seconds in ["inf", "-1", "NaN"] {
+        assert_eq!(answered(429, &[("retry-after", seconds)], "").retry_after, None, "{seconds}");
+    }
+    let body =
+        format!(r#"{{"kind":"Status","code":429,"details":{{"retryAfterSeconds":{}}}}}"#, u64::MAX);
+    assert_eq!(answered(429, &[], &body).retry_after, Some(RETRY_AFTER_MAX));
+    let streamed = RequestError::streamed("/x", body.as_bytes());
+    assert_eq!(streamed.retry_after, Some(RETRY_AFTER_MAX));
+}
+
+#[test]
 fn the_servers_words_are_kept_and_long_pages_are_cut() {
     let body = r#"{"kind":"Status","message":"pods is forbidden","reason":"Forbidden"}"#;
     let error = answered(403, &[], body);
