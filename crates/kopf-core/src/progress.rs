@@ -226,9 +226,7 @@ impl State {
         record.failure = outcome.is_final && outcome.error.is_some();
         record.retries = record.retries.saturating_add(1);
         record.message = outcome.error.as_ref().map(|failure| failure.message.clone());
-        record.subrefs.extend(outcome.subrefs.iter().map(|id| (**id).to_owned()));
-        record.subrefs.sort();
-        record.subrefs.dedup();
+        add_subrefs(record, &outcome.subrefs);
     }
 
     /// Whether all handlers of the cause are finished; also when there are none.
@@ -250,6 +248,18 @@ impl State {
     #[must_use]
     pub fn unsaved_since(&self) -> Option<Timestamp> {
         self.unsaved_since
+    }
+
+    /// Notes that what was to be stored is not, so that it is tried again.
+    pub fn note_unsaved(&mut self, now: Timestamp) {
+        self.unsaved_since.get_or_insert(storable(now));
+    }
+
+    /// Notes the sub-handlers of a handler before its attempt has ended.
+    pub fn note_subrefs(&mut self, id: &str, subrefs: &[HandlerId]) {
+        if let Some(handler) = self.get_mut(id) {
+            add_subrefs(&mut handler.record, subrefs);
+        }
     }
 
     /// Asks for the storing of all records that differ from the stored ones.
@@ -332,6 +342,12 @@ impl Counts {
         self.failed += usize::from(record.failure);
         self.running += usize::from(!record.is_finished());
     }
+}
+
+fn add_subrefs(record: &mut ProgressRecord, subrefs: &[HandlerId]) {
+    record.subrefs.extend(subrefs.iter().map(|id| (**id).to_owned()));
+    record.subrefs.sort();
+    record.subrefs.dedup();
 }
 
 /// A moment as precise as records can hold it, so that it is the same after storing and loading.

@@ -24,7 +24,6 @@ use crate::apply::{Applied, apply};
 use crate::background::Tending;
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
-use crate::pass::Pass;
 use crate::shared::{Served, Shared, cause_span, object_span};
 use crate::store::{Flags, Version};
 
@@ -280,15 +279,7 @@ impl Cycle {
         let (step, cause) = (agenda.step, cause_span(&agenda));
         let mut subs = remembered.subs;
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
-            let pass = Arc::new(Pass {
-                shared: Arc::clone(&self.shared),
-                served: Arc::clone(&served),
-                subject: snapshot.subject.clone(),
-                change,
-                memo: self.memory.memo(&self.shared.memo),
-                patch: Arc::clone(&self.patch),
-                subs: Mutex::new(subs),
-            });
+            let pass = self.pass(&snapshot, change, subs);
             self.execute(&mut agenda, inputs, &pass).instrument(cause.clone()).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }

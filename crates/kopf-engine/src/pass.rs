@@ -16,8 +16,9 @@ use kopf_core::plan::{deliver_result, occasion_of};
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_core::select;
-use kopf_model::Patch;
+use kopf_model::{Patch, Timestamp};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::report::{self, Attempted};
 use crate::shared::{Served, Shared, emit};
@@ -34,12 +35,49 @@ pub(crate) struct Pass {
     /// The progress of sub-handlers by parent; written by the running handler's sub-handlers, read
     /// by the cycle; never held over an await point.
     pub(crate) subs: Mutex<BTreeMap<HandlerId, State>>,
+    /// What finished handlers want to change, for notes that are written while others still run.
+    pub(crate) wishes: Mutex<Patch>,
+    /// Tells the cycle that a sub-handler has finished.
+    pub(crate) progressed: Notify,
 }
 
 /// The handler was cancelled from outside; nothing is to be remembered of the attempt.
 pub(crate) struct Cancelled;
 
 impl Pass {
+    /// Takes down what is wanted between two handlers, when nobody is in the middle of something.
+    pub(crate) fn settle_wishes(&self) {
+        let wishes = self.patch.lock().clone();
+        *self.wishes.lock() = wishes;
+    }
+
+    /// Drops the oldest transformations: they are written, and may not be repeatable.
+    pub(crate) fn forget_transformations(&self, count: usize) {
+        for patch in [&*self.patch, &self.wishes] {
+            let transformations = &mut patch.lock().transformations;
+            transformations.drain(..count.min(transformations.len()));
+        }
+    }
+
+    /// Since when outcomes of sub-handlers exist in memory only, if they do.
+    pub(crate) fn unsaved_since(&self) -> Option<Timestamp> {
+        self.subs.lock().values().filter_map(State::unsaved_since).min()
+    }
+
+    /// The sub-handlers of a handler, at any depth.
+    pub(crate) fn sub_ids(&self, parent: &str) -> Vec<HandlerId> {
+        let subs = self.subs.lock();
+        let mut found: Vec<HandlerId> = Vec::new();
+        let mut parents = vec![parent];
+        while let Some(parent) = parents.pop() {
+            for child in subs.get(parent).into_iter().flat_map(State::iter) {
+                found.push(Arc::clone(&child.id));
+                parents.push(&child.id);
+            }
+        }
+        found
+    }
+
     /// Calls one handler once.
     pub(crate) async fn attempt(
         self: &Arc<Self>,
@@ -238,6 +276,8 @@ impl SubInner {
         if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
             state.take_in(&handler.id, &outcome, now);
         }
+        pass.settle_wishes();
+        pass.progressed.notify_one();
         Ok(())
     }
 }

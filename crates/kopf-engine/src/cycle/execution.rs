@@ -1,18 +1,25 @@
 //! Runs the handlers of one turn, and writes down what is known while slower ones still run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::Either;
 use kopf_client::Urgency;
+use kopf_core::cause::Snapshot;
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::logtext;
+use kopf_core::occasion::Change;
 use kopf_core::plan::{Agenda, Inputs};
+use kopf_core::progress::{State, later};
 use kopf_core::retry::Outcome;
-use kopf_model::Patch;
-use tokio::time::Instant;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::Cycle;
 use crate::apply::{Applied, apply};
 use crate::pass::{Cancelled, Pass};
+use crate::store::Version;
 
 impl Cycle {
     pub(super) fn log_agenda(&self, agenda: &Agenda) {
@@ -31,6 +38,26 @@ impl Cycle {
         }
     }
 
+    /// A pass over the handlers of a change, with the remembered progress of sub-handlers.
+    pub(super) fn pass(
+        &mut self,
+        snapshot: &Snapshot,
+        change: Change,
+        subs: BTreeMap<HandlerId, State>,
+    ) -> Arc<Pass> {
+        Arc::new(Pass {
+            shared: Arc::clone(&self.shared),
+            served: Arc::clone(&self.served),
+            subject: snapshot.subject.clone(),
+            change,
+            memo: self.memory.memo(&self.shared.memo),
+            patch: Arc::clone(&self.patch),
+            subs: Mutex::new(subs),
+            wishes: Mutex::default(),
+            progressed: Notify::new(),
+        })
+    }
+
     /// Runs all handlers that are due, each at most once in this turn.
     pub(super) async fn execute(
         &mut self,
@@ -40,7 +67,6 @@ impl Cycle {
     ) {
         let shared = Arc::clone(&self.shared);
         let mut attempted: Vec<HandlerId> = Vec::new();
-        let mut unsaved: Option<Instant> = None;
         loop {
             let mut due = agenda.due(&shared.lifecycle, shared.clock.now());
             due.retain(|handler| !attempted.contains(&handler.id));
@@ -49,55 +75,102 @@ impl Cycle {
             }
             for handler in due {
                 attempted.push(Arc::clone(&handler.id));
-                let outcome = self.run_one(agenda, inputs, pass, &handler, &mut unsaved).await;
+                let outcome = self.run_one(agenda, inputs, pass, &handler).await;
                 let Ok(outcome) = outcome else { return };
                 let now = shared.clock.now();
                 agenda.take_in(&handler.id, &outcome, &mut pass.patch.lock(), now);
-                unsaved.get_or_insert_with(Instant::now);
             }
         }
     }
 
-    /// Runs one handler; what its neighbours have achieved is written when it takes too long.
+    /// Runs one handler; what others have achieved, its own sub-handlers and those of earlier turns
+    /// included, is written when it takes too long.
     async fn run_one(
         &mut self,
         agenda: &mut Agenda,
         inputs: Inputs<'_>,
         pass: &Arc<Pass>,
         handler: &Arc<Handler>,
-        unsaved: &mut Option<Instant>,
     ) -> Result<Outcome, Cancelled> {
-        let now = self.shared.clock.now();
-        let attempt = agenda.state.attempt(&handler.id, now);
-        let patience = self.shared.context.settings.read().persistence.persist_after;
-        // Only what finished handlers asked for: the running one may be in the middle of something.
-        let wishes = unsaved.is_some().then(|| pass.patch.lock().clone());
+        let attempt = agenda.state.attempt(&handler.id, self.shared.clock.now());
+        pass.settle_wishes();
         let running = pass.attempt(handler, attempt);
         tokio::pin!(running);
-        let Some((since, wishes)) = (*unsaved).zip(wishes) else { return running.await };
-        tokio::select! {
-            outcome = &mut running => return outcome,
-            () = tokio::time::sleep_until(since + patience) => {}
+        loop {
+            tokio::select! {
+                outcome = &mut running => return outcome,
+                () = self.until_overdue(agenda, pass) => {}
+            }
+            let writing = Box::pin(self.write_checkpoint(agenda, inputs, pass, handler));
+            match futures::future::select(&mut running, writing).await {
+                Either::Left((outcome, writing)) => {
+                    writing.await;
+                    return outcome;
+                }
+                Either::Right(_) => {}
+            }
         }
+    }
+
+    /// Waits until an outcome was in memory only for as long as it may be.
+    async fn until_overdue(&self, agenda: &Agenda, pass: &Pass) {
+        let patience = self.shared.context.settings.read().persistence.persist_after;
+        loop {
+            let unsaved_since =
+                agenda.state.unsaved_since().into_iter().chain(pass.unsaved_since());
+            let rest = unsaved_since.min().map(|since| {
+                let left = later(since, patience).duration_since(self.shared.clock.now());
+                // A clock that was set back must not make it wait for longer.
+                Duration::try_from(left).unwrap_or_default().min(patience)
+            });
+            tokio::select! {
+                () = tokio::time::sleep(rest.unwrap_or_default()), if rest.is_some() => return,
+                () = pass.progressed.notified() => {}
+            }
+        }
+    }
+
+    async fn write_checkpoint(
+        &mut self,
+        agenda: &mut Agenda,
+        inputs: Inputs<'_>,
+        pass: &Pass,
+        handler: &Handler,
+    ) {
+        tracing::debug!("writing down the progress while a handler is still running");
+        // Whoever cleans up after a crash has to find the notes of the sub-handlers.
+        agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
         let mut patch = agenda.checkpoint(inputs);
+        // Only what finished handlers asked for: the running one may be in the middle of something.
+        let wishes = pass.wishes.lock().clone();
+        let transformations = wishes.transformations.len();
         patch.absorb(wishes);
         for state in pass.subs.lock().values_mut() {
             let storage = &*self.served.storages.progress;
             state.store(storage, inputs.snapshot.object(), &mut patch);
         }
-        let (outcome, ()) = futures::join!(running, Box::pin(self.write_checkpoint(patch)));
-        *unsaved = None;
-        outcome
-    }
-
-    async fn write_checkpoint(&mut self, patch: Patch) {
-        tracing::debug!("writing down the progress while a handler is still running");
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        match apply(cluster, resource, &self.object, &patch, Urgency::Normal).await {
-            Ok(Applied::Changed(object)) => self.object = object,
-            Ok(Applied::Unchanged | Applied::Outdated(_) | Applied::NotFound) => {}
-            // The end of the cycle writes the same again and deals with errors.
-            Err(error) => tracing::debug!(%error, "the progress could not be written down"),
+        let is_missed = match apply(cluster, resource, &self.object, &patch, Urgency::Normal).await
+        {
+            Ok(Applied::Changed(object)) => {
+                self.object = object;
+                pass.forget_transformations(transformations);
+                false
+            }
+            Ok(Applied::Outdated(_)) => {
+                let outdated = Version::of(&self.object);
+                // Without a newer state it would be refused again; the end of the cycle finds one.
+                self.refresh().await.is_ok() && Version::of(&self.object) != outdated
+            }
+            Ok(Applied::Unchanged | Applied::NotFound) => false,
+            Err(error) => {
+                tracing::debug!(%error, "the progress could not be written down");
+                // The end of the cycle writes the same again and deals with other errors.
+                error.failure.is_transient()
+            }
+        };
+        if is_missed {
+            agenda.state.note_unsaved(self.shared.clock.now());
         }
     }
 }

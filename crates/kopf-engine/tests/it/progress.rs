@@ -110,6 +110,51 @@ async fn success_is_written_while_a_slow_neighbour_still_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn success_kept_over_a_short_retry_is_written_while_the_retry_runs_long() {
+    let world = World::new().await;
+    let retried = async_handler("retried", HandlerKind::Create, |call| async move {
+        if call.attempt.retry == 0 {
+            return Err(temporary("not yet", 0.5));
+        }
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![world.noting("quick", HandlerKind::Create), retried]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until("a", "the early note", |it| annotation(it, "quick").is_object()).await;
+    assert_eq!(annotation(&object, "quick")["success"], true);
+    assert_eq!(annotation(&object, "retried")["retries"], 1);
+    world.until_handled("a").await;
+    quiesce().await;
+    assert_eq!(world.writes().len(), 2, "{:#?}", world.writes());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transformation_that_was_written_early_is_not_repeated() {
+    let world = World::new().await;
+    let quick = handler("quick", HandlerKind::Create, |call| {
+        call.patch.lock().transform(|body| {
+            let mut list = body["status"]["list"].as_array().cloned().unwrap_or_default();
+            list.push(json!("once"));
+            body["status"]["list"] = json!(list);
+        });
+        Ok(Output::Nothing)
+    });
+    let slow = async_handler("slow", HandlerKind::Create, |_| async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![quick, slow]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until("a", "the early note", |it| annotation(it, "quick").is_object()).await;
+    assert_eq!(object["status"]["list"], json!(["once"]));
+    let object = world.until_handled("a").await;
+    assert_eq!(object["status"]["list"], json!(["once"]));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn t1_retries_subhandlers_fields_and_deletion() {
     let world = World::new().await;
     let calls = world.calls.clone();

@@ -1,6 +1,8 @@
 //! Sub-handlers: implicit and explicit execution, retries, nesting, restarts.
 
-use kopf_core::handler::HandlerKind;
+use std::time::Duration;
+
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
@@ -100,5 +102,78 @@ async fn explicit_execution_and_nesting_work() {
     let object = world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["sub", "parent/sub/subsub", "after"]);
     assert_eq!(object["status"], json!({"parent/sub/subsub": 1}));
+    engine.stop().await.expect("a clean end");
+}
+
+fn sleeping(id: &str, seconds: u64) -> Handler {
+    async_handler(id, HandlerKind::Sub, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(Output::Nothing)
+    })
+}
+
+/// What is noted of a sub-handler of `parent`.
+fn note_of(object: &Value, sub: &str) -> Value {
+    let text = &object["metadata"]["annotations"][format!("kopf.zalando.org/parent.{sub}")];
+    text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_of_a_subhandler_is_written_while_a_slow_sibling_runs() {
+    let world = World::new().await;
+    let parent = |world: &World| {
+        let calls = world.calls.clone();
+        let quick = handler("quick", HandlerKind::Sub, move |_| {
+            calls.note("quick");
+            Ok(Output::Json(json!("result")))
+        });
+        handler("parent", HandlerKind::Create, move |call| {
+            let children = call.children.expect("children");
+            children.register(quick.clone());
+            children.register(sleeping("middle", 5));
+            children.register(sleeping("slow", 30));
+            Ok(Output::Nothing)
+        })
+    };
+    let engine = world.start(vec![parent(&world)]).await;
+    world.create("a", json!({"x": 1})).await;
+    let is_noted = |object: &Value, sub| note_of(object, sub)["success"] == true;
+    let object = world.until("a", "the first note", |it| is_noted(it, "quick")).await;
+    assert_eq!(object["status"], json!({"parent/quick": "result"}), "its result goes along");
+    assert!(!is_noted(&object, "middle"), "{object:#}");
+    let object = world.until("a", "the second note", |it| is_noted(it, "middle")).await;
+    assert!(!is_noted(&object, "slow"), "{object:#}");
+    engine.abort();
+    quiesce().await;
+    let engine = world.start(vec![parent(&world)]).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["quick"], "what succeeded before a crash is not run again");
+    let notes = object["metadata"]["annotations"].as_object().map(|notes| notes.len());
+    assert_eq!(notes, Some(1), "notes are removed at the end: {object:#}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_in_the_middle_of_something_is_not_written_with_its_subhandlers() {
+    let world = World::new().await;
+    let quick = world.noting("quick", HandlerKind::Sub);
+    let parent = async_handler("parent", HandlerKind::Create, move |call| {
+        let quick = quick.clone();
+        async move {
+            let children = call.children.expect("children");
+            children.register(quick);
+            children.execute().await?;
+            call.patch.lock().set(&"status.phase".into(), json!("half"));
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            call.patch.lock().set(&"status.phase".into(), json!("whole"));
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![parent]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until("a", "the note", |it| note_of(it, "quick")["success"] == true).await;
+    assert_eq!(object["status"], Value::Null, "{object:#}");
+    let object = world.until_handled("a").await;
+    assert_eq!(object["status"], json!({"phase": "whole"}));
     engine.stop().await.expect("a clean end");
 }
