@@ -412,13 +412,15 @@ impl Cycle {
             return Ok(Next::Again);
         }
         self.fingerprints = self.scan();
-        let changed_by_us = self.fingerprints.map(|it| it.essence) != fingerprint;
-        if !changed_by_us {
+        let is_changed = self.fingerprints.map(|it| it.essence) != fingerprint;
+        if !is_changed {
             self.memory.own_changes = 0;
             self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
             return Ok(Next::Finish);
         }
-        if plan.is_handled && self.mode != Mode::Closing {
+        // By us or by others, also beside a result or a retry: the events about it are covered by
+        // the answer, so nobody else will look at it.
+        if self.mode != Mode::Closing {
             return Ok(self.after_own_change(snapshot));
         }
         Ok(Next::Finish)
@@ -466,7 +468,7 @@ impl Cycle {
         tokio::time::sleep(slowdown.pause).await;
     }
 
-    /// Our own write is a change to be handled, too; but not for ever.
+    /// What came with our own write is a change to be handled, too; but not for ever.
     fn after_own_change(&mut self, snapshot: &Snapshot) -> Next {
         self.memory.own_changes += 1;
         if self.memory.own_changes < OWN_CHANGES_MAX {

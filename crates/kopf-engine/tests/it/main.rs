@@ -7,6 +7,7 @@ mod chaos;
 mod crds;
 mod debug;
 mod desired;
+mod edits;
 mod fairness;
 mod faults;
 mod indexes;

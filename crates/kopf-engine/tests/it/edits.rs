@@ -1,0 +1,77 @@
+//! What others do to an object while a cycle is at it: nothing of it may be lost.
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::Output;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::proxy::{Fault, Rule};
+use crate::world::{LAST_HANDLED, World, async_handler, eventually, quiesce, temporary};
+
+async fn edit(api: &Api<DynamicObject>, patch: Value) {
+    api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled() {
+    let world = World::new().await;
+    let api = world.api();
+    let event = async_handler("event_fn", HandlerKind::Event, move |call| {
+        let api = api.clone();
+        async move {
+            let subject = call.subject.expect("an event is about an object");
+            let body = subject.object.value();
+            if body["status"]["go"] != true || body["spec"]["x"] != 1 {
+                return Ok(Output::Nothing);
+            }
+            edit(&api, json!({"spec": {"x": 2}})).await;
+            // The event about the edit comes while the handler still runs.
+            quiesce().await;
+            Ok(Output::Json(json!("seen")))
+        }
+    });
+    let update = world.noting("update_fn", HandlerKind::Update);
+    let engine = world.start(vec![event, update]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    // Nothing essential: only the event handler has something to do.
+    world.merge("a", json!({"status": {"go": true}})).await;
+    world.until("a", "the result", |it| it["status"]["event_fn"] == "seen").await;
+    eventually("the update", || world.calls.count() > 0).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["update_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry() {
+    let world = World::new().await;
+    let api = world.api();
+    let mut failing = async_handler("failing", HandlerKind::Update, move |_| {
+        let api = api.clone();
+        async move {
+            edit(&api, json!({"spec": {"b": 2}})).await;
+            Err(temporary("not yet", 3600.0))
+        }
+    });
+    failing.filters.field = Some("spec.a".into());
+    let mut other = world.noting("other", HandlerKind::Update);
+    other.filters.field = Some("spec.b".into());
+    let handled = json!({"spec": {"a": 1, "b": 1}}).to_string();
+    world
+        .create_from(json!({
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+            "metadata": {"name": "a", "annotations": {LAST_HANDLED: handled}},
+            "spec": {"a": 2, "b": 1},
+        }))
+        .await;
+    // The event about the edit comes too late to be told from the echo of our note.
+    let (method, watches) = (Some(http::Method::GET), Some(true));
+    let fault = Fault::Silence;
+    world.journal.add_rule(Rule { method, path: "/kopfexamples", watches, times: 1, fault });
+    let engine = world.start(vec![failing, other]).await;
+    eventually("the other update", || world.calls.count() > 0).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["other:0"]);
+    engine.stop().await.expect("a clean end");
+}
