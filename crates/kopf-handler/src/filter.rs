@@ -11,7 +11,25 @@ use serde_json::Value;
 
 use crate::view::View;
 
-/// A function that can be a condition: of one view by reference, or of all there is.
+/// What a condition may look at: any [`View`] of the object, or what happened to it.
+#[diagnostic::on_unimplemented(
+    message = "a condition cannot look at `{Self}`",
+    label = "neither a view of an object nor a change",
+    note = "derive `serde::Deserialize` for it, or take `&Object`, `&Spec`, `&Meta`, `&Diff`"
+)]
+pub trait Sight: Sized {
+    /// Looks; none when there is no such thing here, so that the object does not concern the handler.
+    fn see(subject: &Subject, occasion: &Occasion) -> Option<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: View> Sight for V {
+    fn see(subject: &Subject, _: &Occasion) -> Option<Self> {
+        look(subject)
+    }
+}
+
+/// A function that can be a condition: of one sight by reference, or of all there is.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition",
     label = "not a condition",
@@ -23,9 +41,9 @@ pub trait Condition<Look>: Send + Sync + 'static {
 }
 
 #[diagnostic::do_not_recommend]
-impl<V: View, F: Fn(&V) -> bool + Send + Sync + 'static> Condition<(V,)> for F {
-    fn holds(&self, subject: &Subject, _: &Occasion) -> bool {
-        look::<V>(subject).is_some_and(|view| self(&view))
+impl<S: Sight, F: Fn(&S) -> bool + Send + Sync + 'static> Condition<(S,)> for F {
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool {
+        S::see(subject, occasion).is_some_and(|sight| self(&sight))
     }
 }
 
@@ -44,11 +62,17 @@ pub fn condition<Look>(condition: impl Condition<Look>) -> When {
     Arc::new(move |subject, occasion| condition.holds(subject, occasion))
 }
 
-/// A view for a condition; an object that does not fit does not concern the handler.
-pub fn look<V: View>(subject: &Subject) -> Option<V> {
+/// A view of an object; none when the object does not fit.
+fn look<V: View>(subject: &Subject) -> Option<V> {
     V::view(subject)
         .inspect_err(|error| tracing::warn!(target: "kopf.objects", %error, "filter does not fit"))
         .ok()
+}
+
+/// What a condition looks at; none when the object does not concern the handler.
+#[must_use]
+pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
+    S::see(subject, occasion)
 }
 
 /// A condition on a label or an annotation.

@@ -109,18 +109,34 @@ fn when(condition: &Expr) -> Result<TokenStream> {
             other => (other, quote!(#name)),
         };
         let span = view.span();
+        if let Some(whole) = whole(input.ty.as_ref()) {
+            arguments.push(whole);
+            continue;
+        }
         views.extend(quote_spanned!(span=>
-            let ::std::option::Option::Some(#name) = ::kopf::__private::look::<#view>(subject) else {
+            let ::std::option::Option::Some(#name) = ::kopf::__private::see::<#view>(subject, occasion) else {
                 return false;
             };
         ));
         arguments.push(argument);
     }
     Ok(quote!({
-        let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, _| {
+        let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, occasion| {
+            let _ = (subject, occasion);
             #views
             (#closure)(#(#arguments),*)
         });
         when
     }))
+}
+
+/// The argument for a parameter that is all there is to look at: `&Subject` or `&Occasion`.
+fn whole(ty: &Type) -> Option<TokenStream> {
+    let Type::Reference(reference) = ty else { return None };
+    let Type::Path(path) = reference.elem.as_ref() else { return None };
+    let name = &path.path.segments.last()?.ident;
+    if name == "Subject" {
+        return Some(quote!(subject));
+    }
+    (name == "Occasion").then(|| quote!(occasion))
 }

@@ -20,6 +20,8 @@ pages! {
     Fields: "handlers/fields.md",
     Indexes: "handlers/indexes.md",
     Subhandlers: "handlers/subhandlers.md",
+    Filters: "reference/filters.md",
+    Persistence: "reference/persistence.md",
     Settings: "reference/settings.md",
     Toolkit: "toolkit.md",
     Running: "running.md",

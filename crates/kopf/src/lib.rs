@@ -7,18 +7,24 @@ extern crate self as kopf;
 
 #[cfg(doctest)]
 mod book;
+pub mod filter;
+pub mod lifecycle;
 pub mod logging;
 pub mod login;
 mod operator;
 #[cfg(feature = "cli")]
 mod program;
 mod running;
+pub mod settings;
+pub mod storage;
 #[cfg(feature = "otlp")]
 pub mod telemetry;
 
-pub use kopf_core::invoke::{Attempt, StopReason};
+pub use kopf_core::handler::ErrorsMode;
+pub use kopf_core::invoke::{Attempt, Call, StopReason};
 pub use kopf_core::occasion::EventKind;
 pub use kopf_core::{Reason, Settings};
+pub use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint, StatusHandle};
 pub use kopf_handler::declare::{Declaration, Declare};
 pub use kopf_handler::index::Index;
 pub use kopf_handler::input::{
@@ -33,6 +39,7 @@ pub use kopf_handler::{closure, index, kind};
 #[cfg(feature = "testing")]
 pub use kopf_macros::test;
 pub use kopf_macros::{daemon, desired, handlers, index, observe, subhandler, timer};
+pub use kopf_model::resource::{Resource, Selector, SelectorName};
 #[cfg(feature = "testing")]
 pub use kopf_testing as testing;
 pub use kube::Client;

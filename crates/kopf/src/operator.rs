@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_core::invoke::Extensions;
-use kopf_core::{Handler, HandlerKind, Settings};
+use kopf_core::{Handler, HandlerKind, Lifecycle, Registry, Settings};
+use kopf_engine::{Engine, EngineBuilder};
 use kopf_handler::closure::{self, Closure, ForResources, HandlerFn};
 use kopf_handler::declare::{Declaration, Declare};
 use kopf_handler::input::Requirement;
@@ -40,6 +41,7 @@ pub struct Operator {
     declarations: Vec<Declaration>,
     state: Vec<Provided>,
     pub(crate) settings: Settings,
+    lifecycle: Lifecycle,
 }
 
 struct Provided {
@@ -90,8 +92,13 @@ macro_rules! operator {
 impl Operator {
     /// An operator without handlers.
     pub fn new(name: impl Into<String>) -> Self {
-        let settings = Settings::default();
-        Self { name: name.into(), declarations: Vec::new(), state: Vec::new(), settings }
+        Self {
+            name: name.into(),
+            declarations: Vec::new(),
+            state: Vec::new(),
+            settings: Settings::default(),
+            lifecycle: Lifecycle::default(),
+        }
     }
 
     /// Adds a function with handler attributes.
@@ -149,6 +156,18 @@ impl Operator {
     /// Changes the settings that the operator starts with; startup handlers may still change them.
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
+        self
+    }
+
+    /// Chooses among the handlers that are due for an object in this way; by default all of them
+    /// run, those with fewer attempts first.
+    ///
+    /// ```
+    /// use kopf::lifecycle::Lifecycle;
+    /// let as_kopf_does = kopf::Operator::new("demo").lifecycle(Lifecycle::Asap);
+    /// ```
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.lifecycle = lifecycle;
         self
     }
 
@@ -242,11 +261,11 @@ impl Operator {
         self.declarations.retain(|declaration| is_kept(&declaration.handler.kind));
     }
 
-    /// The parts for the engine.
+    /// The engine in the making, with the settings as they are changed for this run.
     ///
     /// # Panics
     /// Panics when a value of the state is still to be made.
-    pub(crate) fn into_parts(self) -> (Vec<Handler>, Settings, Extensions) {
+    pub(crate) fn into_builder(self, change: impl FnOnce(&mut Settings)) -> EngineBuilder {
         let state = Extensions::default();
         for provided in self.state {
             match provided.source {
@@ -256,8 +275,11 @@ impl Operator {
                 }
             }
         }
+        let mut settings = self.settings;
+        change(&mut settings);
         let handlers = self.declarations.into_iter().map(|declaration| declaration.handler);
-        (handlers.collect(), self.settings, state)
+        let builder = Engine::builder(handlers.collect::<Registry>());
+        builder.settings(settings).state(state).lifecycle(self.lifecycle)
     }
 
     fn add(self, handler: Closure) -> Self {

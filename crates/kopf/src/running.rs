@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use kopf_core::{Registry, Settings};
+use kopf_core::Settings;
 use kopf_engine::{
     AdmissionEndpoint, Engine, EngineBuilder, EngineError, InvalidNamespacePattern,
     NamespacePattern, ProbesEndpoint, StatusHandle,
@@ -15,7 +15,11 @@ use crate::operator::{InvalidOperator, Operator};
 /// Where and how an operator works.
 ///
 /// ```
-/// let config = kopf::Config { namespaces: vec!["team-*".into()], ..kopf::Config::default() };
+/// let config = kopf::Config {
+///     namespaces: vec!["team-*".into()],
+///     probes: Some(kopf::ProbesEndpoint::new(([0, 0, 0, 0], 8080).into(), "/healthz")),
+///     ..kopf::Config::default()
+/// };
 /// ```
 #[derive(Clone, Default)]
 pub struct Config {
@@ -172,10 +176,7 @@ impl From<Operator> for EngineBuilder {
 
 impl Config {
     fn builder(self, operator: Operator) -> Result<EngineBuilder, InvalidNamespacePattern> {
-        let (handlers, mut settings, state) = operator.into_parts();
-        self.apply_to(&mut settings);
-        let registry: Registry = handlers.into_iter().collect();
-        let mut builder = Engine::builder(registry).settings(settings).state(state);
+        let mut builder = operator.into_builder(|settings| self.apply_to(settings));
         if !self.all_namespaces {
             let patterns: Vec<NamespacePattern> =
                 self.namespaces.iter().map(|text| pattern(text)).collect::<Result<_, _>>()?;

@@ -5,13 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use kopf_core::occasion::EventKind;
-use kopf_core::{Call, Occasion, Reason};
+use kopf_core::{Call, Occasion, Reason, Subject};
 use kopf_model::{DiffItem, DiffOperation, FieldPath};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Input, InputRef, subject};
 use crate::error::Error;
+use crate::filter::Sight;
 use crate::kind::{ChangeKind, DiffKind, Event, NewKind, OldKind};
 use crate::view::{Object, View};
 
@@ -74,6 +75,32 @@ impl Diff {
         let path = path.into();
         self.0.iter().any(|item| item.field.keys().zip(path.keys()).all(|(a, b)| a == b))
     }
+
+    fn of(occasion: &Occasion) -> Option<Self> {
+        match occasion {
+            Occasion::Change(change) => Some(Self(Arc::clone(&change.diff))),
+            Occasion::Admission(review) => Some(Self(Arc::clone(&review.diff))),
+            _ => None,
+        }
+    }
+}
+
+/// Conditions see the difference of the whole object, also those of field handlers.
+impl Sight for Diff {
+    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
+        Self::of(occasion)
+    }
+}
+
+impl Sight for Cause {
+    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
+        match occasion {
+            Occasion::Change(change) => {
+                Some(Self { reason: change.reason, initial: change.initial })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Deref for Diff {
@@ -128,14 +155,14 @@ impl fmt::Display for RawEvent {
 #[diagnostic::do_not_recommend]
 impl<K: DiffKind> InputRef<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
-        difference(call).map(Self)
+        Self::of(&call.occasion).ok_or_else(|| wrong_occasion(call))
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<K: DiffKind> Input<K> for Diff {
     fn take(call: &Call) -> Result<Self, Error> {
-        difference(call).map(Self)
+        Self::of(&call.occasion).ok_or_else(|| wrong_occasion(call))
     }
 }
 
@@ -238,14 +265,6 @@ fn with_identity(essence: &Value, call: &Call) -> Result<Value, Error> {
         }
     }
     Ok(whole)
-}
-
-fn difference(call: &Call) -> Result<Arc<kopf_model::Diff>, Error> {
-    match &call.occasion {
-        Occasion::Change(change) => Ok(Arc::clone(&change.diff)),
-        Occasion::Admission(review) => Ok(Arc::clone(&review.diff)),
-        _ => Err(wrong_occasion(call)),
-    }
 }
 
 fn change(call: &Call) -> Result<&kopf_core::occasion::Change, Error> {

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf::prelude::*;
-use kopf_core::settings::{DiffbaseStorageSetting, ProgressStorageSetting};
-use kopf_model::keys::KeyMaker;
-use kopf_model::storage::{
-    AnnotationsDiffBase, AnnotationsProgress, MultiDiffBase, MultiProgress, StatusDiffBase,
-    StatusProgress,
+use kopf::settings::{DiffbaseStorageSetting, ProgressStorageSetting};
+use kopf::storage::{
+    AnnotationsDiffBase, AnnotationsProgress, KeyMaker, MultiDiffBase, MultiProgress,
+    StatusDiffBase, StatusProgress,
 };
 
 mod sets;

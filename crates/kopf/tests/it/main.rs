@@ -6,3 +6,4 @@ mod inputs;
 mod kinds;
 mod lives;
 mod observe;
+mod surface;

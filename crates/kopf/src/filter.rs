@@ -1,0 +1,28 @@
+//! Conditions of handlers: what the builder's methods take, and what conditions look at.
+//!
+//! ```
+//! use kopf::prelude::*;
+//! use kopf::closure;
+//! use kopf::filter::{MetaFilter, Occasion, Subject, ValueFilter};
+//!
+//! /// Everything there is to look at: the object, and what happened to it.
+//! fn was_paused(subject: &Subject, occasion: &Occasion) -> bool {
+//!     let Occasion::Change(change) = occasion else { return false };
+//!     let was = |side: &Value| side["spec"]["paused"] == json!(true);
+//!     subject.object.label("tier").is_some() && change.old.as_ref().is_some_and(|old| was(old.value()))
+//! }
+//!
+//! #[kopf::on::update("kopfexamples", when = was_paused)]
+//! async fn resumed() {}
+//!
+//! let large = closure::update("kopfexamples", |name: Name| async move { drop(name) })
+//!     .label("app", MetaFilter::Equals("web".into()))
+//!     .field("spec.size")
+//!     .value(ValueFilter::Present)
+//!     .when(|diff: &Diff| diff.touches("spec.size"));
+//! let operator = kopf::operator!("demo", [resumed]).with(large);
+//! ```
+
+pub use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
+pub use kopf_core::occasion::{Occasion, Subject};
+pub use kopf_handler::filter::{Condition, Sight};

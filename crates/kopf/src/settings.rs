@@ -1,0 +1,21 @@
+//! The parts of [`Settings`](crate::Settings), for those who pass them around or take them apart.
+//!
+//! ```
+//! use kopf::prelude::*;
+//! use kopf::Selector;
+//! use kopf::settings::Level;
+//!
+//! #[kopf::on::startup]
+//! async fn configure(settings: &mut Settings) -> Result {
+//!     settings.posting.level = Level::Warning;
+//!     let examples = Selector::parse(&["kopf.dev", "kopfexamples"])?;
+//!     settings.watching.label_selectors.insert(examples, "tier=live");
+//!     Ok(())
+//! }
+//! ```
+
+pub use kopf_core::logtext::Level;
+pub use kopf_core::settings::{
+    Background, DiffbaseStorageSetting, Execution, Networking, Peering, Persistence, Posting,
+    Process, ProgressStorageSetting, Queueing, Scanning, SelectorMapping, Settings, Watching,
+};

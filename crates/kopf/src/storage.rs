@@ -1,0 +1,32 @@
+//! Where operators keep their notes on objects: the storages of Kopf, and the traits for your own.
+//!
+//! ```
+//! use kopf::prelude::*;
+//! use kopf::settings::{DiffbaseStorageSetting, ProgressStorageSetting};
+//! use kopf::storage::{AnnotationsProgress, KeyMaker, MultiProgress, StatusProgress};
+//! use std::sync::Arc;
+//!
+//! #[kopf::on::startup]
+//! async fn configure(settings: &mut Settings) -> Result {
+//!     let persistence = &mut settings.persistence;
+//!     // A storage by its name, ...
+//!     persistence.diffbase_storage = DiffbaseStorageSetting::Status { name: "my-op".into() };
+//!     // ... or one that is put together; of your own with `impl ProgressStorage`.
+//!     let keys = KeyMaker::new("my-op.example.com")?;
+//!     persistence.progress_storage = ProgressStorageSetting::Custom(Arc::new(MultiProgress(vec![
+//!         Box::new(AnnotationsProgress::new(keys)),
+//!         Box::new(StatusProgress::named("my-op")),
+//!     ])));
+//!     Ok(())
+//! }
+//! ```
+
+pub use kopf_model::keys::{EmptyPrefix, KeyMaker};
+pub use kopf_model::storage::{
+    ANNOTATIONS_SIZE_MAX, AnnotationsDiffBase, AnnotationsProgress, CompactDiffBase,
+    DiffBaseStorage, MultiDiffBase, MultiProgress, ProgressStorage, SmartProgress, StatusDiffBase,
+    StatusProgress, StorageError, StorageErrorKind, StoredForm,
+};
+pub use kopf_model::{
+    Essence, FieldPath, Object as RawObject, Patch as RawPatch, ProgressRecord, Timestamp,
+};
