@@ -7,6 +7,8 @@ use kopf_model::Selector;
 use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
+use crate::groups;
+
 /// The definition of what a selector names, if it names a custom resource in full.
 ///
 /// ```
@@ -22,12 +24,12 @@ pub fn implied(selector: &Selector) -> Option<Value> {
     let (SelectorName::Any(plural) | SelectorName::Plural(plural)) = &selector.name else {
         return None;
     };
-    if !group.contains('.') || group.ends_with(".k8s.io") {
+    if !groups::is_custom(group) {
         return None;
     }
     let kind = kind_of(plural);
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    Some(json!({
+    let mut definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},
@@ -44,7 +46,13 @@ pub fn implied(selector: &Selector) -> Option<Value> {
                 }},
             }],
         },
-    }))
+    });
+    if groups::is_protected(group) {
+        // Servers refuse definitions there that say nothing about it.
+        definition["metadata"]["annotations"] =
+            json!({"api-approved.kubernetes.io": "unapproved, guessed from a handler"});
+    }
+    Some(definition)
 }
 
 /// The kind that a plural most likely belongs to: `policies` to `Policy`.

@@ -11,6 +11,7 @@ pub mod filter;
 pub mod finalizer;
 #[cfg(test)]
 mod fixture;
+pub mod groups;
 pub mod handler;
 pub mod index;
 pub mod invoke;

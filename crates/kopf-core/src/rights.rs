@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kopf_model::Selector;
 use kopf_model::resource::SelectorName;
 
+use crate::groups;
 use crate::handler::{Family, Handler, HandlerKind};
 use crate::settings::Settings;
 
@@ -105,7 +106,7 @@ impl Verbs {
 
     /// Definitions of custom resources come and go, and the engine follows them.
     fn add_definitions(&mut self, group: &str) {
-        if group == ANY || group.contains('.') && !group.ends_with(".k8s.io") {
+        if group == ANY || groups::is_custom(group) {
             let crds = "customresourcedefinitions";
             self.add(Scope::Cluster, "apiextensions.k8s.io", crds, &["list", "watch"]);
         }

@@ -11,6 +11,15 @@ fn kinds_follow_from_plurals() {
 }
 
 #[test]
+fn definitions_in_the_domain_of_kubernetes_say_that_nobody_approved_them() {
+    let of = |group| implied(&Selector::exact(group, "v1", "gateways")).expect("a definition");
+    let note = of("gateway.networking.k8s.io")["metadata"]["annotations"].clone();
+    let text = note["api-approved.kubernetes.io"].as_str().expect("a note");
+    assert!(text.starts_with("unapproved"), "{text}");
+    assert!(of("example.com")["metadata"]["annotations"].is_null());
+}
+
+#[test]
 fn built_in_and_vague_resources_are_not_defined() {
     for selector in [
         Selector::exact("", "v1", "pods"),

@@ -46,6 +46,16 @@ fn a_change_handler_keeps_its_state_on_the_object() {
 }
 
 #[test]
+fn definitions_are_followed_for_custom_resources_in_any_domain() {
+    for group in ["gateway.networking.k8s.io", "snapshot.storage.k8s.io", "autoscaling.k8s.io"] {
+        let looked_at = format!("Namespaces: list,watch things.{group}");
+        check(&[handler(HandlerKind::Event, group, "things")], &[&looked_at, CRDS]);
+    }
+    let looked_at = "Namespaces: list,watch ingresses.networking.k8s.io";
+    check(&[handler(HandlerKind::Event, "networking.k8s.io", "ingresses")], &[looked_at]);
+}
+
+#[test]
 fn results_go_to_the_status_and_recorded_events_to_the_cluster() {
     let touches = Touches { status: true, events: true, object: false };
     let handler = Handler { touches, ..greeting(HandlerKind::Create) };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kopf_client::{
     ChangeKind, Collection, Discovered, Failure, Observation, RequestError, WatchLimits,
 };
+use kopf_core::groups;
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::Urgency;
 use kopf_core::settings::Settings;
@@ -74,8 +75,9 @@ impl Reactor {
         }
         let settings = self.shared.settings();
         let wanted = Insights::wanted_groups(&self.interests);
-        let may_be_custom =
-            wanted.as_ref().is_none_or(|groups| groups.iter().any(|group| is_custom(group)));
+        let may_be_custom = wanted
+            .as_ref()
+            .is_none_or(|groups| groups.iter().any(|group| groups::is_custom(group)));
         if may_be_custom && !settings.scanning.disabled {
             let collection = self.collection(crds(), None, &settings);
             self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
@@ -437,11 +439,6 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
     for daemon in std::mem::take(&mut memory.daemons).into_values() {
         shared.see_off(daemon, reason, settings.clone());
     }
-}
-
-/// Whether a group may consist of custom resources.
-fn is_custom(group: &str) -> bool {
-    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 fn is_redefined(one: &Resource, other: &Resource) -> bool {

@@ -3,6 +3,7 @@
 use kopf_apiserver::Server;
 use kopf_core::handler::HandlerKind;
 use kopf_engine::NamespacePattern;
+use kopf_model::Selector;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use serde_json::json;
 
@@ -18,6 +19,33 @@ async fn a_resource_that_does_not_exist_yet_is_waited_for() {
     world.create("a", json!({})).await;
     eventually("the call", || world.calls.count() == 1).await;
     assert!(engine.status().snapshot().waiting_for.is_empty());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_in_the_domain_of_kubernetes_are_waited_for() {
+    let world = World::bare();
+    let mut create = world.noting("create_fn", HandlerKind::Create);
+    let selector = ["gateway.networking.k8s.io", "v1", "gateways"];
+    let selector = Selector::parse(&selector).expect("a selector");
+    create.selector = Some(selector.clone());
+    let engine = world.start(vec![create]).await;
+    let waiting = engine.status().snapshot().waiting_for;
+    assert_eq!(waiting, ["gateway.networking.k8s.io/v1/gateways"]);
+    let crd = kopf_core::definition::implied(&selector).expect("a custom resource");
+    let crd = serde_json::from_value(crd).expect("a CRD");
+    world.crds().create(&PostParams::default(), &crd).await.expect("it is created");
+    let resource = ApiResource {
+        group: "gateway.networking.k8s.io".into(),
+        version: "v1".into(),
+        api_version: "gateway.networking.k8s.io/v1".into(),
+        kind: "Gateway".into(),
+        plural: "gateways".into(),
+    };
+    let api: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &resource);
+    let gateway = DynamicObject::new("a", &resource);
+    api.create(&PostParams::default(), &gateway).await.expect("it is created");
+    eventually("the call", || world.calls.count() == 1).await;
     engine.stop().await.expect("a clean end");
 }
 
