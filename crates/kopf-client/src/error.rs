@@ -106,6 +106,13 @@ impl Failure {
         matches!(self, Self::TooManyRequests | Self::Server(_) | Self::Timeout | Self::Connection)
     }
 
+    /// Whether the server has decided against the request, and will until somebody changes rights,
+    /// definitions or the request itself.
+    #[must_use]
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::Forbidden | Self::NotFound | Self::Invalid | Self::Client(_))
+    }
+
     /// The HTTP status code, if the server answered.
     #[must_use]
     pub fn code(self) -> Option<u16> {

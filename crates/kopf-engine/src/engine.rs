@@ -494,10 +494,10 @@ impl Running {
         self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
     }
 
-    /// Waits until all watches have listed and all indexes are filled.
+    /// Waits until all watches have listed and all indexes are filled, as far as the cluster lets us.
     pub async fn settled(&self) {
         const POLLING: std::time::Duration = std::time::Duration::from_millis(5);
-        while !self.status.snapshot().ready && !self.task.is_finished() {
+        while !self.status.snapshot().settled && !self.task.is_finished() {
             tokio::time::sleep(POLLING).await;
         }
     }

@@ -190,6 +190,11 @@ impl Probes {
         if status.ready {
             return response(StatusCode::OK, "text/plain", "ok\n".into());
         }
+        if status.paused {
+            // Standing by is all that can be asked of it: a rolling update would wait for ever for
+            // a new operator that gives way to the old one.
+            return response(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
+        }
         let mut reasons: Vec<String> = status
             .watches
             .iter()

@@ -31,9 +31,11 @@ use crate::store::{Store, Version};
 mod children;
 mod closing;
 mod orchestration;
+mod readiness;
 
 use children::ChildWatch;
 use orchestration::{Rediscovery, stop_daemons};
+use readiness::{FirstList, Trouble};
 
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 8;
@@ -89,10 +91,17 @@ pub(crate) struct Reactor {
     /// The tasks of the watches of CRDs and namespaces.
     observers: Vec<AbortOnDropHandle<()>>,
     listed_namespaces: Option<BTreeSet<Arc<str>>>,
+    /// How far the list of namespaces has come, if they are followed.
+    namespaces_list: Option<FirstList>,
     is_paused: bool,
     is_discovered: bool,
+    /// Resources that are looked for may be among what discovery could not tell.
+    gap: Option<Trouble>,
     /// Whether it was decided whether CRDs are followed.
     are_crds_considered: bool,
+    /// Whether every watch has listed, or has failed for longer than handlers wait for it.
+    is_settled: bool,
+    /// Whether every watch has listed.
     is_ready: bool,
     measured_at: Instant,
     /// When the age of the queue was looked up, and what it was.
@@ -104,7 +113,7 @@ struct Watch {
     served: Arc<Served>,
     store: Store,
     task: AbortOnDropHandle<()>,
-    is_listed: bool,
+    first_list: FirstList,
     is_listing: bool,
     is_failing: bool,
     /// The newest version of any list.
@@ -165,9 +174,12 @@ impl Reactor {
             rediscovery: Rediscovery::default(),
             observers: Vec::new(),
             listed_namespaces: None,
+            namespaces_list: None,
             is_paused: false,
             is_discovered: false,
+            gap: None,
             are_crds_considered: false,
+            is_settled: false,
             is_ready: false,
             measured_at: Instant::now(),
             queue_age: (Instant::now(), Duration::ZERO),
@@ -201,6 +213,7 @@ impl Reactor {
                 () = std::future::ready(()), if has_more => {}
                 () = tokio::time::sleep_until(wake) => {
                     self.rediscover_if_due();
+                    self.check_readiness();
                     self.measure();
                 }
             }
@@ -260,7 +273,7 @@ impl Reactor {
                 Observation::Listed(object) => self.see(id, None, object),
                 Observation::ListEnded => {
                     watch.is_listing = false;
-                    watch.is_listed = true;
+                    watch.first_list.complete();
                     for uid in watch.store.missing() {
                         self.vanish(id, uid);
                     }
@@ -498,41 +511,6 @@ impl Reactor {
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
             // A list without it has ended while a worker was at it.
             self.vanish_as(key, done.subject.object);
-        }
-    }
-
-    /// Lifts the barrier when all indexes are filled, and tells when everything is up.
-    fn check_readiness(&mut self) {
-        if self.is_ready || !self.is_discovered {
-            return;
-        }
-        let is_up = |watch: &Watch| watch.is_listed || watch.is_failing;
-        if self.barrier {
-            let is_indexed = |watch: &&Watch| !watch.served.handlers.indexing.is_empty();
-            let is_filled =
-                self.unindexed.is_empty() && self.watches.values().filter(is_indexed).all(is_up);
-            if !is_filled {
-                return;
-            }
-            self.lift_barrier();
-        }
-        if self.watches.values().all(is_up) {
-            self.is_ready = true;
-            self.shared.board.update(|status| status.ready = true);
-        }
-    }
-
-    fn lift_barrier(&mut self) {
-        self.barrier = false;
-        let now = self.moment();
-        for (id, watch) in &mut self.watches {
-            for (uid, record) in watch.store.iter_mut() {
-                let Some(inbox) = &record.inbox else { continue };
-                let newest = inbox.object.as_ref().or(inbox.events.last().map(|(_, it)| it));
-                let Some(object) = newest else { continue };
-                let key = Key { watch: *id, group: group_of(object), uid };
-                self.queue.offer(key, Urgency::Backlog, now);
-            }
         }
     }
 

@@ -24,7 +24,11 @@ pub struct StatusHandle {
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     /// Whether the startup handlers are done, all watches have listed and all indexes are full.
+    /// Once it is so, it stays so.
     pub ready: bool,
+    /// The same, but without the watches that have failed for so long that handlers do not wait
+    /// for them any more, such as those of forbidden resources.
+    pub settled: bool,
     /// Whether another operator has precedence now.
     pub paused: bool,
     /// Selectors for which the cluster has no resource yet.

@@ -28,6 +28,16 @@ fn codes_are_classified() {
 }
 
 #[test]
+fn refusals_are_told_from_what_passes_by_itself() {
+    let is_refusal = |code: &u16| Failure::of_code(*code).is_refusal();
+    assert!([400, 403, 404, 405, 422].iter().all(is_refusal));
+    assert!(![401, 409, 410, 429, 500, 503].iter().any(is_refusal));
+    assert!(
+        ![Failure::Connection, Failure::Timeout, Failure::Login].iter().any(|it| it.is_refusal())
+    );
+}
+
+#[test]
 fn retry_after_is_read_from_the_header_and_from_the_status() {
     assert_eq!(
         answered(429, &[("retry-after", "7")], "").retry_after,

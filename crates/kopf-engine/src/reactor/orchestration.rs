@@ -15,7 +15,7 @@ use kopf_model::Resource;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Reactor, Tag, Watch, follow};
+use super::{FirstList, Reactor, Tag, Trouble, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
 use crate::memory::Memory;
 use crate::message::{Key, Message};
@@ -62,6 +62,7 @@ impl Reactor {
             if !is_exact && !settings.scanning.disabled {
                 let collection = self.collection(namespaces(), None, &settings);
                 self.observers.push(follow(&self.shared, collection, Tag::Namespaces, &self.sink));
+                self.namespaces_list = Some(FirstList::default());
             }
         }
         self.rediscover(wanted, Duration::ZERO);
@@ -146,7 +147,11 @@ impl Reactor {
                 let is_incomplete = !discovered.unavailable.is_empty();
                 self.insights.learn(groups.as_ref(), discovered);
                 self.is_discovered = true;
-                self.orchestrate();
+                let is_waiting = self.orchestrate();
+                self.gap = match is_incomplete && is_waiting {
+                    true => self.gap.take().or_else(|| Some(Trouble::begin())),
+                    false => None,
+                };
                 if is_incomplete {
                     self.rediscover(groups, PATIENCE);
                 }
@@ -217,15 +222,23 @@ impl Reactor {
                     if let Some(listed) = self.listed_namespaces.take() {
                         is_changed |= self.insights.retain_namespaces(&listed);
                     }
+                    if let Some(list) = &mut self.namespaces_list {
+                        list.complete();
+                    }
                 }
                 Observation::Changed(kind, object) => {
                     let gone = kind == ChangeKind::Deleted;
                     is_changed |= self.insights.learn_namespace(&self.scope, &object, gone);
                 }
-                Observation::Disturbed { error, .. } if error.failure == Failure::Forbidden => {
-                    self.note_once(
-                        "namespaces cannot be listed; only those named exactly are served",
-                    );
+                Observation::Disturbed { error, .. } => {
+                    if let Some(list) = &mut self.namespaces_list {
+                        list.fail(error.failure);
+                    }
+                    if error.failure == Failure::Forbidden {
+                        self.note_once(
+                            "namespaces cannot be listed; only those named exactly are served",
+                        );
+                    }
                 }
                 _ => {}
             }
@@ -233,12 +246,15 @@ impl Reactor {
         if is_changed && self.is_discovered {
             self.orchestrate();
         }
+        self.check_readiness();
     }
 
-    /// Starts the watches that are missing and stops those that are not wanted any more.
-    pub(super) fn orchestrate(&mut self) {
+    /// Starts the watches that are missing and stops those that are not wanted any more; tells
+    /// whether there are handlers without a resource.
+    pub(super) fn orchestrate(&mut self) -> bool {
         let revision = self.insights.revise(&self.handlers, &self.scope);
         let waiting_for = revision.waiting_for.clone();
+        let is_waiting = !waiting_for.is_empty();
         self.shared.board.update(|status| status.waiting_for = waiting_for);
         let now = self.insights.surroundings();
         self.shared.surroundings.send_if_modified(|known| {
@@ -270,6 +286,7 @@ impl Reactor {
             }
         }
         self.orchestrate_children();
+        is_waiting
     }
 
     fn start_watch(&mut self, desired: Desired) {
@@ -293,7 +310,7 @@ impl Reactor {
             served,
             store: Store::new(),
             task,
-            is_listed: false,
+            first_list: FirstList::default(),
             is_listing: false,
             is_failing: false,
             newest: 0,
@@ -328,6 +345,7 @@ impl Reactor {
         let resource = Arc::clone(&watch.desired.resource);
         let is_first = !watch.is_failing;
         watch.is_failing = true;
+        watch.first_list.fail(error.failure);
         self.shared.board.update_watch(id, |status| {
             status.restarts += 1;
             status.failing = Some(error.report());
@@ -391,6 +409,7 @@ impl Reactor {
         if self.is_discovered {
             self.orchestrate();
         }
+        self.check_readiness();
     }
 
     pub(super) fn collection(

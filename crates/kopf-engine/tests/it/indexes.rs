@@ -1,11 +1,17 @@
 //! Indexes with their barrier, and raw events.
 
-use kopf_core::handler::HandlerKind;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
+use kopf_core::settings::Settings;
 use kopf_model::Selector;
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
+use crate::peering::create_peering;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, eventually, handler, quiesce};
 
@@ -80,22 +86,102 @@ async fn indexes_see_what_we_write_ourselves() {
     engine.stop().await.expect("a clean end");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_index_that_cannot_be_filled_does_not_block_the_others() {
-    let world = World::new().await;
-    world.journal.add_rule(Rule {
-        method: None,
-        path: "/configmaps",
-        watches: None,
-        times: usize::MAX,
-        fault: Fault::Answer(403, None),
-    });
+/// An index of config maps, and a handler of others that notes what it finds there.
+fn maps_and_their_reader(world: &World) -> Vec<Handler> {
     let mut index = by_color();
     index.selector = Some(Selector::parse(&["v1", "configmaps"]).expect("a selector"));
-    let engine = world.start(vec![index, world.noting("create_fn", HandlerKind::Create)]).await;
-    world.create("a", json!({})).await;
+    let calls = world.calls.clone();
+    let create = handler("create_fn", HandlerKind::Create, move |call| {
+        calls.note(colors(&call, "none").join(","));
+        Ok(Output::Nothing)
+    });
+    vec![index, create]
+}
+
+/// A config map and an object for the handler.
+async fn create_both(world: &World, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), namespace);
+    let map = serde_json::from_value(json!({"metadata": {"name": "map"}})).expect("a map");
+    maps.create(&PostParams::default(), &map).await.expect("it is created");
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": "a"},
+    });
+    let object = serde_json::from_value(object).expect("an object");
+    let api = world.api_in(namespace);
+    api.create(&PostParams::default(), &object).await.expect("it is created");
+}
+
+fn lists_of(path: &'static str, times: usize, fault: Fault) -> Rule {
+    Rule { method: None, path, watches: Some(false), times, fault }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_wait_for_an_index_whose_first_lists_fail() {
+    let answers = [401, 403, 404, 429, 500, 503].map(|code| Fault::Answer(code, None));
+    for fault in answers.into_iter().chain([Fault::Break]) {
+        let world = World::new().await;
+        create_both(&world, "default").await;
+        world.journal.add_rule(lists_of("/configmaps", 3, fault));
+        let engine = world.start(maps_and_their_reader(&world)).await;
+        eventually("the call", || world.calls.count() == 1).await;
+        assert_eq!(world.calls.all(), ["map"]);
+        assert!(engine.status().snapshot().ready);
+        engine.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_wait_for_the_indexes_of_namespaces_that_are_not_listed_yet() {
+    let world = World::new().await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let team = serde_json::from_value(json!({"metadata": {"name": "team-a"}})).expect("a team");
+    namespaces.create(&PostParams::default(), &team).await.expect("it is created");
+    create_both(&world, "team-a").await;
+    let fault = || Fault::Answer(503, None);
+    world.journal.add_rule(lists_of("/api/v1/namespaces?", 3, fault()));
+    world.journal.add_rule(lists_of("/configmaps", 3, fault()));
+    let builder = world.engine(maps_and_their_reader(&world)).namespaces(["team-*"]);
+    let engine = world.start_built(builder).await;
     eventually("the call", || world.calls.count() == 1).await;
+    assert_eq!(world.calls.all(), ["map"]);
     engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_wait_for_the_indexes_after_a_pause_at_the_start() {
+    let world = World::new().await;
+    create_both(&world, "default").await;
+    world.journal.add_rule(lists_of("/configmaps", 3, Fault::Answer(503, None)));
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.mandatory = true;
+    let builder = world.engine(maps_and_their_reader(&world)).settings(settings);
+    let engine = builder.build().start();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let status = engine.status().snapshot();
+    assert!(status.paused && !status.ready && !status.settled, "{status:?}");
+    create_peering(&world).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    assert_eq!(world.calls.all(), ["map"]);
+    eventually("the readiness", || engine.status().snapshot().ready).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_cannot_be_filled_does_not_block_the_others() {
+    for code in [403, 404, 429, 503] {
+        let world = World::new().await;
+        create_both(&world, "default").await;
+        world.journal.add_rule(lists_of("/configmaps", usize::MAX, Fault::Answer(code, None)));
+        let engine = world.start(maps_and_their_reader(&world)).await;
+        eventually("the call", || world.calls.count() == 1).await;
+        assert_eq!(world.calls.all(), [""], "the index is empty after {code}");
+        let status = engine.status().snapshot();
+        assert!(status.settled && !status.ready, "{status:?}");
+        world.journal.clear_rules();
+        eventually("the readiness", || engine.status().snapshot().ready).await;
+        engine.stop().await.expect("a clean end");
+    }
 }
 
 #[tokio::test(start_paused = true)]
