@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::world::{World, handler, temporary};
 
 /// One request on a connection of its own; the status and the body.
-async fn get(endpoint: &ProbesEndpoint, path: &str) -> (u16, String) {
+pub(crate) async fn get(endpoint: &ProbesEndpoint, path: &str) -> (u16, String) {
     let mut stream = tokio::net::TcpStream::connect(endpoint.address).await.expect("a listener");
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is sent");

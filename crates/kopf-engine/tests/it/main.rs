@@ -16,6 +16,7 @@ mod login;
 mod operator;
 mod outages;
 mod peering;
+mod probes;
 mod progress;
 mod proxy;
 mod real;

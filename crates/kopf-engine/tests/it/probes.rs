@@ -1,0 +1,108 @@
+//! What kubelets hear over HTTP when all is well, and when it is not.
+
+use std::time::Duration;
+
+use kopf_core::handler::HandlerKind;
+use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::settings::Settings;
+use kopf_engine::{EngineBuilder, ProbesEndpoint, Running};
+use serde_json::json;
+
+use crate::debug::get;
+use crate::proxy::{Fault, Rule};
+use crate::world::{World, handler};
+
+/// As many looks as there are seconds in half an hour of the controlled clock.
+const LOOKS_MAX: usize = 1_800;
+
+fn start(builder: EngineBuilder) -> (Running, ProbesEndpoint) {
+    let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
+    (builder.probes(endpoint.clone()).build().start(), endpoint)
+}
+
+fn requests(watches: bool, fault: Fault) -> Rule {
+    let path = "/kopfexamples";
+    Rule { method: None, path, watches: Some(watches), times: usize::MAX, fault }
+}
+
+/// Asks again and again until there is an answer with this code and text.
+async fn until(endpoint: &ProbesEndpoint, path: &str, code: u16, text: &str) {
+    let mut last = (0, String::new());
+    for _ in 0..LOOKS_MAX {
+        last = get(endpoint, path).await;
+        if last.0 == code && last.1.contains(text) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    panic!("no {code} with {text:?} at {path}, but {last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_is_not_ready_before_its_first_list() {
+    for code in [403, 503] {
+        let world = World::new().await;
+        world.journal.add_rule(requests(false, Fault::Answer(code, None)));
+        let builder = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+        let (engine, endpoint) = start(builder);
+        let why = "kopfexamples.v1.kopf.dev is not listed yet: GET ";
+        until(&endpoint, "/readyz", 503, why).await;
+        // Longer than handlers would wait for it.
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!(get(&endpoint, "/readyz").await.0, 503, "still not listed after {code}");
+        world.journal.clear_rules();
+        until(&endpoint, "/readyz", 200, "ok").await;
+        // What fails later is not about the beginning.
+        world.journal.add_rule(requests(true, Fault::Answer(code, None)));
+        world.server.compact();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!(get(&endpoint, "/readyz").await.0, 200);
+        engine.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_gives_way_stands_by() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.peering.mandatory = true;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let (engine, endpoint) = start(world.engine(handlers).settings(settings));
+    until(&endpoint, "/readyz", 200, "paused").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_whose_watch_hears_nothing_is_not_alive() {
+    let world = World::new().await;
+    world.journal.add_rule(Rule { times: 1, ..requests(true, Fault::Silence) });
+    let builder = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+    let (engine, endpoint) = start(builder);
+    until(&endpoint, "/readyz", 200, "ok").await;
+    assert_eq!(get(&endpoint, "/healthz").await, (200, "{}".to_owned()));
+    for is_watch in [true, false] {
+        world.journal.add_rule(requests(is_watch, Fault::Break));
+    }
+    until(&endpoint, "/healthz", 500, "no progress").await;
+    world.journal.clear_rules();
+    until(&endpoint, "/healthz", 200, "{}").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_probe_handler_makes_the_operator_not_alive() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let probe = handler("disk", HandlerKind::Probe, move |_| {
+        calls.note("probe");
+        match calls.count() {
+            1 => Err(HandlerError::Permanent { message: "the disk is full".into() }),
+            _ => Ok(Output::Json(json!("empty"))),
+        }
+    });
+    let (engine, endpoint) = start(world.engine(vec![probe]));
+    until(&endpoint, "/healthz", 500, "disk").await;
+    assert_eq!(world.calls.count(), 1);
+    until(&endpoint, "/healthz", 200, r#"{"disk":"empty"}"#).await;
+    engine.stop().await.expect("a clean end");
+}
