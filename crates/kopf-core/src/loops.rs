@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use kopf_model::{FieldPath, Patch};
+use kopf_model::{Diff, DiffItem, FieldPath, Patch};
 use serde_json::{Map, Value};
 
 use crate::queue::Moment;
@@ -83,6 +83,37 @@ pub fn patched_fields(patch: &Patch) -> Vec<FieldPath> {
     let mut fields = Vec::new();
     collect(&patch.merge, &FieldPath::default(), &mut fields);
     fields
+}
+
+/// The fields that differ between the states before and after a write of transformations.
+///
+/// Finalizers and what `is_note` knows are the engine's own, and counters are the server's.
+#[must_use]
+pub fn changed_fields(
+    before: &Value,
+    after: &Value,
+    is_note: impl Fn(&str) -> bool,
+) -> Vec<FieldPath> {
+    let diff = Diff::between(Some(before), Some(after));
+    let wishes = diff.iter().filter(|item| is_wish(item, &is_note));
+    wishes.map(|item| item.field.clone()).collect()
+}
+
+fn is_wish(item: &DiffItem, is_note: &impl Fn(&str) -> bool) -> bool {
+    const OF_OTHERS: [&str; 4] = ["finalizers", "generation", "managedFields", "resourceVersion"];
+    let mut keys = item.field.keys();
+    if keys.next() != Some("metadata") {
+        return true;
+    }
+    match (keys.next(), keys.next()) {
+        (Some("annotations"), Some(key)) => !is_note(key),
+        (Some("annotations"), None) => [&item.old, &item.new]
+            .into_iter()
+            .filter_map(|side| side.as_ref()?.as_object())
+            .any(|annotations| annotations.keys().any(|key| !is_note(key))),
+        (Some(key), _) => !OF_OTHERS.contains(&key),
+        (None, _) => false,
+    }
 }
 
 #[cfg(test)]

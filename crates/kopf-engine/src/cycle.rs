@@ -10,7 +10,7 @@ use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::logtext;
-use kopf_core::loops::patched_fields;
+use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
@@ -115,9 +115,17 @@ pub(crate) struct Cycle {
     is_settled: bool,
     /// Those of the newest state, at the end of a turn.
     fingerprints: Option<Fingerprints>,
-    /// The fields that handlers asked to change in this turn.
-    wishes: Vec<FieldPath>,
+    /// What handlers asked to change in this turn.
+    wanted: Wanted,
     known: (Version, Option<EssenceHash>),
+}
+
+/// What handlers asked to change, as far as it is known before the write.
+#[derive(Default)]
+struct Wanted {
+    fields: Vec<FieldPath>,
+    /// The rest is known only from the answer.
+    is_transformed: bool,
 }
 
 /// Whether the cycle goes on with the answer to its write.
@@ -146,7 +154,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         wake_at: None,
         is_settled: false,
         fingerprints: None,
-        wishes: Vec::new(),
+        wanted: Wanted::default(),
         known: (job.version, job.settled),
     };
     async move {
@@ -201,9 +209,10 @@ impl Cycle {
     ) -> Result<(), CycleError> {
         self.deliver_events(events).await;
         let patch = std::mem::take(&mut *self.patch.lock());
-        self.wishes = patched_fields(&patch);
-        if let Applied::Changed(_) = self.apply(patch, Urgency::Normal).await? {
-            self.watch_for_loops().await;
+        self.wanted = Wanted::by(&patch);
+        let before = self.object.clone();
+        if let Applied::Changed(after) = self.apply(patch, Urgency::Normal).await? {
+            self.watch_for_loops(&before, &after).await;
         }
         Ok(())
     }
@@ -308,7 +317,7 @@ impl Cycle {
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
         let patch = std::mem::take(&mut *self.patch.lock());
-        self.wishes = patched_fields(&patch);
+        self.wanted = Wanted::by(&patch);
         let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
         plan.is_continued |= must_wait;
         if plan.remember.is_some() && !plan.patch.is_empty() {
@@ -383,9 +392,9 @@ impl Cycle {
         match self.apply(plan.patch, urgency).await? {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
-                self.object = object;
+                let before = std::mem::replace(&mut self.object, object.clone());
                 has_remains = plan.is_handled && self.has_remains();
-                self.watch_for_loops().await;
+                self.watch_for_loops(&before, &object).await;
             }
             Applied::Outdated(patch) => {
                 self.memory.unsent = patch;
@@ -448,8 +457,17 @@ impl Cycle {
     }
 
     /// Slows an object down that handlers write again and again, whatever provokes them.
-    async fn watch_for_loops(&mut self) {
-        let fields = std::mem::take(&mut self.wishes);
+    async fn watch_for_loops(&mut self, before: &Object, after: &Object) {
+        let Wanted { mut fields, is_transformed } = std::mem::take(&mut self.wanted);
+        if is_transformed {
+            // Only here the trees are needed.
+            let is_note = |key: &str| self.served.is_note(key);
+            for field in changed_fields(before.value(), after.value(), is_note) {
+                if !fields.contains(&field) {
+                    fields.push(field);
+                }
+            }
+        }
         if fields.is_empty() {
             return;
         }
@@ -521,17 +539,10 @@ impl Cycle {
 
     /// The part of a patch that the engine itself put there.
     fn notes_only(&self, patch: &Patch) -> Patch {
-        let own = &self.served.own_annotations;
-        let is_own = |key: &str| {
-            own.iter().any(|pattern| match pattern.strip_suffix('/') {
-                Some(_) => key.starts_with(pattern.as_str()),
-                None => key == pattern,
-            })
-        };
         let annotations = FieldPath::from_keys(["metadata", "annotations"]);
         let mut notes = Patch::default();
         if let Some(entries) = patch.get(&annotations).and_then(serde_json::Value::as_object) {
-            for (key, value) in entries.iter().filter(|(key, _)| is_own(key)) {
+            for (key, value) in entries.iter().filter(|(key, _)| self.served.is_note(key)) {
                 notes.set(&annotations.join(key), value.clone());
             }
         }
@@ -586,6 +597,13 @@ impl Cycle {
 
     fn after(&self, delay: Duration) -> Timestamp {
         kopf_core::progress::later(self.shared.clock.now(), delay)
+    }
+}
+
+impl Wanted {
+    fn by(patch: &Patch) -> Self {
+        let is_transformed = !patch.transformations.is_empty();
+        Self { fields: patched_fields(patch), is_transformed }
     }
 }
 

@@ -110,6 +110,14 @@ impl Served {
         }
     }
 
+    /// Whether an annotation is one of our own notes.
+    pub(crate) fn is_note(&self, annotation: &str) -> bool {
+        self.own_annotations.iter().any(|pattern| match pattern.strip_suffix('/') {
+            Some(_) => annotation.starts_with(pattern.as_str()),
+            None => annotation == pattern,
+        })
+    }
+
     /// Whether the newest body must be kept while the object is idle.
     pub(crate) fn keeps_bodies(&self) -> bool {
         let ResourceHandlers { spawning, indexing, desiring, .. } = &self.handlers;

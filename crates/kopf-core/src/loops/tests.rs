@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_model::Patch;
 use serde_json::json;
 
-use super::{LoopDetector, patched_fields};
+use super::{LoopDetector, changed_fields, patched_fields};
 
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -36,4 +36,27 @@ fn slow_writes_are_no_loop() {
     for write in 0..100 {
         assert_eq!(detector.note_write(vec!["status".into()], at(write)), None);
     }
+}
+
+#[test]
+fn only_what_handlers_changed_counts_as_changed() {
+    let before = json!({"metadata": {"resourceVersion": "1", "labels": {"a": "1"}}, "spec": {}});
+    let after = json!({
+        "metadata": {
+            "resourceVersion": "2", "generation": 2, "finalizers": ["ours"],
+            "annotations": {"note": "1"}, "labels": {"a": "2"},
+        },
+        "spec": {},
+        "status": {"list": [1]},
+    });
+    let fields = |before: &serde_json::Value, after: &serde_json::Value| {
+        let fields = changed_fields(before, after, |key| key == "note");
+        fields.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(fields(&before, &after), ["status", "metadata.labels.a"]);
+    let noted = json!({"metadata": {"annotations": {"note": "1"}}});
+    let others = json!({"metadata": {"annotations": {"note": "2", "theirs": "1"}}});
+    assert_eq!(fields(&noted, &others), ["metadata.annotations.theirs"]);
+    assert_eq!(fields(&json!({"metadata": {}}), &others), ["metadata.annotations"]);
+    assert!(fields(&json!({"metadata": {}}), &noted).is_empty());
 }

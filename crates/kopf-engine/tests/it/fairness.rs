@@ -118,16 +118,29 @@ impl Write for Logged {
     }
 }
 
+impl Logged {
+    /// Warnings, until the guard is dropped.
+    fn warnings() -> (Self, tracing::subscriber::DefaultGuard) {
+        let logged = Self::default();
+        let writer = logged.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::WARN)
+            .with_writer(move || writer.clone())
+            .finish();
+        (logged, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn line_with(&self, words: &str) -> String {
+        let text = String::from_utf8(self.0.lock().clone()).expect("text");
+        let line = text.lines().find(|line| line.contains(words));
+        line.unwrap_or_else(|| panic!("no line with {words:?} in:\n{text}")).to_owned()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_fields_that_flip_in_a_loop_are_named() {
-    let logged = Logged::default();
-    let writer = logged.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_max_level(tracing::Level::WARN)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
     let calls = world.calls.clone();
     let flipping = handler("flip", HandlerKind::Update, move |call| {
@@ -142,9 +155,34 @@ async fn the_fields_that_flip_in_a_loop_are_named() {
     world.until_handled("a").await;
     world.merge("a", json!({"spec": {"x": 1}})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let text = String::from_utf8(logged.0.lock().clone()).expect("text");
-    let warning = text.lines().find(|line| line.contains("again and again"));
-    let warning = warning.unwrap_or_else(|| panic!("a warning in:\n{text}"));
+    let warning = logged.line_with("again and again");
     assert!(warning.contains("spec.mode"), "{warning}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_transformations_is_slowed_down_and_named() {
+    /// Ends the loop of an engine that does not notice it.
+    const WRITES_MAX: usize = 200;
+    let (logged, _guard) = Logged::warnings();
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let appending = handler("append", HandlerKind::Event, move |call| {
+        calls.note("append");
+        if calls.count() < WRITES_MAX {
+            call.patch.lock().transform(|body| {
+                let mut list = body["status"]["seen"].as_array().cloned().unwrap_or_default();
+                list.push(json!("event"));
+                body["status"]["seen"] = json!(list);
+            });
+        }
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![appending]).await;
+    world.create("a", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(world.calls.count() < WRITES_MAX / 2, "{} calls in 30 seconds", world.calls.count());
+    let warning = logged.line_with("again and again");
+    assert!(warning.contains("status.seen"), "{warning}");
     engine.stop().await.expect("a clean end");
 }
