@@ -1,10 +1,13 @@
 //! The end of a reactor, in order: no new work, running work, unwritten progress, daemons.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use kopf_core::invoke::StopReason;
-use kopf_core::queue::Urgency;
+use kopf_core::queue::{Limits, Next, Queue, Urgency};
 use kopf_core::settings::Background;
 use tokio::time::Instant;
 
@@ -73,31 +76,35 @@ impl Reactor {
             }
         }
         let now = self.moment();
-        let mut closings = Vec::new();
+        // A queue of their own: what else waits stays where it is, with its daemons, and cancelled
+        // cycles or the limit of workers do not keep anything from being written.
+        self.queue = Queue::new(Limits { running_max: usize::MAX, error_delays: Vec::new() });
         for key in keys {
             self.queue.offer(key, Urgency::Fresh, now);
         }
+        let mut closings = FuturesUnordered::new();
         while let Some(ticket) = self.queue.take(now) {
             match self.prepare(ticket) {
                 Ok(mut job) => {
-                    if job.memory.progress.is_some() {
-                        job.mode = Mode::Closing;
-                        let shared = std::sync::Arc::clone(&self.shared);
-                        closings.push(async move { cycle::run(shared, job).await });
-                    }
+                    job.mode = Mode::Closing;
+                    closings.push(Box::pin(cycle::run(Arc::clone(&self.shared), job)));
                 }
                 Err(ticket) => {
-                    self.queue.done(ticket, kopf_core::queue::Next::Rest, now);
+                    self.queue.done(ticket, Next::Rest, now);
                 }
             }
         }
-        match tokio::time::timeout(limit, join_all(closings)).await {
-            Ok(finished) => {
-                for done in finished {
-                    self.take_back(done);
+        let deadline = Instant::now() + limit;
+        loop {
+            match tokio::time::timeout_at(deadline, closings.next()).await {
+                Ok(Some(done)) => self.take_back(done),
+                Ok(None) => return,
+                Err(_) => {
+                    let left = closings.len();
+                    tracing::warn!(left, "some progress could not be written down in time");
+                    return;
                 }
             }
-            Err(_) => tracing::warn!("some progress could not be written down in time"),
         }
     }
 

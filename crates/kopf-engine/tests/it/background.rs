@@ -5,6 +5,7 @@ use std::time::Duration;
 use kopf_core::handler::{DaemonOptions, Delay, HandlerKind, TimerOptions};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
+use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -108,6 +109,45 @@ async fn daemons_end_with_the_operator() {
     engine.stop().await.expect("a clean end");
     quiesce().await;
     assert_eq!(world.calls.all(), ["begun", "ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let options = DaemonOptions {
+        cancellation_backoff: Some(Duration::from_secs(5)),
+        ..DaemonOptions::default()
+    };
+    let daemon = async_handler("daemon", HandlerKind::Daemon(options), move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            call.stopped.expect("a stop flag").wait(None).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            calls.note("tidied up");
+            Ok(Output::Nothing)
+        }
+    });
+    let slow = async_handler("slow", HandlerKind::Update, |_| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(Output::Nothing)
+    });
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.queueing.worker_limit = Some(1);
+    let builder = world.engine(vec![daemon, slow]).settings(settings);
+    let engine = world.start_built(builder).await;
+    for name in ["a", "b"] {
+        world.create(name, json!({"x": 1})).await;
+        world.until_handled(name).await;
+    }
+    for name in ["a", "b"] {
+        world.merge(name, json!({"spec": {"x": 2}})).await;
+    }
+    eventually("a queue", || engine.status().snapshot().queued == 1).await;
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.calls.all(), ["begun", "begun", "tidied up", "tidied up"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -88,6 +88,39 @@ async fn a_graceful_end_writes_down_what_was_kept_in_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_graceful_end_writes_down_all_objects_whatever_the_limit_of_workers() {
+    let world = World::new().await;
+    let failing = handler("failing", HandlerKind::Create, |_| Err(temporary("not yet", 0.9)));
+    let good = world.noting("good", HandlerKind::Create);
+    // Takes the only worker beyond the end.
+    let stuck = async_handler("stuck", HandlerKind::Update, |_| std::future::pending());
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.queueing.worker_limit = Some(1);
+    settings.queueing.exit_timeout = Duration::from_millis(100);
+    let builder = world.engine(vec![good, failing, stuck]).settings(settings);
+    let engine = world.start_built(builder).await;
+    let names = ["a", "b", "c"];
+    let handled = json!({"spec": {"x": 0}}).to_string();
+    let mut object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": {"name": "stuck"}, "spec": {"x": 1},
+    });
+    object["metadata"]["annotations"][LAST_HANDLED] = handled.into();
+    for name in names {
+        world.create(name, json!({"x": 1})).await;
+    }
+    eventually("the calls", || world.calls.count() == 3).await;
+    world.create_from(object).await;
+    eventually("the last object", || engine.status().snapshot().running == 1).await;
+    engine.stop().await.expect("a clean end");
+    for name in names {
+        let object = world.get(name).await;
+        assert_eq!(annotation(&object, "good")["success"], true, "{object:#}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn success_is_written_while_a_slow_neighbour_still_runs() {
     let world = World::new().await;
     let slow = async_handler("slow", HandlerKind::Create, |_| async {
