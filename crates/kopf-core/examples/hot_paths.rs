@@ -117,7 +117,8 @@ fn measure_queue() {
 
 fn snapshot(object: Object, storages: &Storages) -> Snapshot {
     let subject = Subject { resource: Arc::new(resource()), object };
-    Snapshot::take(subject, None, Familiarity::default(), storages, &[]).expect("it is readable")
+    Snapshot::take(subject, None, Familiarity::default(), storages, &[], None)
+        .expect("it is readable")
 }
 
 fn handle(body: &Value, storages: &Storages) -> Value {

@@ -39,6 +39,8 @@ pub struct Familiarity {
 impl Snapshot {
     /// Compares an object with its stored last handled state.
     ///
+    /// `known` is its essence, if that is known already.
+    ///
     /// # Errors
     /// Fails when the notes on the object cannot be understood.
     pub fn take(
@@ -47,10 +49,14 @@ impl Snapshot {
         memory: Familiarity,
         storages: &Storages,
         extra_fields: &[FieldPath],
+        known: Option<Essence>,
     ) -> Result<Self, StorageError> {
         let object = &subject.object;
-        let mut new = storages.diffbase.build(object, extra_fields);
-        storages.progress.clear(&mut new);
+        let new = known.unwrap_or_else(|| {
+            let mut new = storages.diffbase.build(object, extra_fields);
+            storages.progress.clear(&mut new);
+            new
+        });
         let mut old = storages.diffbase.fetch(object, &new)?;
         if let Some(old) = &mut old {
             storages.progress.clear(old);

@@ -57,7 +57,7 @@ pub(crate) fn storages() -> Storages {
 }
 
 pub(crate) fn snapshot(body: Value, event: Option<EventKind>, memory: Familiarity) -> Snapshot {
-    Snapshot::take(subject(body), event, memory, &storages(), &[]).unwrap()
+    Snapshot::take(subject(body), event, memory, &storages(), &[], None).unwrap()
 }
 
 /// A moment so many seconds after the beginning.

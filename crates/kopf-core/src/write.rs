@@ -4,8 +4,8 @@
 //! it, and comes back with the answer. A conflict is answered by asking again with a newer state.
 
 use kopf_model::json_patch::{self, Operation};
-use kopf_model::{Object, Patch, Resource, merge};
-use serde_json::{Map, Value};
+use kopf_model::{Object, Patch, Resource, Transformation, merge};
+use serde_json::{Map, Value, json};
 
 /// One request to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,9 @@ impl Writer {
         if !self.pending.main && !self.pending.status {
             return None;
         }
+        if self.is_about_finalizers() {
+            return self.request_finalizers(freshest).filter(|_| self.pending.main);
+        }
         let body = freshest.value();
         let version = freshest.resource_version();
         // The results go before the note that says that they are there, so that a crash between
@@ -109,6 +112,41 @@ impl Writer {
         }
     }
 
+    /// The request of a patch that is about nothing but finalizers: of objects that are held, all
+    /// get one, and their finalizers are known without parsing the rest.
+    fn request_finalizers(&self, object: &Object) -> Option<Write> {
+        let before = object.finalizers();
+        let mut after: Vec<&str> = before.iter().map(String::as_str).collect();
+        for transformation in &self.patch.transformations {
+            match transformation {
+                Transformation::AddFinalizer(name) if !after.contains(&&**name) => after.push(name),
+                Transformation::RemoveFinalizer(name) => after.retain(|other| *other != &**name),
+                _ => {}
+            }
+        }
+        let path = || "/metadata/finalizers".to_owned();
+        let change = match (before.is_empty(), after.is_empty()) {
+            (true, true) => return None,
+            (true, false) => vec![Operation::Add { path: path(), value: after.into() }],
+            (false, true) => vec![Operation::Remove { path: path() }],
+            (false, false) => {
+                let tree = |list: Value| json!({"metadata": {"finalizers": list}});
+                json_patch::between(&tree(before.into()), &tree(after.into()))
+            }
+        };
+        if change.is_empty() {
+            return None;
+        }
+        let test = Operation::test_version(object.resource_version());
+        let operations = std::iter::once(test).chain(change).collect();
+        Some(Write { to_status: false, content: Content::Json(operations) })
+    }
+
+    fn is_about_finalizers(&self) -> bool {
+        let Patch { merge, transformations } = &self.patch;
+        merge.is_empty() && transformations.iter().all(Transformation::is_about_finalizers)
+    }
+
     fn request(&self, part: Part, body: &Value, version: &str) -> Option<Write> {
         let to_status = part == Part::Status;
         let merge = self.merge_of(part);
@@ -120,7 +158,7 @@ impl Writer {
         merge::apply(&mut merged, &self.patch.merge);
         let mut target = merged.clone();
         for transformation in &self.patch.transformations {
-            transformation(&mut target);
+            transformation.apply(&mut target);
         }
         let is_transformed = json_patch::between(&merged, &target)
             .iter()

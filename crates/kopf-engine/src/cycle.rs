@@ -16,7 +16,7 @@ use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_model::storage::StorageError;
-use kopf_model::{EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
+use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
@@ -115,6 +115,8 @@ pub(crate) struct Cycle {
     is_settled: bool,
     /// Those of the newest state, at the end of a turn.
     fingerprints: Option<Fingerprints>,
+    /// That of the last turn, with its fingerprint.
+    essence: Option<(EssenceHash, Essence)>,
     /// What handlers asked to change in this turn.
     wanted: Wanted,
     known: (Version, Option<EssenceHash>),
@@ -154,6 +156,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         wake_at: None,
         is_settled: false,
         fingerprints: None,
+        essence: None,
         wanted: Wanted::default(),
         known: (job.version, job.settled),
     };
@@ -267,8 +270,8 @@ impl Cycle {
 
     /// One turn: detect, run, write.
     async fn turn(&mut self) -> Result<Next, CycleError> {
-        let snapshot = self.snapshot()?;
         let fingerprint = self.scan().map(|it| it.essence);
+        let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
         let tending = self.tended(&snapshot).await;
         let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
@@ -350,7 +353,7 @@ impl Cycle {
         Some(Box::pin(self.wish(snapshot)).await)
     }
 
-    fn snapshot(&self) -> Result<Snapshot, CycleError> {
+    fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
         let subject = self.subject();
         let event = self.gone.then_some(EventKind::Deleted);
         let memory = Familiarity {
@@ -358,7 +361,12 @@ impl Cycle {
             fully_handled_once: self.flags.handled_once,
         };
         let extra = &self.served.handlers.extra_fields;
-        Ok(Snapshot::take(subject, event, memory, &self.served.storages, extra)?)
+        // The answer to our finalizer has the same essence as the object had before.
+        let known = self.essence.take().filter(|(known, _)| Some(*known) == fingerprint);
+        let known = known.map(|(_, essence)| essence);
+        let snapshot = Snapshot::take(subject, event, memory, &self.served.storages, extra, known)?;
+        self.essence = fingerprint.map(|it| (it, snapshot.new.clone()));
+        Ok(snapshot)
     }
 
     fn closing(&self, tending: &Tending, children_wake_at: Option<Timestamp>) -> Closing {

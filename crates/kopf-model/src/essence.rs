@@ -16,6 +16,7 @@ mod scan;
 mod text;
 
 pub use forms::Essence;
+pub(crate) use scan::Seed;
 pub use scan::{EssenceHash, EssenceScanner, Fingerprints};
 
 const KOPF_DOMAIN: &str = "kopf.zalando.org";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::patch::Patch;
+use crate::patch::{Patch, Transformation};
 
 /// Whether the body has the finalizer.
 #[must_use]
@@ -46,14 +46,12 @@ pub fn remove(body: &mut Value, finalizer: &str) {
 
 /// Asks a patch for the finalizer.
 pub fn add_in(patch: &mut Patch, finalizer: &str) {
-    let finalizer = finalizer.to_owned();
-    patch.transform(move |body| add(body, &finalizer));
+    patch.transformations.push(Transformation::AddFinalizer(finalizer.into()));
 }
 
 /// Asks a patch for the removal of the finalizer.
 pub fn remove_in(patch: &mut Patch, finalizer: &str) {
-    let finalizer = finalizer.to_owned();
-    patch.transform(move |body| remove(body, &finalizer));
+    patch.transformations.push(Transformation::RemoveFinalizer(finalizer.into()));
 }
 
 #[cfg(test)]

@@ -5,19 +5,44 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::field::FieldPath;
-use crate::merge;
+use crate::{finalizer, merge};
 
-/// A change to the whole body that a merge patch cannot express, such as an edit of a list.
+/// A change that a merge patch cannot express, such as an edit of a list.
 ///
 /// May run several times against newer bodies, so it must be idempotent.
-pub type Transformation = Arc<dyn Fn(&mut Value) + Send + Sync>;
+#[derive(Clone)]
+pub enum Transformation {
+    /// Any change to the whole body.
+    Function(Arc<dyn Fn(&mut Value) + Send + Sync>),
+    /// The finalizer is to be there.
+    AddFinalizer(Arc<str>),
+    /// The finalizer is not to be there.
+    RemoveFinalizer(Arc<str>),
+}
+
+impl Transformation {
+    /// Changes a body.
+    pub fn apply(&self, body: &mut Value) {
+        match self {
+            Self::Function(change) => change(body),
+            Self::AddFinalizer(name) => finalizer::add(body, name),
+            Self::RemoveFinalizer(name) => finalizer::remove(body, name),
+        }
+    }
+
+    /// Whether it is about nothing but the list of finalizers.
+    #[must_use]
+    pub fn is_about_finalizers(&self) -> bool {
+        matches!(self, Self::AddFinalizer(_) | Self::RemoveFinalizer(_))
+    }
+}
 
 /// The collected changes to one object.
 #[derive(Clone, Default)]
 pub struct Patch {
     /// The merge patch: null removes, maps merge, everything else replaces.
     pub merge: Map<String, Value>,
-    /// Functions applied to the freshest body after the merge, sent as a JSON patch.
+    /// Applied to the freshest body after the merge, sent as a JSON patch.
     pub transformations: Vec<Transformation>,
 }
 
@@ -97,7 +122,7 @@ impl Patch {
 
     /// Adds a transformation.
     pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
-        self.transformations.push(Arc::new(change));
+        self.transformations.push(Transformation::Function(Arc::new(change)));
     }
 
     /// Adds everything that the other patch asks for; the other wins where both ask.
@@ -112,7 +137,7 @@ impl Patch {
         let mut target = body.clone();
         merge::apply(&mut target, &self.merge);
         for transformation in &self.transformations {
-            transformation(&mut target);
+            transformation.apply(&mut target);
         }
         target
     }

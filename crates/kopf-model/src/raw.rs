@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+mod brackets;
+
 /// The bytes are not JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not valid JSON at byte {0}")]
@@ -204,24 +206,16 @@ impl<'a> Cursor<'a> {
 
     /// Goes over a map or a list.
     fn close_brackets(&mut self) -> Result<(), Malformed> {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.bytes.get(self.at) {
-            self.at += 1;
-            match byte {
-                b'"' => {
-                    self.close_text()?;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return Ok(());
-                    }
-                }
-                _ => {}
+        match brackets::length(&self.bytes[self.at..]) {
+            Some(length) => {
+                self.at += length;
+                Ok(())
+            }
+            None => {
+                self.at = self.bytes.len();
+                Err(self.malformed())
             }
         }
-        Err(self.malformed())
     }
 }
 

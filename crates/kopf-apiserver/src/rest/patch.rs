@@ -91,24 +91,17 @@ pub(crate) async fn patch(
         let sent = Sent { kind, patch: &body };
         if sent.spares_managed_fields(call) {
             let mut object = old.object.clone();
-            patches::merge::apply(&mut object, &body.value);
             let warnings = call.warnings.len();
-            if let Ok(object) = retype(call, object, &sent) {
+            if sent.apply(call, &mut object).is_ok()
+                && let Ok(object) = retype(call, object, &sent)
+            {
                 return Ok(object.into());
             }
             // Errors quote the whole object.
             call.warnings.truncate(warnings);
         }
         let mut object = old.whole();
-        match kind {
-            PatchKind::Json => patches::json::apply(&mut object, &body.value)?,
-            PatchKind::Merge => patches::merge::apply(&mut object, &body.value),
-            PatchKind::Strategic => {
-                let schema = call.resource.schema.clone();
-                patches::strategic::apply(&mut object, &body.value, schema.as_deref())?;
-            }
-            PatchKind::Apply => {}
-        }
+        sent.apply(call, &mut object)?;
         retype(call, object, &sent).map(Made::from)
     })
     .await?;
@@ -188,12 +181,39 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
 }
 
 impl Sent<'_> {
+    /// Changes an object as the patch says; server-side apply is not done here.
+    fn apply(&self, call: &Call, object: &mut Value) -> Result<(), patches::PatchError> {
+        let patch = &self.patch.value;
+        match self.kind {
+            PatchKind::Json => patches::json::apply(object, patch),
+            PatchKind::Merge => {
+                patches::merge::apply(object, patch);
+                Ok(())
+            }
+            PatchKind::Strategic => {
+                patches::strategic::apply(object, patch, call.resource.schema.as_deref())
+            }
+            PatchKind::Apply => Ok(()),
+        }
+    }
+
     /// Whether the managed fields of the object are of no use before they are tracked anew.
     fn spares_managed_fields(&self, call: &Call) -> bool {
-        let named = || self.patch.value.get("metadata")?.get("managedFields");
-        self.kind == PatchKind::Merge
-            && matches!(&*call.info.subresource, "" | "status")
-            && named().is_none()
+        let patch = &self.patch.value;
+        let is_spared = match self.kind {
+            PatchKind::Merge => {
+                patch.get("metadata").is_none_or(|metadata| metadata.get("managedFields").is_none())
+            }
+            PatchKind::Json => {
+                let mut operations = patch.as_array().into_iter().flatten();
+                operations.all(|operation| {
+                    let mut places = ["path", "from"].iter().filter_map(|key| operation.get(key));
+                    places.all(|place| place.as_str().is_some_and(is_beside_managed_fields))
+                })
+            }
+            PatchKind::Strategic | PatchKind::Apply => false,
+        };
+        is_spared && matches!(&*call.info.subresource, "" | "status")
     }
 
     /// 422 that quotes the patched object, or a strategic patch itself.
@@ -214,6 +234,15 @@ impl Sent<'_> {
         };
         let error = FieldError::invalid("patch", &text.into(), problem);
         StatusError::invalid("", "", "", &[error])
+    }
+}
+
+/// Whether a JSON pointer leads to something that has no managed fields in it.
+fn is_beside_managed_fields(pointer: &str) -> bool {
+    let mut steps = pointer.split('/').skip(1);
+    match (steps.next(), steps.next()) {
+        (None, _) | (Some("metadata"), None | Some("managedFields")) => false,
+        (Some(_), _) => true,
     }
 }
 

@@ -64,7 +64,7 @@ impl World {
             self.handlers.iter().filter_map(|handler| handler.filters.field.clone()).collect();
         let subject = subject(self.body.clone());
         let snapshot =
-            Snapshot::take(subject, event, self.memory, &self.storages, &fields).unwrap();
+            Snapshot::take(subject, event, self.memory, &self.storages, &fields, None).unwrap();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &self.handlers,
@@ -407,7 +407,8 @@ fn field_handlers_see_their_field_only() {
     let mut changed = handled();
     changed["spec"] = json!({"size": 2, "other": 3});
     let snapshot =
-        Snapshot::take(subject(changed), None, Familiarity::default(), &storages(), &[]).unwrap();
+        Snapshot::take(subject(changed), None, Familiarity::default(), &storages(), &[], None)
+            .unwrap();
     let handlers = [Arc::clone(&field)];
     let agenda = Agenda::make(Inputs {
         snapshot: &snapshot,

@@ -178,3 +178,26 @@ fn what_was_accepted_does_not_remain() {
     writer.accepted(&write);
     assert_eq!(Value::Object(writer.remaining().merge), json!({"spec": {"a": 2}}));
 }
+
+#[test]
+fn finalizers_alone_are_edited_as_on_the_whole_object() {
+    let lists = [vec![], vec![FINALIZER], vec!["a"], vec!["a", FINALIZER, "b"], vec![FINALIZER; 2]];
+    for list in lists {
+        for edit in [finalizer::add_in, finalizer::remove_in] {
+            let mut before = body();
+            if !list.is_empty() {
+                before["metadata"]["finalizers"] = json!(list);
+            }
+            let mut patch = Patch::default();
+            edit(&mut patch, FINALIZER);
+            let mut expected = patch.applied_to(&before);
+            let (writes, after) = send_all(patch, &with_status(), before.clone());
+            let is_change = expected != before;
+            assert_eq!(writes.len(), usize::from(is_change), "{list:?}");
+            if is_change {
+                expected["metadata"]["resourceVersion"] = json!("6");
+            }
+            assert_eq!(after, expected, "{list:?}");
+        }
+    }
+}

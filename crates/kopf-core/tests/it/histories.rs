@@ -176,7 +176,8 @@ impl World {
         let object = Object::from_value(self.body.clone());
         let subject = Subject { resource: Arc::new(resource()), object };
         let fields = ["spec.size".into()];
-        let snapshot = Snapshot::take(subject, None, self.memory, &self.storages, &fields).unwrap();
+        let snapshot =
+            Snapshot::take(subject, None, self.memory, &self.storages, &fields, None).unwrap();
         let handlers = self.handlers.clone();
         let inputs = Inputs {
             snapshot: &snapshot,

@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
+use foldhash::SharedSeed;
+use foldhash::quality::{FoldHasher, SeedableRandomState};
 use serde::de::Error as _;
 
 use super::{is_essential_annotation, owned_prefixes};
@@ -23,11 +25,32 @@ pub struct EssenceHash(u64);
 /// The seed is random per scanner, so that nobody can construct a change with the same fingerprint.
 #[derive(Clone, Debug)]
 pub struct EssenceScanner {
-    seed: RandomState,
+    seed: Seed,
     extra: Vec<FieldPath>,
     own_prefixes: Vec<String>,
     own_keys: Vec<String>,
     notes: Notes,
+}
+
+/// What fingerprints begin with: random, so that nobody can construct a change with the same one.
+///
+/// Everything that comes in is hashed, and the standard library's hasher would take several times
+/// as long for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seed(SeedableRandomState);
+
+impl Default for Seed {
+    fn default() -> Self {
+        // From the system, which is better than what the hasher would find itself.
+        let random = RandomState::new().hash_one(());
+        Self(SeedableRandomState::with_seed(random, SharedSeed::global_random()))
+    }
+}
+
+impl Seed {
+    pub(crate) fn build_hasher(&self) -> FoldHasher<'static> {
+        self.0.build_hasher()
+    }
 }
 
 /// Where the last handled state is stored.
@@ -57,7 +80,7 @@ impl EssenceScanner {
         let (own_prefixes, own_keys) =
             own_annotations.into_iter().partition(|pattern| pattern.ends_with('/'));
         let notes = Notes::default();
-        Self { seed: RandomState::new(), extra, own_prefixes, own_keys, notes }
+        Self { seed: Seed::default(), extra, own_prefixes, own_keys, notes }
     }
 
     /// The same with the places where the last handled state is stored.

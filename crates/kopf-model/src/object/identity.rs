@@ -2,12 +2,14 @@
 //!
 //! Read in one pass that skips everything else.
 
-use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
+use std::hash::{Hash as _, Hasher as _};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use foldhash::quality::FoldHasher;
 use serde::de::Error as _;
 
+use crate::essence::Seed;
 use crate::raw::{Cursor, Malformed, Text};
 
 /// The texts of an identity.
@@ -25,8 +27,7 @@ pub(super) enum Field {
 
 const FIELDS: usize = 8;
 
-/// Random per process, so that nobody can construct a change with the same fingerprint.
-static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static SEED: LazyLock<Seed> = LazyLock::new(Seed::default);
 
 /// What is known of an object without its tree.
 #[derive(Clone, Default)]
@@ -65,7 +66,7 @@ struct Head<'a> {
     annotations: Option<Range<usize>>,
     managed_fields: Option<Range<usize>>,
     status: Option<Range<usize>>,
-    essence: DefaultHasher,
+    essence: FoldHasher<'static>,
 }
 
 impl<'a> Head<'a> {

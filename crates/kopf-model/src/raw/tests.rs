@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Cursor, member};
+use super::{Cursor, brackets, member};
 
 #[test]
 fn members_are_found_whatever_surrounds_them() {
@@ -26,6 +26,25 @@ fn what_does_not_end_is_refused() {
     let mut cursor = Cursor::new(b"{} x");
     cursor.value().unwrap();
     assert!(cursor.end().is_err());
+}
+
+/// The same as `brackets::length`, byte by byte.
+fn length_byte_by_byte(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut in_text, mut is_escaped) = (0, false, false);
+    for (index, byte) in bytes.iter().enumerate() {
+        let was_escaped = std::mem::take(&mut is_escaped);
+        match byte {
+            b'\\' => is_escaped = !was_escaped,
+            b'"' => in_text ^= !was_escaped,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(index + 1);
+        }
+    }
+    None
 }
 
 fn trees() -> impl Strategy<Value = Value> {
@@ -53,6 +72,16 @@ proptest! {
         let found = member(text.as_bytes(), "it").unwrap().unwrap();
         let parsed: Value = serde_json::from_str(&text).unwrap();
         prop_assert_eq!(&serde_json::from_slice::<Value>(found).unwrap(), &parsed["it"]);
+    }
+
+    #[test]
+    fn brackets_close_where_they_do_byte_by_byte(
+        rest in r#"([\\]{0,3}["{}\[\]]|[a-z:, ]{0,9}){0,60}"#,
+        opening in prop_oneof![Just("{"), Just("[")],
+    ) {
+        let text = format!("{opening}{rest}");
+        let bytes = text.as_bytes();
+        prop_assert_eq!(brackets::length(bytes), length_byte_by_byte(bytes), "{}", text);
     }
 
     #[test]
