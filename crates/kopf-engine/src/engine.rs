@@ -116,6 +116,13 @@ pub enum EngineError {
     Login(#[from] LoginError),
 }
 
+/// What an engine has between reaching the cluster and its end.
+struct Connected {
+    probes: Option<AbortOnDropHandle<()>>,
+    surroundings: watch::Sender<Surroundings>,
+    admission: Option<Serving>,
+}
+
 /// An engine that runs in the background.
 pub struct Running {
     stop: Option<oneshot::Sender<()>>,
@@ -163,6 +170,9 @@ impl Engine {
 
     /// Runs until the shutdown is asked for, then winds up in order.
     ///
+    /// When the startup handlers have succeeded, the cleanup handlers run, also when the cluster is
+    /// never reached.
+    ///
     /// # Errors
     /// Fails when a startup or cleanup handler fails for good, or when there are no credentials.
     /// Nothing that the cluster does later ends it.
@@ -172,17 +182,12 @@ impl Engine {
             started = self.start_up() => started?,
             () = &mut shutdown => return Ok(()),
         }
-        let probes = self.serve_probes().await?;
-        // What startup handlers have set.
-        self.pool.resize(self.context.settings.read().execution.max_workers);
-        self.cluster.set_policy(policy(&self.context.settings.read()));
-        tokio::select! {
-            connected = self.cluster.connect() => connected?,
-            () = &mut shutdown => return Ok(()),
+        // From here on the startup is taken back, however this ends.
+        let connecting = self.connect(&mut shutdown).await;
+        let Ok(Some(Connected { probes, surroundings, admission })) = connecting else {
+            let cleaned_up = self.give_up().await;
+            return connecting.map(drop).and(cleaned_up);
         };
-        self.context.state.insert(Arc::new(self.cluster.client().await?));
-        let surroundings = watch::Sender::default();
-        let admission = self.serve_admission(surroundings.subscribe()).await?;
         let (close_poster, closing) = oneshot::channel();
         let posting = self.poster.run(Arc::clone(&self.context), closing);
         let poster = AbortOnDropHandle::new(tokio::spawn(posting));
@@ -222,33 +227,57 @@ impl Engine {
         let patience = self.context.settings.read().process.ultimate_exiting_timeout;
         let ending = async {
             reactor.close().await;
+            drop((probes, wheel));
+            if let Some(admission) = admission {
+                let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
+            }
+            finish_posting(poster, close_poster).await;
+            let cleaned_up = clean_up(&self.registry, &self.stage, &self.pool).await;
+            // Cleaning up is work, too: others begin when it is done.
             // Without the resource the task ends by itself, and there is no record to take back.
             if !peering.is_finished() {
                 peering.abort();
                 let leaving = peering::leave(&shared, &self.scope, &identity);
                 let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
             }
-            drop((probes, wheel));
-            if let Some(admission) = admission {
-                let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
-            }
-            finish_posting(poster, close_poster).await;
-            let handlers = self.registry.activities(Activity::Cleanup);
-            let cleaned_up = self.stage.run(Activity::Cleanup, &handlers, &self.pool).await;
-            cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source })
+            cleaned_up
         };
-        within(patience, ending).await.map(drop)
+        within(patience, ending).await
     }
 
-    /// Runs the startup handlers, and checks what they have set.
     async fn start_up(&self) -> Result<(), EngineError> {
         let handlers = self.registry.activities(Activity::Startup);
         let started = self.stage.run(Activity::Startup, &handlers, &self.pool).await;
-        started.map_err(|source| EngineError::Activity { phase: "start", source })?;
-        match self.context.settings.read().persistence.storages() {
-            Ok(_) => Ok(()),
-            Err(_) => Err(EngineError::EmptyPrefix),
-        }
+        started.map_err(|source| EngineError::Activity { phase: "start", source }).map(drop)
+    }
+
+    /// Takes up what startup handlers have set, and reaches the cluster; none if it is told to end.
+    async fn connect(
+        &self,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Option<Connected>, EngineError> {
+        let policy = {
+            let settings = self.context.settings.read();
+            settings.persistence.storages().map_err(|_| EngineError::EmptyPrefix)?;
+            self.pool.resize(settings.execution.max_workers);
+            policy(&settings)
+        };
+        let probes = self.serve_probes().await?;
+        self.cluster.set_policy(policy);
+        tokio::select! {
+            connected = self.cluster.connect() => connected?,
+            () = shutdown => return Ok(None),
+        };
+        self.context.state.insert(Arc::new(self.cluster.client().await?));
+        let surroundings = watch::Sender::default();
+        let admission = self.serve_admission(surroundings.subscribe()).await?;
+        Ok(Some(Connected { probes, surroundings, admission }))
+    }
+
+    /// Ends before the cluster is reached.
+    async fn give_up(&self) -> Result<(), EngineError> {
+        let patience = self.context.settings.read().process.ultimate_exiting_timeout;
+        within(patience, clean_up(&self.registry, &self.stage, &self.pool)).await
     }
 
     async fn serve_admission(
@@ -548,6 +577,12 @@ impl Running {
     pub fn abort(self) {
         self.task.abort();
     }
+}
+
+async fn clean_up(registry: &Registry, stage: &Stage, pool: &Pool) -> Result<(), EngineError> {
+    let handlers = registry.activities(Activity::Cleanup);
+    let cleaned_up = stage.run(Activity::Cleanup, &handlers, pool).await;
+    cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source }).map(drop)
 }
 
 /// Gives up what takes longer than this; none to wait for ever.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kopf_client::{Credentials, Login, LoginError};
-use kopf_core::handler::HandlerKind;
+use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
@@ -52,6 +52,72 @@ async fn a_failed_startup_ends_the_operator() {
     let source = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(source.contains("no way"), "{source}");
     assert!(world.journal.requests().is_empty(), "the cluster is not touched");
+}
+
+/// A login that fails, or never comes to an end.
+struct Hopeless {
+    is_endless: bool,
+}
+
+impl Login for Hopeless {
+    fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
+        Box::pin(async {
+            match self.is_endless {
+                true => std::future::pending().await,
+                false => Err(LoginError::Handler { message: "no way in".into() }),
+            }
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_startup_has_done_is_cleaned_up_when_the_login_fails() {
+    let world = World::bare();
+    let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
+    let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
+    let login = Arc::new(Hopeless { is_endless: false });
+    let engine = Engine::builder(registry).login(login).build();
+    let error = engine.run(std::future::pending()).await.expect_err("nobody gets in");
+    assert!(matches!(error, EngineError::Login(_)), "{error}");
+    assert_eq!(world.calls.all(), ["startup_fn:0", "cleanup_fn:0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_startup_has_done_is_cleaned_up_after_a_shutdown_while_logging_in() {
+    let world = World::bare();
+    let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
+    let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
+    let login = Arc::new(Hopeless { is_endless: true });
+    let engine = Engine::builder(registry).login(login).build().start();
+    eventually("the startup", || world.calls.count() == 1).await;
+    quiesce().await;
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.calls.all(), ["startup_fn:0", "cleanup_fn:0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_startup_has_done_is_cleaned_up_when_admission_cannot_be_served() {
+    let world = World::new().await;
+    let handlers = vec![
+        world.noting("startup_fn", HandlerKind::Startup),
+        world.noting("cleanup_fn", HandlerKind::Cleanup),
+        world.noting("validate_fn", HandlerKind::Validate(WebhookOptions::default())),
+    ];
+    let engine = world.engine(handlers).build();
+    let error = engine.run(std::future::pending()).await.expect_err("there is no endpoint");
+    assert!(matches!(error, EngineError::Admission(_)), "{error}");
+    assert_eq!(world.calls.all(), ["startup_fn:0", "cleanup_fn:0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_startup_is_not_cleaned_up() {
+    let world = World::new().await;
+    let startup = handler("startup_fn", HandlerKind::Startup, |_| {
+        Err(HandlerError::Permanent { message: "no way".into() })
+    });
+    let engine = world.engine(vec![startup, world.noting("cleanup_fn", HandlerKind::Cleanup)]);
+    engine.build().run(std::future::pending()).await.expect_err("it cannot start");
+    assert_eq!(world.calls.count(), 0);
 }
 
 struct Rotating {

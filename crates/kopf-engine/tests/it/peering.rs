@@ -107,6 +107,43 @@ async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_next_operator_begins_when_our_cleanup_is_done() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let calls = world.calls.clone();
+    let cleanup = async_handler("cleanup_fn", HandlerKind::Cleanup, move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("cleanup begun");
+            // Longer than the lifetime of a record: it is kept alive.
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            calls.note("cleanup ended");
+            Ok(Output::Nothing)
+        }
+    });
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.priority = 10;
+    let builder = world.engine(vec![cleanup]).settings(settings).identity("us");
+    let engine = builder.build().start();
+    for _ in 0..1000 {
+        if records(&world).await["us"].is_object() {
+            break;
+        }
+        quiesce().await;
+    }
+    let next = world.engine(vec![world.noting("next", HandlerKind::Create)]).identity("them");
+    let next = next.build().start();
+    eventually("the pause", || next.status().snapshot().paused).await;
+    world.create("a", json!({"x": 1})).await;
+    engine.stop().await.expect("a clean end");
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["cleanup begun", "cleanup ended", "next:0"]);
+    assert!(records(&world).await["us"].is_null(), "our record is taken back");
+    next.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn mandatory_peering_waits_for_its_resource() {
     let world = World::new().await;
     let mut settings = Settings::default();
