@@ -16,6 +16,7 @@ mod execute;
 mod insights;
 pub mod journal;
 mod loops;
+mod lost;
 mod memory;
 mod message;
 mod metrics;

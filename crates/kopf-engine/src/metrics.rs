@@ -17,6 +17,9 @@ pub(crate) fn render(status: &Status) -> String {
     engine(&mut text, status);
     watches(&mut text, status);
     handlers(&mut text, status);
+    let help = "Events of objects whose event handlers were too slow for them.";
+    text.family("kopf_events_lost", "counter", help);
+    text.sample("kopf_events_lost_total", &[], &status.events_lost);
     text.family("kopf_api_requests", "counter", "Answers of the API server; code 0 is no answer.");
     for ((method, code), count) in &status.requests {
         let labels = [("method", method.as_str()), ("code", &code.to_string())];

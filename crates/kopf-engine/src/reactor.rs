@@ -23,6 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::cycle::{self, Done, Job, Mode};
 use crate::insights::{Desired, Insights, Scope};
+use crate::lost::LostEvents;
 use crate::memory::Memory;
 use crate::message::{Key, Message};
 use crate::shared::{Served, Shared, object_span};
@@ -106,6 +107,7 @@ pub(crate) struct Reactor {
     measured_at: Instant,
     /// When the age of the queue was looked up, and what it was.
     queue_age: (Instant, Duration),
+    lost_events: LostEvents,
 }
 
 struct Watch {
@@ -183,6 +185,7 @@ impl Reactor {
             is_ready: false,
             measured_at: Instant::now(),
             queue_age: (Instant::now(), Duration::ZERO),
+            lost_events: LostEvents::default(),
             shared,
         }
     }
@@ -326,7 +329,9 @@ impl Reactor {
         let is_known = !is_new && !gone && version.is_covered_by(newest);
         let is_told = !is_known || kind.is_some();
         if is_told && !served.handlers.watching.is_empty() {
-            record.put_event(kind, object.clone());
+            if record.put_event(kind, object.clone()) {
+                self.lost_events.note(&self.shared.board, &object);
+            }
         } else if is_known {
             return;
         }

@@ -55,6 +55,8 @@ pub struct Status {
     pub store_bytes: usize,
     /// All handlers that were called.
     pub handlers: BTreeMap<String, HandlerStatus>,
+    /// Events that event handlers never saw, since they were slower than the events of an object.
+    pub events_lost: u64,
     /// Answers of the API server, by method and code; code 0 counts requests without an answer.
     pub requests: BTreeMap<(String, u16), u64>,
     /// Writes under way, and how many are allowed.

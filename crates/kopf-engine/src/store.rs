@@ -13,7 +13,7 @@ use kopf_model::{EssenceHash, Object};
 use crate::memory::Memory;
 
 /// How many undelivered events of one object are kept for event handlers.
-const EVENTS_MAX: usize = 64;
+pub(crate) const EVENTS_MAX: usize = 64;
 
 /// Which object, within one watch: the uid as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -197,9 +197,10 @@ impl Record {
         }
     }
 
-    /// Keeps an event for the event handlers.
-    pub(crate) fn put_event(&mut self, kind: Option<EventKind>, object: Object) {
-        self.inbox.get_or_insert_default().push_event(kind, object);
+    /// Keeps an event for the event handlers; tells whether another one was lost for it.
+    #[must_use]
+    pub(crate) fn put_event(&mut self, kind: Option<EventKind>, object: Object) -> bool {
+        self.inbox.get_or_insert_default().push_event(kind, object)
     }
 }
 
@@ -209,12 +210,14 @@ impl Inbox {
         events + self.object.as_ref().map_or(0, |object| object.raw().len())
     }
 
-    /// Keeps an event; the oldest ones give way.
-    fn push_event(&mut self, kind: Option<EventKind>, object: Object) {
-        if self.events.len() >= EVENTS_MAX {
+    /// Keeps an event; the oldest one gives way.
+    fn push_event(&mut self, kind: Option<EventKind>, object: Object) -> bool {
+        let is_full = self.events.len() >= EVENTS_MAX;
+        if is_full {
             self.events.remove(0);
         }
         self.events.push((kind, object));
+        is_full
     }
 }
 

@@ -55,6 +55,7 @@ fn everything_that_operators_of_operators_ask_for_is_there() {
         "kopf_watch_store_bytes gauge",
         "kopf_handler_outcomes counter",
         "kopf_handler_duration_seconds histogram",
+        "kopf_events_lost counter",
         "kopf_api_requests counter",
     ] {
         assert!(families.contains(&family), "{family} is not among {families:?}");

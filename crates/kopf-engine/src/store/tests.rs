@@ -46,9 +46,12 @@ fn objects_without_a_uid_are_told_apart_by_name() {
 #[test]
 fn the_oldest_events_give_way() {
     let mut record = Record::default();
+    let mut lost = 0;
     for index in 0..100 {
-        record.put_event(Some(EventKind::Modified), object("a", &index.to_string()));
+        let event = object("a", &index.to_string());
+        lost += usize::from(record.put_event(Some(EventKind::Modified), event));
     }
+    assert_eq!(lost, 100 - EVENTS_MAX);
     let inbox = record.inbox.expect("there are events");
     assert_eq!(inbox.events.len(), EVENTS_MAX);
     assert_eq!(inbox.events.last().expect("events").1.resource_version(), "99");

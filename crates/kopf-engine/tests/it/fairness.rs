@@ -1,6 +1,5 @@
 //! Who goes first when there is more to do than can be done at once; and who is told to slow down.
 
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +7,9 @@ use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use kopf_core::settings::Settings;
 use kube::api::{DynamicObject, PostParams};
-use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::logged::Logged;
 use crate::world::{World, async_handler, eventually, handler};
 
 /// How long every handler takes.
@@ -103,41 +102,6 @@ async fn a_busy_namespace_does_not_hold_back_a_quiet_one() {
     engine.stop().await.expect("a clean end");
 }
 
-/// Everything that is logged by this thread.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Logged {
-    /// Warnings, until the guard is dropped.
-    fn warnings() -> (Self, tracing::subscriber::DefaultGuard) {
-        let logged = Self::default();
-        let writer = logged.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(tracing::Level::WARN)
-            .with_writer(move || writer.clone())
-            .finish();
-        (logged, tracing::subscriber::set_default(subscriber))
-    }
-
-    fn line_with(&self, words: &str) -> String {
-        let text = String::from_utf8(self.0.lock().clone()).expect("text");
-        let line = text.lines().find(|line| line.contains(words));
-        line.unwrap_or_else(|| panic!("no line with {words:?} in:\n{text}")).to_owned()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_fields_that_flip_in_a_loop_are_named() {
     let (logged, _guard) = Logged::warnings();
@@ -184,5 +148,37 @@ async fn a_loop_of_transformations_is_slowed_down_and_named() {
     assert!(world.calls.count() < WRITES_MAX / 2, "{} calls in 30 seconds", world.calls.count());
     let warning = logged.line_with("again and again");
     assert!(warning.contains("status.seen"), "{warning}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_that_are_lost_to_a_slow_handler_are_told_and_counted() {
+    /// As many as an object keeps.
+    const KEPT: u64 = 64;
+    let (logged, _guard) = Logged::warnings();
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let door = Arc::clone(&gate);
+    let slow = async_handler("slow", HandlerKind::Event, move |_| {
+        let (calls, gate) = (calls.clone(), Arc::clone(&gate));
+        async move {
+            calls.note("called");
+            gate.acquire().await.expect("it is never closed").forget();
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![slow]).await;
+    world.create("busy", json!({})).await;
+    eventually("the first call", || world.calls.count() == 1).await;
+    for number in 0..KEPT + 6 {
+        world.merge("busy", json!({"spec": {"x": number}})).await;
+    }
+    eventually("the loss", || engine.status().snapshot().events_lost == 6).await;
+    let warning = logged.line_with("the oldest ones are lost");
+    assert!(warning.contains("name=\"busy\""), "{warning}");
+    assert_eq!(logged.count("the oldest ones are lost"), 1, "one line is enough for a while");
+    door.add_permits(1000);
+    eventually("all others", || world.calls.count() as u64 == 1 + KEPT).await;
     engine.stop().await.expect("a clean end");
 }

@@ -12,6 +12,7 @@ mod fairness;
 mod faults;
 mod indexes;
 mod leaks;
+mod logged;
 mod login;
 mod operator;
 mod outages;
