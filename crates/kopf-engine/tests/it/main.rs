@@ -23,5 +23,6 @@ mod proxy;
 mod real;
 mod secrets;
 mod subhandlers;
+mod threads;
 mod torture;
 mod world;
