@@ -29,6 +29,7 @@ DIFFERENT = {
 
 # What only we have.
 OURS = {
+    "background.timer_spread_max",
     "execution.max_workers",
     "networking.concurrent_writes_max",
     "persistence.persist_after",

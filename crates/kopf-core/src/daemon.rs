@@ -88,6 +88,21 @@ impl Patience {
     }
 }
 
+/// Between the first runs of two timers whose objects were there before the operator.
+pub const FIRST_RUNS_STEP: Duration = Duration::from_millis(10);
+
+/// How long the first run of such a timer is put off, so that not all come at once after a start.
+///
+/// `ahead` is how far into the future others have taken places already. Never longer than the usual
+/// pause between runs, nor than `spread_max`; those that have no place left share places.
+#[must_use]
+pub fn spread(options: &TimerOptions, ahead: Duration, spread_max: Duration) -> Duration {
+    let pause = options.interval.or(options.idle);
+    let limit = pause.map_or(spread_max, |pause| pause.min(spread_max)).as_nanos();
+    let rest = ahead.as_nanos().checked_rem(limit).unwrap_or(0);
+    Duration::from_nanos(u64::try_from(rest).unwrap_or(0))
+}
+
 /// How long a timer has to wait before a run until the object was unchanged for long enough.
 #[must_use]
 pub fn idle_wait(idle: Option<Duration>, changed_at: Moment, now: Moment) -> Option<Duration> {

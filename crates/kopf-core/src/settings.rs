@@ -345,6 +345,9 @@ pub struct Background {
     pub instant_exit_timeout: Option<Duration>,
     /// Without that time, how many turns of the scheduler such daemons get.
     pub instant_exit_zero_time_cycles: usize,
+    /// After a start, the first runs of timers of known objects are spread over this time at most;
+    /// zero lets all of them run at once.
+    pub timer_spread_max: Duration,
 }
 
 const fn seconds(count: u64) -> Duration {
@@ -468,6 +471,7 @@ impl Default for Background {
             cancellation_polling: seconds(60),
             instant_exit_timeout: None,
             instant_exit_zero_time_cycles: 10,
+            timer_spread_max: seconds(10),
         }
     }
 }

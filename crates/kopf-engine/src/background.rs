@@ -66,6 +66,8 @@ pub(crate) struct Spawning {
     pub(crate) memo: Arc<Extensions>,
     /// When the object last changed essentially.
     pub(crate) changed: Instant,
+    /// Whether the object was there before us, with many others.
+    pub(crate) was_there: bool,
 }
 
 /// Runs the handler, attempt by attempt.
@@ -92,7 +94,7 @@ pub(crate) struct Farewell {
 impl Daemon {
     /// Starts a daemon or timer.
     pub(crate) fn spawn(spawning: Spawning) -> Self {
-        let Spawning { shared, served, key, handler, live, memo, changed } = spawning;
+        let Spawning { shared, served, key, handler, live, memo, changed, was_there } = spawning;
         shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
         let alive = Arc::new(());
@@ -117,7 +119,14 @@ impl Daemon {
         let task = match &handler.kind {
             HandlerKind::Timer(options) => {
                 let delay = runner.initial_delay(&options.initial_delay).unwrap_or_default();
-                let running = (runner, farewell);
+                let spread_max = runner.shared.context.settings.read().background.timer_spread_max;
+                let spread = match was_there {
+                    true => wheel.spread(options, spread_max),
+                    false => Duration::ZERO,
+                };
+                let (running, delay) = ((runner, farewell), delay.saturating_add(spread));
+                // Idle timers count from the last change, which was at the start for all of them.
+                let changed = changed + spread;
                 Task::Timer(Timer::start(wheel, options.clone(), running, delay, changed))
             }
             _ => Task::Daemon(runner.spawn(farewell)),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::daemon::{AfterRun, after_run, idle_wait};
+use kopf_core::daemon::{AfterRun, FIRST_RUNS_STEP, after_run, idle_wait, spread};
 use kopf_core::handler::TimerOptions;
 use kopf_core::progress::State;
 use parking_lot::Mutex;
@@ -36,6 +36,8 @@ pub(crate) struct Wheel {
 struct Waiting {
     by_time: BTreeMap<Slot, Arc<Timer>>,
     count: u64,
+    /// The first moment without a first run of a timer that was there before the operator.
+    free_at: Option<Instant>,
 }
 
 /// One timer of one object.
@@ -85,6 +87,16 @@ impl Wheel {
                 None => self.sooner.notified().await,
             }
         }
+    }
+
+    /// Takes a place among the first runs after a start; returns how far away it is.
+    pub(crate) fn spread(&self, options: &TimerOptions, spread_max: Duration) -> Duration {
+        let now = Instant::now();
+        let mut waiting = self.waiting.lock();
+        let place = waiting.free_at.map_or(now, |free_at| free_at.max(now));
+        waiting.free_at = Some(place + FIRST_RUNS_STEP);
+        drop(waiting);
+        spread(options, place - now, spread_max)
     }
 
     fn take_due(&self, now: Instant) -> (BTreeMap<Slot, Arc<Timer>>, Option<Instant>) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AfterRun, Patience, Stage, after_run, idle_wait};
+use super::{AfterRun, Patience, Stage, after_run, idle_wait, spread};
 use crate::handler::{DaemonOptions, HandlerKind, TimerOptions};
 
 fn s(seconds: u64) -> Duration {
@@ -62,4 +62,18 @@ fn runs_follow_the_interval_the_grid_or_a_change() {
     assert_eq!(after(options(None, false, Some(1))), AfterRun::AwaitChange);
     assert_eq!(after(options(None, false, None)), AfterRun::End);
     assert_eq!(after(options(Some(0), true, None)), AfterRun::Sleep(s(0)));
+}
+
+#[test]
+fn first_runs_are_put_off_within_the_pause_and_the_limit() {
+    let with = |interval, idle| TimerOptions { interval, idle, ..TimerOptions::default() };
+    let often = with(Some(s(3)), None);
+    for (ahead, expected) in [(0, 0), (2, 2), (3, 0), (7, 1)] {
+        assert_eq!(spread(&often, s(ahead), s(10)), s(expected), "{ahead} s ahead");
+    }
+    assert_eq!(spread(&with(Some(s(60)), None), s(13), s(10)), s(3));
+    assert_eq!(spread(&with(None, Some(s(5))), s(7), s(10)), s(2));
+    assert_eq!(spread(&with(None, None), s(13), s(10)), s(3));
+    assert_eq!(spread(&often, s(2), s(0)), s(0), "no limit, no spread");
+    assert_eq!(spread(&with(Some(s(0)), None), s(2), s(10)), s(0));
 }

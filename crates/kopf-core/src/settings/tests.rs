@@ -178,12 +178,17 @@ fn table_of_persistence(persistence: Persistence) -> Value {
 }
 
 fn table_of_background(background: Background) -> Value {
-    let Background { cancellation_polling, instant_exit_timeout, instant_exit_zero_time_cycles } =
-        background;
+    let Background {
+        cancellation_polling,
+        instant_exit_timeout,
+        instant_exit_zero_time_cycles,
+        timer_spread_max,
+    } = background;
     json!({
         "cancellation_polling": seconds(cancellation_polling),
         "instant_exit_timeout": instant_exit_timeout.map(seconds),
         "instant_exit_zero_time_cycles": instant_exit_zero_time_cycles,
+        "timer_spread_max": seconds(timer_spread_max),
     })
 }
 

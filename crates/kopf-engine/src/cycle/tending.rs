@@ -23,6 +23,7 @@ impl Cycle {
             self.memory.live = None;
             return Tending::default();
         }
+        let was_there = self.memory.live.is_none() && self.flags.noticed_by_listing;
         let live = self.live();
         let occasion = Occasion::Background { live };
         let matching = select::for_background(
@@ -36,7 +37,7 @@ impl Cycle {
             self.note_change();
         }
         if !is_deleting && self.mode == Mode::Full {
-            self.spawn_missing(&matching);
+            self.spawn_missing(&matching, was_there);
         }
         let reason =
             if is_deleting { StopReason::RESOURCE_DELETED } else { StopReason::FILTERS_MISMATCH };
@@ -79,7 +80,7 @@ impl Cycle {
         }
     }
 
-    fn spawn_missing(&mut self, matching: &[Arc<Handler>]) {
+    fn spawn_missing(&mut self, matching: &[Arc<Handler>], was_there: bool) {
         for handler in matching {
             if self.memory.daemons.contains_key(&handler.id) {
                 continue;
@@ -94,6 +95,7 @@ impl Cycle {
                 live,
                 memo: self.memory.memo(&self.shared.memo),
                 changed,
+                was_there,
             });
             self.memory.daemons.insert(Arc::clone(&handler.id), daemon);
         }

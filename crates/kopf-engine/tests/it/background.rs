@@ -279,3 +279,86 @@ async fn the_first_run_waits_for_its_initial_delay() {
     assert_eq!(world.calls.count(), 1);
     engine.stop().await.expect("a clean end");
 }
+
+/// How many objects have a timer; far more than run by accident at the same time.
+const TIMERS: usize = 20;
+
+/// An engine with a timer that notes when it runs, in milliseconds of the controlled clock.
+async fn start_timer(
+    world: &World,
+    options: TimerOptions,
+    spread_max: u64,
+) -> kopf_engine::Running {
+    let (calls, origin) = (world.calls.clone(), tokio::time::Instant::now());
+    let timer = handler("timer", HandlerKind::Timer(options), move |_| {
+        calls.note(origin.elapsed().as_millis().to_string());
+        Ok(Output::Nothing)
+    });
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.background.timer_spread_max = Duration::from_secs(spread_max);
+    world.start_built(world.engine(vec![timer]).settings(settings)).await
+}
+
+async fn create_many(world: &World, prefix: &str) {
+    for number in 0..TIMERS {
+        world.create(&format!("{prefix}-{number}"), json!({})).await;
+    }
+}
+
+/// When so many timers had run, and between the first and the last of them.
+async fn runs(world: &World, from: usize) -> (u64, u64) {
+    eventually("all runs", || world.calls.count() >= from + TIMERS).await;
+    let times: Vec<u64> =
+        world.calls.all()[from..].iter().map(|time| time.parse().expect("a number")).collect();
+    assert_eq!(times.len(), TIMERS, "one run each");
+    let (first, last) = (times.iter().min().expect("a run"), times.iter().max().expect("a run"));
+    (*first, last - first)
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_runs_after_a_start_are_spread_and_those_of_new_objects_are_not() {
+    let world = World::new().await;
+    create_many(&world, "old").await;
+    let interval = Some(Duration::from_secs(600));
+    let options = TimerOptions { interval, ..TimerOptions::default() };
+    let engine = start_timer(&world, options, 10).await;
+    let (_, spread) = runs(&world, 0).await;
+    assert!(spread >= 150, "{spread} ms");
+    create_many(&world, "new").await;
+    let (_, spread) = runs(&world, TIMERS).await;
+    assert!(spread < 150, "{spread} ms");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_runs_of_idle_timers_are_spread_after_their_initial_delay() {
+    let world = World::new().await;
+    create_many(&world, "old").await;
+    let options = TimerOptions {
+        idle: Some(Duration::from_secs(2)),
+        initial_delay: Delay::Fixed(Duration::from_secs(1)),
+        ..TimerOptions::default()
+    };
+    let engine = start_timer(&world, options, 10).await;
+    let (first, spread) = runs(&world, 0).await;
+    assert!(first >= 2_000, "{first} ms");
+    assert!(spread >= 150, "{spread} ms");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_runs_come_at_once_if_that_is_wanted() {
+    let world = World::new().await;
+    create_many(&world, "old").await;
+    let options = TimerOptions {
+        interval: Some(Duration::from_secs(600)),
+        initial_delay: Delay::Fixed(Duration::from_secs(3)),
+        ..TimerOptions::default()
+    };
+    let engine = start_timer(&world, options, 0).await;
+    let (first, spread) = runs(&world, 0).await;
+    assert!(first >= 3_000, "{first} ms");
+    assert!(spread < 150, "{spread} ms");
+    engine.stop().await.expect("a clean end");
+}
