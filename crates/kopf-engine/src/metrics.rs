@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::status::{LATENCY_BOUNDS, Status};
+use crate::status::{LATENCY_BOUNDS, Status, WatchStatus};
 
 /// The media type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -52,30 +52,38 @@ fn engine(text: &mut Text, status: &Status) {
 }
 
 fn watches(text: &mut Text, status: &Status) {
+    let watches: Vec<Labelled<'_>> = status.watches.iter().map(|it| labelled(it, None)).collect();
+    // An operator may well have handlers of namespaces, too: series must differ.
+    let scouts = status.scouts.iter().map(|it| labelled(it, Some("discovery")));
+    let all: Vec<Labelled<'_>> = watches.iter().cloned().chain(scouts).collect();
     text.family("kopf_watch_age_seconds", "gauge", "Time since the server spoke on a watch.");
-    for watch in &status.watches {
-        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
-        text.sample("kopf_watch_age_seconds", &labels, &watch.age.as_secs_f64());
+    for (labels, watch) in &all {
+        text.sample("kopf_watch_age_seconds", labels, &watch.age.as_secs_f64());
+    }
+    text.family("kopf_watch_failing", "gauge", "Whether a watch does not work at the moment.");
+    for (labels, watch) in &all {
+        text.sample("kopf_watch_failing", labels, &u8::from(watch.failing.is_some()));
     }
     text.family("kopf_watch_objects", "gauge", "Objects known from a watch.");
-    for watch in &status.watches {
-        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
-        text.sample("kopf_watch_objects", &labels, &watch.objects);
+    for (labels, watch) in &watches {
+        text.sample("kopf_watch_objects", labels, &watch.objects);
     }
     text.family("kopf_watch_store_bytes", "gauge", "The approximate size of what is kept of them.");
-    for watch in &status.watches {
-        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
-        text.sample("kopf_watch_store_bytes", &labels, &watch.store_bytes);
+    for (labels, watch) in &watches {
+        text.sample("kopf_watch_store_bytes", labels, &watch.store_bytes);
     }
     text.family("kopf_watch_restarts", "counter", "How often a watch was started again.");
-    for watch in &status.watches {
-        let labels = watch_labels(&watch.resource, watch.namespace.as_deref());
-        text.sample("kopf_watch_restarts_total", &labels, &watch.restarts);
+    for (labels, watch) in &all {
+        text.sample("kopf_watch_restarts_total", labels, &watch.restarts);
     }
 }
 
-fn watch_labels<'a>(resource: &'a str, namespace: Option<&'a str>) -> [(&'a str, &'a str); 2] {
-    [("resource", resource), ("namespace", namespace.unwrap_or_default())]
+type Labelled<'a> = (Vec<(&'a str, &'a str)>, &'a WatchStatus);
+
+fn labelled<'a>(watch: &'a WatchStatus, purpose: Option<&'a str>) -> Labelled<'a> {
+    let namespace = watch.namespace.as_deref().unwrap_or_default();
+    let labels = [("resource", watch.resource.as_str()), ("namespace", namespace)];
+    (labels.into_iter().chain(purpose.map(|it| ("purpose", it))).collect(), watch)
 }
 
 fn handlers(text: &mut Text, status: &Status) {

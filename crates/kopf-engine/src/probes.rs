@@ -198,7 +198,8 @@ impl Probes {
         let mut reasons: Vec<String> = status
             .watches
             .iter()
-            .filter(|watch| !watch.listed)
+            .chain(&status.scouts)
+            .filter(|watch| watch.awaited && !watch.listed)
             .map(|watch| match &watch.failing {
                 Some(error) => format!("{} is not listed yet: {error}\n", watch.resource),
                 None => format!("{} is not listed yet\n", watch.resource),

@@ -33,10 +33,12 @@ mod children;
 mod closing;
 mod orchestration;
 mod readiness;
+mod scouting;
 
 use children::ChildWatch;
 use orchestration::{Rediscovery, stop_daemons};
 use readiness::{FirstList, Trouble};
+use scouting::Scout;
 
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 8;
@@ -61,7 +63,7 @@ const QUEUE_AGING: Duration = Duration::from_secs(1);
 pub(crate) enum Tag {
     Served(u32),
     Children(u32),
-    Crds,
+    Definitions,
     Namespaces,
 }
 
@@ -89,17 +91,16 @@ pub(crate) struct Reactor {
     barrier: bool,
     unindexed: HashSet<Key>,
     rediscovery: Rediscovery,
-    /// The tasks of the watches of CRDs and namespaces.
-    observers: Vec<AbortOnDropHandle<()>>,
+    /// The watches of namespaces and of CRDs, if they are followed.
+    namespaces: Option<Scout>,
+    definitions: Option<Scout>,
     listed_namespaces: Option<BTreeSet<Arc<str>>>,
-    /// How far the list of namespaces has come, if they are followed.
-    namespaces_list: Option<FirstList>,
     is_paused: bool,
     is_discovered: bool,
     /// Resources that are looked for may be among what discovery could not tell.
     gap: Option<Trouble>,
     /// Whether it was decided whether CRDs are followed.
-    are_crds_considered: bool,
+    are_definitions_considered: bool,
     /// Whether every watch has listed, or has failed for longer than handlers wait for it.
     is_settled: bool,
     /// Whether every watch has listed.
@@ -174,13 +175,13 @@ impl Reactor {
             barrier: true,
             unindexed: HashSet::new(),
             rediscovery: Rediscovery::default(),
-            observers: Vec::new(),
+            namespaces: None,
+            definitions: None,
             listed_namespaces: None,
-            namespaces_list: None,
             is_paused: false,
             is_discovered: false,
             gap: None,
-            are_crds_considered: false,
+            are_definitions_considered: false,
             is_settled: false,
             is_ready: false,
             measured_at: Instant::now(),
@@ -252,7 +253,7 @@ impl Reactor {
         match tag {
             Tag::Served(id) => self.observe_served(id, batch),
             Tag::Children(id) => self.observe_children(id, batch),
-            Tag::Crds => self.observe_crds(batch),
+            Tag::Definitions => self.observe_definitions(batch),
             Tag::Namespaces => self.observe_namespaces(batch),
         }
     }

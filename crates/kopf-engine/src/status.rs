@@ -2,11 +2,11 @@
 //!
 //! The engine writes, others take snapshots. Rendering is theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::Cluster;
+use kopf_client::{Cluster, RequestError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -33,8 +33,10 @@ pub struct Status {
     pub paused: bool,
     /// Selectors for which the cluster has no resource yet.
     pub waiting_for: Vec<String>,
-    /// All watches.
+    /// All watches of objects that have handlers.
     pub watches: Vec<WatchStatus>,
+    /// The watches of what decides about the others: of namespaces and of definitions.
+    pub scouts: Vec<WatchStatus>,
     /// Objects that wait for being handled now.
     pub queued: usize,
     /// How long the first of them has been waiting, as of a second ago.
@@ -78,7 +80,9 @@ pub struct WatchStatus {
     pub fields: Option<String>,
     /// Whether there was a complete list.
     pub listed: bool,
-    /// How long ago the server last said anything on this watch.
+    /// Whether the operator is not ready before that.
+    pub awaited: bool,
+    /// How long ago the server last said anything on this watch, be it a refusal.
     pub age: Duration,
     /// How often it had to be started again.
     pub restarts: u64,
@@ -121,6 +125,7 @@ pub(crate) struct Board(Mutex<Inner>);
 struct Inner {
     status: Status,
     watches: BTreeMap<u32, (WatchStatus, Instant)>,
+    scouts: BTreeSet<u32>,
     turned: Instant,
 }
 
@@ -139,8 +144,9 @@ impl Status {
     /// Whether every watch hears its server: the base of a liveness answer.
     #[must_use]
     pub fn is_alive(&self, silence_max: Duration) -> bool {
-        // In a pause nothing is watched, and there is nothing wrong with it.
-        let is_heard = self.paused || self.watches.iter().all(|it| it.age <= silence_max);
+        // In a pause no objects are watched, and there is nothing wrong with it.
+        let watches = self.watches.iter().filter(|_| !self.paused);
+        let is_heard = watches.chain(&self.scouts).all(|it| it.age <= silence_max);
         self.reactor_age <= silence_max && is_heard
     }
 }
@@ -150,6 +156,7 @@ impl Board {
         Arc::new(Self(Mutex::new(Inner {
             status: Status::default(),
             watches: BTreeMap::new(),
+            scouts: BTreeSet::new(),
             turned: Instant::now(),
         })))
     }
@@ -177,6 +184,25 @@ impl Board {
             watch.objects = objects;
             watch.failing = None;
         }
+    }
+
+    /// Notes that a watch failed. The server that refuses it is alive, and a new start of the
+    /// operator would not change its mind.
+    pub(crate) fn disturbed(&self, id: u32, error: &RequestError) {
+        let mut inner = self.0.lock();
+        if let Some((watch, at)) = inner.watches.get_mut(&id) {
+            watch.restarts += 1;
+            watch.failing = Some(error.report());
+            if error.failure.is_refusal() {
+                *at = Instant::now();
+            }
+        }
+    }
+
+    /// Makes room for a watch of what decides about the others.
+    pub(crate) fn add_scout(&self, id: u32, resource: String) {
+        self.update_watch(id, |status| status.resource = resource);
+        self.0.lock().scouts.insert(id);
     }
 
     pub(crate) fn remove_watch(&self, id: u32) {
@@ -207,11 +233,13 @@ impl Board {
         let inner = self.0.lock();
         let mut status = inner.status.clone();
         status.reactor_age = inner.turned.elapsed();
-        status.watches = inner
-            .watches
-            .values()
-            .map(|(watch, at)| WatchStatus { age: at.elapsed(), ..watch.clone() })
-            .collect();
+        for (id, (watch, at)) in &inner.watches {
+            let watch = WatchStatus { age: at.elapsed(), ..watch.clone() };
+            match inner.scouts.contains(id) {
+                true => status.scouts.push(watch),
+                false => status.watches.push(watch),
+            }
+        }
         status
     }
 }

@@ -41,6 +41,28 @@ fn samples_carry_their_labels() {
 }
 
 #[test]
+fn the_engines_own_watches_are_told_apart_from_those_of_handlers() {
+    let namespaces = WatchStatus { resource: "namespaces.v1".into(), ..WatchStatus::default() };
+    let failing = WatchStatus { failing: Some("forbidden".into()), ..namespaces.clone() };
+    let status = Status { watches: vec![namespaces], scouts: vec![failing], ..Status::default() };
+    let text = render(&status);
+    let labels = "resource=\"namespaces.v1\",namespace=\"\"";
+    for sample in [
+        format!("kopf_watch_failing{{{labels}}} 0\n"),
+        format!("kopf_watch_failing{{{labels},purpose=\"discovery\"}} 1\n"),
+        format!("kopf_watch_age_seconds{{{labels},purpose=\"discovery\"}} 0\n"),
+    ] {
+        assert!(text.contains(&sample), "{sample} is not in {text}");
+    }
+    let mut series: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    series.retain(|it| it.contains('{'));
+    let count = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), count, "no series twice: {text}");
+}
+
+#[test]
 fn everything_that_operators_of_operators_ask_for_is_there() {
     let text = render(&status());
     let families: Vec<&str> =
@@ -51,6 +73,7 @@ fn everything_that_operators_of_operators_ask_for_is_there() {
         "kopf_queue_age_seconds gauge",
         "kopf_queue_delayed gauge",
         "kopf_watch_age_seconds gauge",
+        "kopf_watch_failing gauge",
         "kopf_watch_restarts counter",
         "kopf_watch_store_bytes gauge",
         "kopf_handler_outcomes counter",

@@ -19,8 +19,8 @@ impl Reactor {
     /// Winds up within the limits of the settings.
     pub(crate) async fn close(mut self) {
         let settings = self.shared.settings();
-        for observer in &self.observers {
-            observer.abort();
+        for scout in self.namespaces.iter().chain(&self.definitions) {
+            scout.task.abort();
         }
         for watch in self.watches.values() {
             watch.task.abort();

@@ -1,13 +1,10 @@
-//! Which collections are followed: discovery, CRDs and namespaces that come and go, pauses.
+//! Which collections are followed: discovery, what is wanted of it, pauses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::{
-    ChangeKind, Collection, Discovered, Failure, Observation, RequestError, WatchLimits,
-};
-use kopf_core::groups;
+use kopf_client::{Collection, Discovered, Failure, RequestError, WatchLimits};
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::Urgency;
 use kopf_core::settings::Settings;
@@ -33,13 +30,13 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(5),
 ];
 /// How often the cluster is asked for resources that do not exist yet, without the help of CRDs.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Which groups have to be discovered again, and when.
 #[derive(Default)]
 pub(super) struct Rediscovery {
     /// None in the option means all groups.
-    groups: Option<Option<BTreeSet<String>>>,
+    pub(super) groups: Option<Option<BTreeSet<String>>>,
     /// The one that is under way, which ends with the reactor.
     under_way: Option<AbortOnDropHandle<()>>,
     attempts: usize,
@@ -60,29 +57,10 @@ impl Reactor {
             let is_exact = patterns.iter().all(|pattern| pattern.exact().is_some());
             self.insights.assume_exact_namespaces(&self.scope);
             if !is_exact && !settings.scanning.disabled {
-                let collection = self.collection(namespaces(), None, &settings);
-                self.observers.push(follow(&self.shared, collection, Tag::Namespaces, &self.sink));
-                self.namespaces_list = Some(FirstList::default());
+                self.scout_namespaces();
             }
         }
         self.rediscover(wanted, Duration::ZERO);
-    }
-
-    /// Follows the definitions, after the first discovery: their list is long, and nobody waits
-    /// for it.
-    fn follow_crds(&mut self) {
-        if std::mem::replace(&mut self.are_crds_considered, true) {
-            return;
-        }
-        let settings = self.shared.settings();
-        let wanted = Insights::wanted_groups(&self.interests);
-        let may_be_custom = wanted
-            .as_ref()
-            .is_none_or(|groups| groups.iter().any(|group| groups::is_custom(group)));
-        if may_be_custom && !settings.scanning.disabled {
-            let collection = self.collection(crds(), None, &settings);
-            self.observers.push(follow(&self.shared, collection, Tag::Crds, &self.sink));
-        }
     }
 
     /// Asks for another discovery of some groups (or all) after a pause.
@@ -133,7 +111,7 @@ impl Reactor {
     ) {
         self.rediscovery.under_way = None;
         // Before the others: the task that is spawned last runs first.
-        self.follow_crds();
+        self.scout_definitions();
         let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
         match result {
             Err(error) => {
@@ -168,83 +146,6 @@ impl Reactor {
             let at = self.rediscovery.next_at.unwrap_or_else(Instant::now);
             self.rediscovery.next_at = Some(at);
             self.rediscover_if_due();
-        }
-        self.check_readiness();
-    }
-
-    pub(super) fn observe_crds(&mut self, batch: Vec<Observation>) {
-        let wanted = Insights::wanted_groups(&self.interests);
-        let mut stale = BTreeSet::new();
-        for observation in batch {
-            let (object, gone, is_listed) = match observation {
-                Observation::Listed(object) => (object, false, true),
-                Observation::Changed(kind, object) => (object, kind == ChangeKind::Deleted, false),
-                Observation::Disturbed { error, .. } => {
-                    if error.failure == Failure::Forbidden {
-                        self.note_once("CRDs cannot be watched; looking for new ones now and then");
-                        self.rediscover_if_waiting();
-                    }
-                    continue;
-                }
-                _ => continue,
-            };
-            let group = Insights::group_of_crd(&object).unwrap_or_default();
-            if wanted.as_ref().is_none_or(|wanted| wanted.contains(group)) {
-                stale.extend(self.insights.learn_crd(&object, gone, is_listed));
-            }
-        }
-        // The first discovery is still to come, and asks again for what it does not see.
-        if !stale.is_empty() && self.is_discovered {
-            self.rediscover(Some(stale), Duration::ZERO);
-        }
-    }
-
-    /// Without the watch of CRDs, the only way is to ask again.
-    fn rediscover_if_waiting(&mut self) {
-        let revision = self.insights.revise(&self.handlers, &self.scope);
-        if !revision.waiting_for.is_empty() && self.rediscovery.groups.is_none() {
-            self.rediscover(Insights::wanted_groups(&self.interests), PATIENCE);
-        }
-    }
-
-    pub(super) fn observe_namespaces(&mut self, batch: Vec<Observation>) {
-        let mut is_changed = false;
-        for observation in batch {
-            match observation {
-                Observation::ListBegun { .. } => self.listed_namespaces = Some(BTreeSet::new()),
-                Observation::Listed(object) => {
-                    if let Some(listed) = &mut self.listed_namespaces {
-                        listed.insert(object.name().into());
-                    }
-                    is_changed |= self.insights.learn_namespace(&self.scope, &object, false);
-                }
-                Observation::ListEnded => {
-                    if let Some(listed) = self.listed_namespaces.take() {
-                        is_changed |= self.insights.retain_namespaces(&listed);
-                    }
-                    if let Some(list) = &mut self.namespaces_list {
-                        list.complete();
-                    }
-                }
-                Observation::Changed(kind, object) => {
-                    let gone = kind == ChangeKind::Deleted;
-                    is_changed |= self.insights.learn_namespace(&self.scope, &object, gone);
-                }
-                Observation::Disturbed { error, .. } => {
-                    if let Some(list) = &mut self.namespaces_list {
-                        list.fail(error.failure);
-                    }
-                    if error.failure == Failure::Forbidden {
-                        self.note_once(
-                            "namespaces cannot be listed; only those named exactly are served",
-                        );
-                    }
-                }
-                _ => {}
-            }
-        }
-        if is_changed && self.is_discovered {
-            self.orchestrate();
         }
         self.check_readiness();
     }
@@ -299,6 +200,7 @@ impl Reactor {
         Narrowing::of(&served.handlers).apply_to(&mut collection);
         self.shared.board.update_watch(id, |status| {
             status.resource = resource.to_string();
+            status.awaited = true;
             status.namespace = namespace.as_deref().map(str::to_owned);
             status.labels.clone_from(&collection.label_selector);
             status.fields.clone_from(&collection.field_selector);
@@ -346,10 +248,7 @@ impl Reactor {
         let is_first = !watch.is_failing;
         watch.is_failing = true;
         watch.first_list.fail(error.failure);
-        self.shared.board.update_watch(id, |status| {
-            status.restarts += 1;
-            status.failing = Some(error.report());
-        });
+        self.shared.board.disturbed(id, error);
         if is_first {
             let namespace = watch.desired.namespace.as_deref();
             tracing::warn!(
@@ -441,12 +340,6 @@ impl Reactor {
             backlog: Some(self.backlog.subscribe()),
         }
     }
-
-    fn note_once(&mut self, note: &str) {
-        if self.insights.tell_once(note) {
-            tracing::warn!("{note}");
-        }
-    }
 }
 
 /// Stops all daemons and timers of an object without waiting for them.
@@ -462,28 +355,4 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
 
 fn is_redefined(one: &Resource, other: &Resource) -> bool {
     one.subresources != other.subresources || one.kind != other.kind || one.verbs != other.verbs
-}
-
-fn crds() -> Arc<Resource> {
-    static_resource("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
-}
-
-fn namespaces() -> Arc<Resource> {
-    static_resource("", "namespaces", "Namespace")
-}
-
-fn static_resource(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
-    Arc::new(Resource {
-        group: group.into(),
-        version: "v1".into(),
-        plural: plural.into(),
-        kind: kind.into(),
-        singular: kind.to_lowercase(),
-        shortcuts: BTreeSet::new(),
-        categories: BTreeSet::new(),
-        subresources: BTreeSet::new(),
-        namespaced: false,
-        preferred: true,
-        verbs: BTreeSet::new(),
-    })
 }

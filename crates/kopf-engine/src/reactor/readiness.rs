@@ -67,7 +67,7 @@ impl Reactor {
         if self.is_ready || self.is_paused || !self.is_discovered {
             return;
         }
-        let is_explored = !self.namespaces_list.as_ref().is_some_and(FirstList::is_awaited)
+        let is_explored = !self.list_of_namespaces().is_some_and(FirstList::is_awaited)
             && !self.gap.as_ref().is_some_and(Trouble::is_bearable);
         if self.barrier {
             let is_indexed = |watch: &&Watch| !watch.served.handlers.indexing.is_empty();
@@ -87,13 +87,17 @@ impl Reactor {
             self.is_settled = is_explored && !watches.any(|watch| watch.first_list.is_awaited());
         }
         let mut lists =
-            self.watches.values().map(|watch| &watch.first_list).chain(&self.namespaces_list);
+            self.watches.values().map(|watch| &watch.first_list).chain(self.list_of_namespaces());
         self.is_ready = lists.all(|list| list.is_complete);
         let (is_settled, is_ready) = (self.is_settled, self.is_ready);
         self.shared.board.update(|status| {
             status.settled = is_settled;
             status.ready = is_ready;
         });
+    }
+
+    fn list_of_namespaces(&self) -> Option<&FirstList> {
+        self.namespaces.as_ref().map(|scout| &scout.first_list)
     }
 
     /// Says which indexes the handlers do not find full, which may explain what they do.

@@ -1,3 +1,5 @@
+use kopf_client::Failure;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -12,6 +14,38 @@ async fn a_silent_watch_makes_the_engine_not_alive() {
     let status = board.snapshot();
     assert!(status.is_alive(limit));
     assert_eq!(status.watches[0].objects, 5);
+}
+
+fn failed(failure: Failure) -> RequestError {
+    RequestError {
+        failure,
+        method: "GET".parse().expect("a method"),
+        path: "/api/v1/namespaces".into(),
+        message: "failed by the test".into(),
+        reason: None,
+        retry_after: None,
+        source: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_seen_but_is_no_silence() {
+    let limit = Duration::from_secs(90);
+    for (failure, is_alive) in [(Failure::Forbidden, true), (Failure::Connection, false)] {
+        let board = Board::new();
+        board.add_scout(1, "namespaces.v1".into());
+        tokio::time::advance(Duration::from_secs(100)).await;
+        board.update(|status| status.paused = true);
+        board.disturbed(1, &failed(failure));
+        let status = board.snapshot();
+        assert_eq!(status.is_alive(limit), is_alive, "{failure:?}");
+        assert!(status.watches.is_empty(), "it has no handlers");
+        let scout = &status.scouts[0];
+        assert_eq!(scout.restarts, 1);
+        assert!(scout.failing.as_ref().is_some_and(|it| it.contains("failed by the test")));
+        board.heard(1, 0);
+        assert!(board.snapshot().is_alive(limit));
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Resources and namespaces that come and go while the operator runs.
 
+use std::time::Duration;
+
 use kopf_apiserver::Server;
 use kopf_core::handler::HandlerKind;
 use kopf_engine::NamespacePattern;
@@ -7,8 +9,12 @@ use kopf_model::Selector;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
 use serde_json::json;
 
+use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, eventually, quiesce};
+
+/// How long a watch may be silent.
+const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_does_not_exist_yet_is_waited_for() {
@@ -123,6 +129,46 @@ async fn resources_are_found_without_the_right_to_watch_crds() {
     eventually("the call", || world.calls.count() == 1).await;
     assert!(engine.status().snapshot().waiting_for.is_empty());
     engine.stop().await.expect("a clean end");
+}
+
+/// The watches of namespaces and of definitions fail, which is seen, told once, and gets over.
+async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_alive: bool) {
+    let world = World::new().await;
+    let (logged, _guard) = Logged::warnings();
+    let rule = Rule { method: None, path, watches: None, times: usize::MAX, fault };
+    world.journal.add_rule(rule);
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.start_built(world.engine(handlers).namespaces(["defaul*"])).await;
+    let scout = || {
+        let scouts = engine.status().snapshot().scouts;
+        scouts.into_iter().find(|scout| scout.resource == resource).expect("it is on the board")
+    };
+    tokio::time::sleep(SILENCE_MAX * 2).await;
+    let failing = scout();
+    assert!(failing.failing.is_some() && failing.restarts > 5, "{failing:?}");
+    assert_eq!(engine.status().snapshot().is_alive(SILENCE_MAX), is_alive);
+    assert_eq!(logged.count(path), 1, "one line for all attempts");
+    world.journal.clear_rules();
+    eventually("the end of it", || scout().listed && scout().failing.is_none()).await;
+    assert!(engine.status().snapshot().is_alive(SILENCE_MAX));
+    world.create("a", json!({})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_namespaces_that_fails_is_seen() {
+    for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
+        is_seen_to_fail("/api/v1/namespaces?", "namespaces.v1", fault, is_alive).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_definitions_that_fails_is_seen() {
+    let resource = "customresourcedefinitions.v1.apiextensions.k8s.io";
+    for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
+        is_seen_to_fail("/customresourcedefinitions?", resource, fault, is_alive).await;
+    }
 }
 
 fn asked_for_all_groups(world: &World) -> bool {

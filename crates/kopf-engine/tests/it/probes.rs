@@ -6,6 +6,7 @@ use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::settings::Settings;
 use kopf_engine::{EngineBuilder, ProbesEndpoint, Running};
+use kopf_model::Selector;
 use serde_json::json;
 
 use crate::debug::get;
@@ -85,6 +86,25 @@ async fn an_operator_whose_watch_hears_nothing_is_not_alive() {
     }
     until(&endpoint, "/healthz", 500, "no progress").await;
     world.journal.clear_rules();
+    until(&endpoint, "/healthz", 200, "{}").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_that_is_refused_something_is_not_ready_but_alive() {
+    let world = World::new().await;
+    world
+        .journal
+        .add_rule(Rule { path: "/configmaps", ..requests(false, Fault::Answer(403, None)) });
+    let mut maps = world.noting("maps_fn", HandlerKind::Create);
+    maps.selector = Some(Selector::parse(&["v1", "configmaps"]).expect("a selector"));
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let (engine, endpoint) = start(world.engine(vec![maps, create]));
+    world.create("a", json!({})).await;
+    world.until_handled("a").await;
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    until(&endpoint, "/readyz", 503, "configmaps.v1 is not listed yet: GET ").await;
+    // A kubelet that starts it again would not change the server's mind.
     until(&endpoint, "/healthz", 200, "{}").await;
     engine.stop().await.expect("a clean end");
 }
