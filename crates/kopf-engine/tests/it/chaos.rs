@@ -74,7 +74,7 @@ struct Lines {
 
 /// A watch whose events are late, doubled, swapped, or end.
 pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
-    let lines = Lines { body, buffer: Vec::new(), ready: Vec::new(), random, is_silent: false };
+    let lines = Lines::of(body, random);
     let stream = stream::unfold(lines, |mut lines| async move {
         let next = lines.next().await?;
         Some((next.map(Frame::data), lines))
@@ -84,8 +84,7 @@ pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
 
 /// A watch in which every event that has a successor at once comes after it.
 pub(crate) fn swap(body: AnyBody) -> AnyBody {
-    let random = fastrand::Rng::with_seed(0);
-    let lines = Lines { body, buffer: Vec::new(), ready: Vec::new(), random, is_silent: false };
+    let lines = Lines::of(body, fastrand::Rng::with_seed(0));
     let stream = stream::unfold(lines, |mut lines| async move {
         if let Some(line) = lines.ready.pop() {
             return Some((Ok(Frame::data(line)), lines));
@@ -102,7 +101,25 @@ pub(crate) fn swap(body: AnyBody) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
+/// A watch that tells only some of its events.
+pub(crate) fn thin(body: AnyBody, is_told: impl FnMut(&str) -> bool + Send + 'static) -> AnyBody {
+    let lines = Lines::of(body, fastrand::Rng::with_seed(0));
+    let stream = stream::unfold((lines, is_told), |(mut lines, mut is_told)| async move {
+        loop {
+            match lines.line().await? {
+                Ok(line) if !is_told(&String::from_utf8_lossy(&line)) => {}
+                other => return Some((other.map(Frame::data), (lines, is_told))),
+            }
+        }
+    });
+    StreamBody::new(stream.boxed()).boxed_unsync()
+}
+
 impl Lines {
+    fn of(body: AnyBody, random: fastrand::Rng) -> Self {
+        Self { body, buffer: Vec::new(), ready: Vec::new(), random, is_silent: false }
+    }
+
     async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
         if let Some(line) = self.ready.pop() {
             return Some(Ok(line));

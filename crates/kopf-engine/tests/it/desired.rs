@@ -193,7 +193,7 @@ async fn lists_and_watches_may_fail_and_repeat_themselves() {
     }
     survives(Method::GET, true, Fault::Break).await;
     survives(Method::GET, true, Fault::Double).await;
-    survives(Method::GET, true, Fault::Drop).await;
+    survives(Method::GET, true, Fault::LoseAfter(1)).await;
 }
 
 #[tokio::test(start_paused = true)]

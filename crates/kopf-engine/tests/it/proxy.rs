@@ -49,8 +49,10 @@ pub(crate) enum Fault {
     AnswerAfter(u16),
     /// A watch that says nothing at all.
     Silence,
-    /// A watch that loses every event.
-    Drop,
+    /// A watch that tells so many events, and loses all others.
+    LoseAfter(usize),
+    /// A watch that leaves out the first event with this text, and goes on as if nothing was.
+    Lose(&'static str),
     /// A watch that tells every event twice.
     Double,
     /// A watch in which the later of two events comes first.
@@ -242,9 +244,24 @@ impl Proxy {
         let (parts, body) = response.into_parts();
         let body = body.map_err(|never| match never {}).boxed_unsync();
         let body = match fault {
-            Some(Fault::Silence | Fault::Drop) => Distorted { body, copies: 0 }.boxed_unsync(),
+            Some(Fault::Silence) => chaos::thin(body, |_| false),
+            Some(Fault::LoseAfter(count)) => {
+                let mut told = 0;
+                chaos::thin(body, move |_| {
+                    told += 1;
+                    told <= count
+                })
+            }
+            Some(Fault::Lose(text)) => {
+                let mut is_lost = false;
+                chaos::thin(body, move |line| {
+                    let is_it = !is_lost && line.contains(text);
+                    is_lost |= is_it;
+                    !is_it
+                })
+            }
             Some(Fault::Swap) => chaos::swap(body),
-            Some(Fault::Double) => Distorted { body, copies: 2 }.boxed_unsync(),
+            Some(Fault::Double) => Doubled(body).boxed_unsync(),
             _ => match misfortune.stream {
                 Some(random) => chaos::distort(body, random),
                 None => body,
@@ -254,13 +271,10 @@ impl Proxy {
     }
 }
 
-/// A watch stream that loses or repeats its lines.
-struct Distorted {
-    body: AnyBody,
-    copies: usize,
-}
+/// A watch stream that repeats what it tells.
+struct Doubled(AnyBody);
 
-impl http_body::Body for Distorted {
+impl http_body::Body for Doubled {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -268,18 +282,9 @@ impl http_body::Body for Distorted {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Bytes>, std::io::Error>>> {
-        loop {
-            match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    let Ok(data) = frame.into_data() else { continue };
-                    if self.copies > 0 {
-                        let repeated = data.repeat(self.copies);
-                        return Poll::Ready(Some(Ok(http_body::Frame::data(repeated.into()))));
-                    }
-                }
-                other => return other,
-            }
-        }
+        Pin::new(&mut self.0)
+            .poll_frame(context)
+            .map(|frame| frame.map(|frame| Ok(frame?.map_data(|data| data.repeat(2).into()))))
     }
 }
 
