@@ -17,9 +17,17 @@ pub(crate) enum Applied {
     /// The object as it is now.
     Changed(Object),
     /// The object changed meanwhile: the patch is to be applied to its newer state.
-    Outdated(Patch),
+    Outdated(Outdated),
     /// The object does not exist any more.
     NotFound,
+}
+
+/// A patch that was not for the newest state, or whose content the server does not take: it does
+/// not tell these apart.
+pub(crate) struct Outdated {
+    /// What is still to be written.
+    pub(crate) patch: Patch,
+    pub(crate) error: RequestError,
 }
 
 /// Applies a patch to an object, given its newest known state.
@@ -38,7 +46,7 @@ pub(crate) async fn apply(
         match Box::pin(writer.transform(&mut requests)).await {
             Err(error) if matches!(error.failure, Failure::Invalid | Failure::Conflict) => {
                 tracing::debug!(%error, "the object has changed meanwhile; will patch it again");
-                return Ok(Applied::Outdated(requests.remaining()));
+                return Ok(Applied::Outdated(Outdated { patch: requests.remaining(), error }));
             }
             other => other,
         }

@@ -397,7 +397,7 @@ impl Runner {
                 self.live.set(newest);
             }
             Ok(Applied::Unchanged | Applied::NotFound) => {}
-            Ok(Applied::Outdated(remaining)) => self.unsent = remaining,
+            Ok(Applied::Outdated(outdated)) => self.unsent = outdated.patch,
             Err(error) => {
                 let handler = &self.handler;
                 tracing::error!(%error, "what {handler} wanted to change could not be written");

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::{Failure, RequestError, Target, Urgency};
+use kopf_client::{RequestError, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::logtext;
@@ -20,7 +20,7 @@ use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, T
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, apply};
+use crate::apply::Applied;
 use crate::background::Tending;
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
@@ -33,6 +33,7 @@ mod execution;
 mod observing;
 mod rehearsing;
 mod tending;
+mod writing;
 
 use desiring::Wishes;
 
@@ -191,11 +192,12 @@ impl Cycle {
         if self.mode == Mode::EventsOnly {
             return Box::pin(self.only_deliver(events)).await;
         }
-        if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
-            return Ok(());
-        }
+        // Events come first: a server that takes no writes must not keep them from their handlers.
         if !events.is_empty() {
             Box::pin(self.deliver_events(events)).await;
+        }
+        if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
+            return Ok(());
         }
         let seen = Version::of(&self.object);
         while let Next::Again = self.turn().await? {}
@@ -218,54 +220,6 @@ impl Cycle {
             self.watch_for_loops(&before, &after).await;
         }
         Ok(())
-    }
-
-    /// Writes what could not be written before; tells whether the cycle can go on.
-    async fn resend(&mut self) -> Result<bool, CycleError> {
-        if self.gone {
-            return Ok(true);
-        }
-        let patch = self.memory.unsent.clone();
-        let mut applied = self.apply(patch, Urgency::Normal).await?;
-        if let Applied::Outdated(patch) = applied {
-            // The event about the newer state may be lost or late: look for ourselves, once.
-            self.refresh().await?;
-            applied = self.apply(patch, Urgency::Normal).await?;
-        }
-        match applied {
-            Applied::Unchanged => {}
-            Applied::Changed(object) => self.object = object,
-            Applied::NotFound => return Err(CycleError::Missing),
-            Applied::Outdated(patch) => {
-                self.memory.unsent = patch;
-                self.wait_for_newer();
-                return Ok(false);
-            }
-        }
-        self.memory.unsent = Patch::default();
-        Ok(true)
-    }
-
-    async fn refresh(&mut self) -> Result<(), CycleError> {
-        let target = Target {
-            resource: &self.served.resource,
-            namespace: self.object.namespace(),
-            name: self.object.name(),
-            subresource: None,
-        };
-        match self.shared.cluster.get(target).await {
-            Ok(object) if object.uid() == self.object.uid() => self.object = object,
-            Ok(_) => {}
-            // Operators need not be allowed to read single objects; the watch will tell.
-            Err(error) if matches!(error.failure, Failure::Forbidden | Failure::NotFound) => {}
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
-
-    fn wait_for_newer(&mut self) {
-        let timeout = self.shared.context.settings.read().persistence.consistency_timeout;
-        self.wake_at = Some(self.after(timeout));
     }
 
     /// One turn: detect, run, write.
@@ -404,8 +358,8 @@ impl Cycle {
                 has_remains = plan.is_handled && self.has_remains();
                 self.watch_for_loops(&before, &object).await;
             }
-            Applied::Outdated(patch) => {
-                self.memory.unsent = patch;
+            Applied::Outdated(outdated) => {
+                self.memory.unsent = outdated.patch;
                 self.wait_for_newer();
                 return Ok(Next::Finish);
             }
@@ -513,48 +467,6 @@ impl Cycle {
         );
         self.wake_at = Some(self.after(delay));
         Next::Finish
-    }
-
-    /// Sends a patch; a refused one is reduced to our own notes, so that the object is not stuck.
-    async fn apply(&mut self, patch: Patch, urgency: Urgency) -> Result<Applied, CycleError> {
-        if patch.is_empty() || self.gone {
-            return Ok(Applied::Unchanged);
-        }
-        let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let error = match apply(cluster, resource, &self.object, &patch, urgency).await {
-            Ok(applied) => {
-                match &applied {
-                    Applied::Changed(_) => self.note_write(&patch),
-                    Applied::NotFound => self.memory.unsent = patch,
-                    Applied::Unchanged | Applied::Outdated(_) => {}
-                }
-                return Ok(applied);
-            }
-            Err(error) => error,
-        };
-        let is_refused = matches!(error.failure, Failure::Invalid | Failure::Client(400 | 413));
-        let notes = self.notes_only(&patch);
-        if is_refused && !notes.is_empty() && notes.merge != patch.merge {
-            tracing::error!(%error, "the server refused what handlers wanted to change; dropped");
-            match Box::pin(apply(cluster, resource, &self.object, &notes, urgency)).await {
-                Ok(applied) => return Ok(applied),
-                Err(error) => tracing::error!(%error, "the server refused our notes, too"),
-            }
-        }
-        self.memory.unsent = patch;
-        Err(error.into())
-    }
-
-    /// The part of a patch that the engine itself put there.
-    fn notes_only(&self, patch: &Patch) -> Patch {
-        let annotations = FieldPath::from_keys(["metadata", "annotations"]);
-        let mut notes = Patch::default();
-        if let Some(entries) = patch.get(&annotations).and_then(serde_json::Value::as_object) {
-            for (key, value) in entries.iter().filter(|(key, _)| self.served.is_note(key)) {
-                notes.set(&annotations.join(key), value.clone());
-            }
-        }
-        notes
     }
 
     fn finish(mut self, result: Result<(), CycleError>) -> Done {

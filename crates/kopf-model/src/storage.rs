@@ -74,6 +74,11 @@ pub trait ProgressStorage: Send + Sync {
     fn own_annotations(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// The fields outside of annotations that are written by this storage.
+    fn own_fields(&self) -> Vec<FieldPath> {
+        Vec::new()
+    }
 }
 
 /// In which form an essence was stored, for the log.

@@ -21,6 +21,7 @@ mod probes;
 mod progress;
 mod proxy;
 mod real;
+mod refusals;
 mod secrets;
 mod subhandlers;
 mod threads;

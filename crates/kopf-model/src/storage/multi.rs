@@ -84,6 +84,10 @@ impl ProgressStorage for MultiProgress {
     fn own_annotations(&self) -> Vec<String> {
         self.0.iter().flat_map(|storage| storage.own_annotations()).collect()
     }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        self.0.iter().flat_map(|storage| storage.own_fields()).collect()
+    }
 }
 
 impl ProgressStorage for SmartProgress {
@@ -114,5 +118,9 @@ impl ProgressStorage for SmartProgress {
 
     fn own_annotations(&self) -> Vec<String> {
         self.annotations.own_annotations()
+    }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        self.status.own_fields()
     }
 }

@@ -128,6 +128,10 @@ impl ProgressStorage for StatusProgress {
             });
         }
     }
+
+    fn own_fields(&self) -> Vec<FieldPath> {
+        vec![self.field.clone(), self.touch_field.clone()]
+    }
 }
 
 fn may_have(essence: &Essence, field: &FieldPath) -> bool {

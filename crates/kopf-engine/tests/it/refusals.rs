@@ -1,0 +1,132 @@
+//! Writes that the server never takes: they are given up, and their objects go on.
+
+use http::Method;
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use serde_json::{Value, json};
+
+use crate::proxy::{Fault, Rule};
+use crate::world::{World, async_handler, eventually, handler, quiesce};
+
+fn refusing(path: &'static str, times: usize, code: u16) -> Rule {
+    let method = Some(Method::PATCH);
+    Rule { method, path, watches: None, times, fault: Fault::Answer(code, None) }
+}
+
+/// An event handler that notes what it sees, and does something once the status says `go`.
+fn on_go(
+    world: &World,
+    action: impl Fn(&kopf_core::invoke::Call) + Send + Sync + 'static,
+) -> Handler {
+    let calls = world.calls.clone();
+    handler("event_fn", HandlerKind::Event, move |call| {
+        let subject = call.subject.clone().expect("an event is about an object");
+        let body = subject.object.value();
+        if body["status"]["go"] == true && body["spec"]["x"] == 1 {
+            calls.note("go");
+            action(&call);
+        }
+        Ok(Output::Nothing)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_wish_of_an_event_handler_does_not_block_the_object() {
+    let world = World::new().await;
+    let event = on_go(&world, |call| {
+        call.patch.lock().set(&"metadata.labels".into(), json!({"not valid!": "x"}));
+    });
+    let engine = world.start(vec![event, world.noting("update_fn", HandlerKind::Update)]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"status": {"go": true}})).await;
+    eventually("the event", || world.calls.count() > 0).await;
+    quiesce().await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["go", "update_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_wish_of_an_event_handler_does_not_block_the_object_for_good() {
+    let world = World::with_status().await;
+    let event = handler("event_fn", HandlerKind::Event, |_| Ok(Output::Json(json!("seen"))));
+    world.journal.add_rule(refusing("/status", usize::MAX, 403));
+    let engine = world.start(vec![event, world.noting("update_fn", HandlerKind::Update)]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["update_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_wish_of_a_delete_handler_lets_the_object_go() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let delete = handler("delete_fn", HandlerKind::Delete { optional: false }, move |call| {
+        calls.note("delete_fn");
+        call.patch.lock().set(&"metadata.labels".into(), json!({"not valid!": "x"}));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![delete]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["delete_fn"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_comes_too_late_does_not_keep_daemons_running() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let daemon = HandlerKind::Daemon(DaemonOptions::default());
+    let daemon = async_handler("daemon", daemon, move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            call.stopped.expect("a stop flag").wait(None).await;
+            calls.note("ended");
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![daemon]).await;
+    world.journal.add_rule(refusing("/kopfexamples", 1, 422));
+    world
+        .create_from(json!({
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+            "metadata": {"name": "a", "finalizers": ["example.com/held"]},
+        }))
+        .await;
+    eventually("the start", || world.calls.count() == 1).await;
+    quiesce().await;
+    // Somebody else still holds it, so nothing newer comes for long.
+    world.delete("a").await;
+    eventually("the end", || world.calls.count() == 2).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_told_while_writes_fail() {
+    let world = World::new().await;
+    let event = on_go(&world, |call| {
+        call.patch.lock().set(&"status.gone".into(), json!(true));
+    });
+    let engine = world.start(vec![event, world.noting("create_fn", HandlerKind::Create)]).await;
+    world.journal.add_rule(refusing("/kopfexamples", usize::MAX, 500));
+    world.create("a", json!({"x": 1})).await;
+    eventually("the creation", || world.calls.count() == 1).await;
+    quiesce().await;
+    world.merge("a", json!({"status": {"go": true}})).await;
+    eventually("the event", || world.calls.count() == 2).await;
+    world.journal.clear_rules();
+    world.until_handled("a").await;
+    world.until("a", "the wish of the event handler", |it| it["status"]["gone"] == true).await;
+    assert_eq!(world.calls.all()[..2], ["create_fn:0", "go"]);
+    engine.stop().await.expect("a clean end");
+}
