@@ -178,6 +178,10 @@ impl Cycle {
         &mut self,
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
+        // What is older than what others know already must not reach them.
+        if self.mode == Mode::EventsOnly {
+            return Box::pin(self.only_deliver(events)).await;
+        }
         if let Some(live) = &self.memory.live {
             live.set(self.object.clone());
         }
@@ -188,9 +192,6 @@ impl Cycle {
         }
         if self.mode == Mode::IndexOnly {
             return Ok(());
-        }
-        if self.mode == Mode::EventsOnly {
-            return Box::pin(self.only_deliver(events)).await;
         }
         // Events come first: a server that takes no writes must not keep them from their handlers.
         if !events.is_empty() {
@@ -213,10 +214,16 @@ impl Cycle {
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
         self.deliver_events(events).await;
-        let patch = std::mem::take(&mut *self.patch.lock());
-        self.wanted = Wanted::by(&patch);
+        self.wanted = Wanted::by(&self.patch.lock());
         let before = self.object.clone();
-        if let Applied::Changed(after) = self.apply(patch, Urgency::Normal).await? {
+        if !self.memory.unsent.is_empty() && Version::of(&before) == self.known.0 {
+            // A full cycle is to come for this very state, and has to go on from the answer.
+            let patch = std::mem::take(&mut *self.patch.lock());
+            self.memory.unsent.absorb(patch);
+            return Ok(());
+        }
+        if self.resend().await? && Version::of(&self.object) != Version::of(&before) {
+            let after = self.object.clone();
             self.watch_for_loops(&before, &after).await;
         }
         Ok(())

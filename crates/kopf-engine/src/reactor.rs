@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::apply::newest;
 use crate::cycle::{self, Done, Job, Mode};
 use crate::insights::{Desired, Insights, Scope};
 use crate::lost::LostEvents;
@@ -448,8 +449,13 @@ impl Reactor {
         let inbox = record.inbox.take().unwrap_or_default();
         let (object, mode) = match (inbox.object, inbox.events.last()) {
             (Some(object), _) => (object, mode),
-            (None, Some((_, object))) => (object.clone(), Mode::EventsOnly),
+            (None, Some((_, object))) => {
+                let known = kept.unwrap_or_else(|| object.clone());
+                (newest(object.clone(), known), Mode::EventsOnly)
+            }
             (None, None) => match kept {
+                // Kept for what event handlers want, which could not be written yet.
+                Some(object) if Version::of(&object) < record.version => (object, Mode::EventsOnly),
                 Some(object) => (object, mode),
                 None => return Err(ticket),
             },
@@ -470,9 +476,9 @@ impl Reactor {
         self.unindexed.remove(&key);
         let next = match (&done.error, done.wake_at) {
             (Some(_), _) if !done.gone => Next::Failed,
+            (_, Some(at)) => Next::WakeAt(self.moment_at(at)),
             // Only event handlers were called; retries and wakes of the others are still to come.
             _ if done.mode == Mode::EventsOnly => Next::AsBefore,
-            (_, Some(at)) => Next::WakeAt(self.moment_at(at)),
             _ => Next::Rest,
         };
         let pause = self.queue.done(done.ticket, next, now);
@@ -489,7 +495,8 @@ impl Reactor {
         record.flags = done.flags;
         (record.flags.busy, record.flags.leaving) = (false, false);
         record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
-        if done.mode != Mode::EventsOnly {
+        let is_newest = |body: &Object| Version::of(body) >= record.version;
+        if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
             record.body = done.body;
         }
         if done.mode == Mode::IndexOnly {

@@ -96,6 +96,7 @@ impl Cycle {
         if self.gone {
             return Ok(true);
         }
+        let is_repeated = !self.memory.unsent.is_empty();
         let mut patch = std::mem::take(&mut self.memory.unsent);
         patch.absorb(std::mem::take(&mut *self.patch.lock()));
         let excess = patch.transformations.len().saturating_sub(UNSENT_TRANSFORMATIONS_MAX);
@@ -110,7 +111,12 @@ impl Cycle {
         match applied {
             Applied::Unchanged => {}
             Applied::Changed(object) => self.object = object,
-            Applied::NotFound => return Err(CycleError::Missing),
+            Applied::NotFound if is_repeated => return Err(CycleError::Missing),
+            Applied::NotFound => {
+                // Either it is told soon that the object is gone, or the server was wrong.
+                self.wait_for_newer();
+                return Ok(false);
+            }
             Applied::Outdated(outdated) => {
                 self.memory.unsent = outdated.patch;
                 self.wait_for_newer();

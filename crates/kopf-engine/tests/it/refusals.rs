@@ -1,12 +1,14 @@
 //! Writes that the server never takes: they are given up, and their objects go on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::Method;
 use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Rule};
-use crate::world::{World, async_handler, eventually, handler, quiesce};
+use crate::world::{World, async_handler, eventually, handler, last_handled, quiesce};
 
 fn refusing(path: &'static str, times: usize, code: u16) -> Rule {
     let method = Some(Method::PATCH);
@@ -129,4 +131,59 @@ async fn events_are_told_while_writes_fail() {
     world.until("a", "the wish of the event handler", |it| it["status"]["gone"] == true).await;
     assert_eq!(world.calls.all()[..2], ["create_fn:0", "go"]);
     engine.stop().await.expect("a clean end");
+}
+
+/// An event handler that wants something at the echo of our own note, once.
+fn at_echo<R>(action: impl Fn() -> R + Send + Sync + 'static) -> Handler
+where
+    R: Future<Output = ()> + Send + 'static,
+{
+    let is_done = AtomicBool::new(false);
+    async_handler("event_fn", HandlerKind::Event, move |call| {
+        let subject = call.subject.clone().expect("an event is about an object");
+        let is_echo = last_handled(subject.object.value()).is_some();
+        let acting = (is_echo && !is_done.swap(true, Ordering::SeqCst)).then(&action);
+        async move {
+            if let Some(acting) = acting {
+                acting.await;
+                call.patch.lock().transform(|body| body["status"] = json!({"answered": true}));
+            }
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+async fn answers_the_echo(world: World, event: Handler) {
+    let engine = world.start(vec![event, world.noting("create_fn", HandlerKind::Create)]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until("a", "the answer", |it| it["status"]["answered"] == true).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wanted_at_an_echo_is_not_lost_by_a_conflict() {
+    let world = World::new().await;
+    let api = world.api();
+    let event = at_echo(move || {
+        let api = api.clone();
+        async move {
+            let edit = kube::api::Patch::Merge(json!({"status": {"edited": true}}));
+            let params = kube::api::PatchParams::default();
+            api.patch("a", &params, &edit).await.expect("patched");
+        }
+    });
+    answers_the_echo(world, event).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wanted_at_an_echo_is_not_lost_by_an_outage() {
+    let world = World::new().await;
+    let journal = world.journal.clone();
+    let event = at_echo(move || {
+        journal.add_rule(refusing("/kopfexamples", 20, 500));
+        std::future::ready(())
+    });
+    answers_the_echo(world, event).await;
 }
