@@ -90,8 +90,8 @@ impl Served {
         own_annotations.extend(notes.clone());
         let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone())
             .with_notes(notes, storages.diffbase.own_fields());
-        let looks_beyond_essence =
-            handlers.changing.iter().chain(&handlers.spawning).any(looks_beyond);
+        let mut conditional = handlers.changing.iter().chain(&handlers.spawning);
+        let looks_beyond_essence = conditional.any(|handler| looks_beyond(handler, &scanner));
         let essence_decides = handlers.watching.is_empty()
             && handlers.desiring.is_empty()
             && handlers.indexing.is_empty()
@@ -202,12 +202,13 @@ pub(crate) fn cause_span(agenda: &Agenda) -> tracing::Span {
 }
 
 /// Whether the conditions of a handler may depend on more than what the fingerprint covers.
-fn looks_beyond(handler: &Arc<Handler>) -> bool {
+fn looks_beyond(handler: &Handler, scanner: &EssenceScanner) -> bool {
     let filters = &handler.filters;
     let calls = |filter: &kopf_core::filter::MetaFilter| {
         matches!(filter, kopf_core::filter::MetaFilter::Matches(_))
     };
     filters.when.is_some()
         || filters.labels.iter().chain(&filters.annotations).any(|(_, filter)| calls(filter))
+        || filters.annotations.iter().any(|(key, _)| !scanner.covers_annotation(key))
         || matches!(filters.value, Some(kopf_core::filter::ValueFilter::Matches(_)))
 }

@@ -1,7 +1,8 @@
 //! What others do to an object while a cycle is at it: nothing of it may be lost.
 
-use kopf_core::handler::HandlerKind;
+use kopf_core::handler::{DaemonOptions, HandlerKind};
 use kopf_core::invoke::Output;
+use kopf_core::settings::{ProgressStorageSetting, Settings};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -73,5 +74,41 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
     eventually("the other update", || world.calls.count() > 0).await;
     quiesce().await;
     assert_eq!(world.calls.all(), ["other:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_follows_an_annotation_among_our_own_notes() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    let (prefix, name) = ("my-op.example.com".to_owned(), "kopf".to_owned());
+    settings.persistence.progress_storage = ProgressStorageSetting::Smart { prefix, name };
+    let calls = world.calls.clone();
+    let daemon = HandlerKind::Daemon(DaemonOptions::default());
+    let mut daemon = async_handler("daemon", daemon, move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            call.stopped.expect("a stop flag").wait(None).await;
+            calls.note("ended");
+            Ok(Output::Nothing)
+        }
+    });
+    let condition = kopf_core::filter::MetaFilter::Equals("yes".into());
+    daemon.filters.annotations = vec![("my-op.example.com/enabled".into(), condition)];
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let engine = world.start_built(world.engine(vec![create, daemon]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    let enabled =
+        |value| json!({"metadata": {"annotations": {"my-op.example.com/enabled": value}}});
+    world.merge("a", enabled("yes")).await;
+    eventually("the start", || world.calls.count() == 2).await;
+    quiesce().await;
+    world.merge("a", enabled("no")).await;
+    eventually("the end", || world.calls.count() == 3).await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "begun", "ended"]);
     engine.stop().await.expect("a clean end");
 }

@@ -119,6 +119,14 @@ impl EssenceScanner {
         Ok(Fingerprints { essence: EssenceHash(essence), noted: EssenceHash(noting.finish()) })
     }
 
+    /// Whether a change of this annotation changes the fingerprint of the essence, unless another
+    /// operator keeps its notes under the same prefix.
+    #[must_use]
+    pub fn covers_annotation(&self, key: &str) -> bool {
+        let owned: BTreeSet<&str> = owned_prefixes(std::iter::once(key)).collect();
+        is_essential_annotation(key, &owned) && !self.is_own(key)
+    }
+
     fn is_note(&self, annotation: &str) -> bool {
         self.notes.annotations.iter().any(|key| annotation.starts_with(key.as_str()))
     }
