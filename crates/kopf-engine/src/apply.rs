@@ -20,6 +20,8 @@ pub(crate) enum Applied {
     Outdated(Outdated),
     /// The object does not exist any more.
     NotFound,
+    /// Nor does it, but another one of its name does, and has taken at least a part of the patch.
+    Replaced,
 }
 
 /// A patch that was not for the newest state, or whose content the server does not take: it does
@@ -91,10 +93,16 @@ impl Writer<'_> {
                     // What the server will never take must not hold up the rest.
                     other => other,
                 };
+                if one.as_ref().is_ok_and(|one| self.is_other(one)) {
+                    return Ok(Applied::Replaced);
+                }
                 let other = self.merge_part(main, None).await?;
                 newest(one?, other)
             }
         };
+        if self.is_other(&answered) {
+            return Ok(Applied::Replaced);
+        }
         self.check(main.iter().chain(&status), &answered);
         Ok(Applied::Changed(answered))
     }
@@ -122,10 +130,19 @@ impl Writer<'_> {
             let (PatchContent::Merge(bytes) | PatchContent::Json(bytes)) = &content;
             tracing::debug!("{kind}-patching the {what} with: {}", String::from_utf8_lossy(bytes));
             let target = self.target(subresource);
-            newest = Some(self.cluster.patch(target, content, self.urgency).await?);
+            let answered = self.cluster.patch(target, content, self.urgency).await?;
+            if self.is_other(&answered) {
+                return Ok(Applied::Replaced);
+            }
+            newest = Some(answered);
             requests.accepted(&write);
         }
         Ok(newest.map_or(Applied::Unchanged, Applied::Changed))
+    }
+
+    /// Whether the answer is about another object: patches go by name.
+    fn is_other(&self, answered: &Object) -> bool {
+        answered.uid() != self.object.uid()
     }
 
     fn has_status(&self) -> bool {

@@ -396,7 +396,7 @@ impl Runner {
                 let newest = crate::apply::newest(self.live.get(), newer);
                 self.live.set(newest);
             }
-            Ok(Applied::Unchanged | Applied::NotFound) => {}
+            Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => {}
             Ok(Applied::Outdated(outdated)) => self.unsent = outdated.patch,
             Err(error) => {
                 let handler = &self.handler;

@@ -193,6 +193,7 @@ impl Cycle {
         if self.mode == Mode::IndexOnly {
             return Ok(());
         }
+        let was_gone = self.gone;
         // Events come first: a server that takes no writes must not keep them from their handlers.
         if !events.is_empty() {
             Box::pin(self.deliver_events(events)).await;
@@ -200,9 +201,9 @@ impl Cycle {
         if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
             return Ok(());
         }
-        let seen = Version::of(&self.object);
+        let seen = (Version::of(&self.object), was_gone);
         while let Next::Again = self.turn().await? {}
-        if is_indexed && Version::of(&self.object) != seen {
+        if is_indexed && (Version::of(&self.object), self.gone) != seen {
             // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
             Box::pin(self.index()).await;
         }
@@ -374,6 +375,10 @@ impl Cycle {
                 // Either it is told soon that the object is gone, or the server was wrong.
                 self.wait_for_newer();
                 return Ok(Next::Finish);
+            }
+            Applied::Replaced => {
+                self.lose();
+                return Ok(Next::Again);
             }
         }
         if let Some(live) = &self.memory.live {

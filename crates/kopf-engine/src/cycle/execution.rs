@@ -162,7 +162,7 @@ impl Cycle {
                 // Without a newer state it would be refused again; the end of the cycle finds one.
                 self.refresh().await.is_ok() && Version::of(&self.object) != outdated
             }
-            Ok(Applied::Unchanged | Applied::NotFound) => false,
+            Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => false,
             Err(error) => {
                 tracing::debug!(%error, "the progress could not be written down");
                 // The end of the cycle writes the same again and deals with other errors.

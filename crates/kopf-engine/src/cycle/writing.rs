@@ -7,7 +7,7 @@ use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::loops::patched_fields;
 use kopf_model::{FieldPath, Patch, Transformation};
 
-use super::{Cycle, CycleError};
+use super::{Cycle, CycleError, Mode};
 use crate::apply::{Applied, Outdated, apply};
 use crate::store::Version;
 
@@ -111,6 +111,7 @@ impl Cycle {
         match applied {
             Applied::Unchanged => {}
             Applied::Changed(object) => self.object = object,
+            Applied::Replaced => self.lose(),
             Applied::NotFound if is_repeated => return Err(CycleError::Missing),
             Applied::NotFound => {
                 // Either it is told soon that the object is gone, or the server was wrong.
@@ -165,6 +166,7 @@ impl Cycle {
                 tracing::warn!(error = %own.error, "the server does not take our notes");
                 Ok(Applied::Outdated(Outdated { patch, error }))
             }
+            Ok(Applied::Replaced) => Ok(Applied::Replaced),
             Ok(Applied::NotFound) => {
                 self.memory.unsent = patch;
                 Ok(Applied::NotFound)
@@ -196,6 +198,14 @@ impl Cycle {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Another object has taken the name of ours, which is gone, therefore: the rest of the cycle
+    /// is the same as if we had been told.
+    pub(super) fn lose(&mut self) {
+        tracing::debug!("another object has taken the name of this one meanwhile");
+        // What is older than what is known already decides nothing.
+        self.gone = self.mode != Mode::EventsOnly;
     }
 
     pub(super) fn wait_for_newer(&mut self) {

@@ -3,7 +3,7 @@
 use kopf_core::handler::{DaemonOptions, HandlerKind};
 use kopf_core::invoke::Output;
 use kopf_core::settings::{ProgressStorageSetting, Settings};
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Rule};
@@ -74,6 +74,50 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
     eventually("the other update", || world.calls.count() > 0).await;
     quiesce().await;
     assert_eq!(world.calls.all(), ["other:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_replaces_ours_is_not_gone_on_with() {
+    let world = World::new().await;
+    let (api, calls) = (world.api(), world.calls.clone());
+    let create = async_handler("create_fn", HandlerKind::Create, move |call| {
+        let (api, calls) = (api.clone(), calls.clone());
+        async move {
+            let subject = call.subject.expect("a creation is about an object");
+            calls.note("create_fn");
+            if subject.object.value()["spec"]["x"] == 1 {
+                api.delete("a", &DeleteParams::default()).await.expect("deleted");
+                let other = serde_json::from_value(json!({
+                    "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+                    "metadata": {"name": "a"}, "spec": {"x": 2},
+                }));
+                let other = other.expect("an object");
+                api.create(&PostParams::default(), &other).await.expect("created");
+                // The other one is handled meanwhile.
+                quiesce().await;
+            }
+            Ok(Output::Nothing)
+        }
+    });
+    let calls = world.calls.clone();
+    let update = async_handler("update_fn", HandlerKind::Update, move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("update_fn");
+            quiesce().await;
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![create, update]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("both creations", || world.calls.count() >= 2).await;
+    world.until_handled("a").await;
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    world.until_handled("a").await;
+    // Our note has met the other object, which looks as if it was changed since; but only once.
+    assert_eq!(world.calls.all(), ["create_fn", "create_fn", "update_fn"]);
+    eventually("the forgetting", || engine.status().snapshot().objects == 1).await;
     engine.stop().await.expect("a clean end");
 }
 
