@@ -134,7 +134,7 @@ impl Watch {
                 "the server has gone back in time; looking at all objects anew"
             );
             for (_, record) in self.store.iter_mut() {
-                record.version = Version::default();
+                record.doubt_all();
             }
         }
         self.newest = version;
@@ -493,7 +493,7 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };
         record.flags = done.flags;
-        (record.flags.busy, record.flags.leaving) = (false, false);
+        record.flags.busy = false;
         record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
         let is_newest = |body: &Object| Version::of(body) >= record.version;
         if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
@@ -503,19 +503,10 @@ impl Reactor {
             self.check_readiness();
             return;
         }
-        record.version = done.version.max(record.version);
-        record.settled = done.settled;
-        if let Some(inbox) = &mut record.inbox {
-            let is_covered = |object: &Object| Version::of(object).is_covered_by(done.version);
-            if !inbox.gone && inbox.object.as_ref().is_some_and(is_covered) {
-                inbox.object = None;
-            }
-            if inbox.object.is_none() && inbox.events.is_empty() {
-                record.inbox = None;
-            } else {
-                self.queue.offer(key, Urgency::Fresh, now);
-                return;
-            }
+        record.come_to(done.version, done.settled);
+        if record.inbox.is_some() {
+            self.queue.offer(key, Urgency::Fresh, now);
+            return;
         }
         if done.gone {
             watch.store.remove(key.uid);

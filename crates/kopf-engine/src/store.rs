@@ -46,6 +46,8 @@ pub(crate) struct Record {
     pub(crate) memory: Option<Box<Memory>>,
     generation: u16,
     pub(crate) flags: Flags,
+    /// What a worker has of it, or will get, is from before the server went back in time.
+    is_doubted: bool,
 }
 
 /// Small facts about an object.
@@ -169,6 +171,8 @@ impl Record {
         let inbox = self.inbox.get_or_insert_default();
         inbox.object = Some(object);
         (inbox.gone, inbox.is_guess) = (gone, false);
+        // A worker still has what was before; whoever comes after it gets this.
+        self.is_doubted &= self.flags.busy;
     }
 
     /// The object was not in a list.
@@ -186,9 +190,43 @@ impl Record {
         }
     }
 
+    /// The server has gone back in time: nothing that is known or waits is newer than what it
+    /// tells from now on.
+    pub(crate) fn doubt_all(&mut self) {
+        self.version = Version::default();
+        self.is_doubted = self.flags.busy || self.body.is_some();
+        if let Some(inbox) = &mut self.inbox {
+            (inbox.object, inbox.gone, inbox.is_guess) = (None, false, false);
+        }
+        self.inbox.take_if(|inbox| inbox.events.is_empty());
+    }
+
+    /// Takes the version that a worker has come to, and drops what waits if it is covered by that.
+    ///
+    /// The worker may have taken the object for gone, wrongly as it turns out: it has not looked at
+    /// the state that waits then, whatever the version.
+    pub(crate) fn come_to(&mut self, version: Version, settled: Option<EssenceHash>) {
+        let was_leaving = std::mem::take(&mut self.flags.leaving);
+        let waiting = self.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
+        if self.is_doubted {
+            (self.version, self.settled) = (Version::default(), None);
+            self.is_doubted = waiting.is_none();
+        } else {
+            let is_covered =
+                waiting.is_some_and(|object| Version::of(object).is_covered_by(version));
+            (self.version, self.settled) = (version.max(self.version), settled);
+            if let (true, Some(inbox)) = (is_covered && !was_leaving, &mut self.inbox)
+                && !inbox.gone
+            {
+                inbox.object = None;
+            }
+        }
+        self.inbox.take_if(|inbox| inbox.object.is_none() && inbox.events.is_empty());
+    }
+
     /// Takes a newer state that is nothing to be handled.
     pub(crate) fn refresh(&mut self, object: &Object) {
-        self.version = Version::of(object);
+        (self.version, self.is_doubted) = (Version::of(object), false);
         if self.body.is_some() {
             self.body = Some(object.at_rest());
         }

@@ -70,3 +70,66 @@ fn a_list_is_doubted_when_the_object_is_heard_of_and_a_deletion_is_not() {
     record.put(object("a", "7"), false);
     assert!(record.inbox.is_some_and(|inbox| !inbox.gone), "a later state wins");
 }
+
+fn record_at(version: &str) -> Record {
+    let object = object("0193d1f4-0000-7000-8000-000000000001", version);
+    Record { version: Version::of(&object), body: Some(object), ..Record::default() }
+}
+
+fn waiting(record: &Record) -> Option<Version> {
+    record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref()).map(Version::of)
+}
+
+#[test]
+fn what_waits_is_dropped_when_a_worker_has_come_further() {
+    let mut record = record_at("5");
+    record.flags.busy = true;
+    record.put(object("a", "6"), false);
+    record.come_to(Version(7), None);
+    assert_eq!((record.version, waiting(&record)), (Version(7), None));
+    record.put(object("a", "8"), false);
+    record.come_to(Version(7), None);
+    assert_eq!((record.version, waiting(&record)), (Version(7), Some(Version(8))));
+}
+
+#[test]
+fn an_object_that_is_heard_of_while_it_leaves_is_looked_at_whatever_its_version() {
+    let mut record = record_at("5");
+    (record.flags.busy, record.flags.leaving) = (true, true);
+    record.put(object("a", "5"), false);
+    record.come_to(Version(5), None);
+    assert_eq!(waiting(&record), Some(Version(5)));
+    assert!(!record.flags.leaving);
+}
+
+#[test]
+fn a_worker_does_not_bring_back_what_was_before_a_restore() {
+    let mut record = record_at("50");
+    record.flags.busy = true;
+    record.doubt_all();
+    record.flags.busy = false;
+    record.come_to(Version(51), None);
+    assert_eq!(record.version, Version(0), "the server tells of lower versions now");
+    // Nor does the next one, which gets the kept body.
+    record.come_to(Version(51), None);
+    assert_eq!(record.version, Version(0));
+    record.put(object("a", "20"), false);
+    record.inbox = None;
+    record.come_to(Version(21), None);
+    assert_eq!(record.version, Version(21));
+}
+
+#[test]
+fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
+    let mut record = record_at("50");
+    record.flags.busy = true;
+    record.put(object("a", "51"), false);
+    record.doubt_all();
+    assert_eq!(waiting(&record), None);
+    record.put(object("a", "20"), false);
+    record.come_to(Version(50), None);
+    assert_eq!((record.version, waiting(&record)), (Version(0), Some(Version(20))));
+    record.inbox = None;
+    record.come_to(Version(21), None);
+    assert_eq!(record.version, Version(21));
+}
