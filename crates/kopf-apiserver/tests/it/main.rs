@@ -10,6 +10,7 @@ mod crash;
 mod fuzz;
 mod goldens;
 mod identity;
+mod json_patches;
 mod kubectl;
 mod rbac;
 mod runtime;
