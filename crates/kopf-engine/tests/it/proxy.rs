@@ -63,6 +63,33 @@ pub(crate) enum Fault {
     BreakAfter,
 }
 
+impl Fault {
+    /// What becomes of the events of a watch.
+    fn distort(self, body: AnyBody) -> AnyBody {
+        match self {
+            Self::Silence => chaos::thin(body, |_| false),
+            Self::LoseAfter(count) => {
+                let mut told = 0;
+                chaos::thin(body, move |_| {
+                    told += 1;
+                    told <= count
+                })
+            }
+            Self::Lose(text) => {
+                let mut is_lost = false;
+                chaos::thin(body, move |line| {
+                    let is_it = !is_lost && line.contains(text);
+                    is_lost |= is_it;
+                    !is_it
+                })
+            }
+            Self::Swap => chaos::swap(body),
+            Self::Double => Doubled(body).boxed_unsync(),
+            Self::Answer(..) | Self::AnswerAfter(_) | Self::Break | Self::BreakAfter => body,
+        }
+    }
+}
+
 #[derive(Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<Inner>>);
 
@@ -243,29 +270,10 @@ impl Proxy {
         self.journal.0.lock().requests.push(recorded);
         let (parts, body) = response.into_parts();
         let body = body.map_err(|never| match never {}).boxed_unsync();
-        let body = match fault {
-            Some(Fault::Silence) => chaos::thin(body, |_| false),
-            Some(Fault::LoseAfter(count)) => {
-                let mut told = 0;
-                chaos::thin(body, move |_| {
-                    told += 1;
-                    told <= count
-                })
-            }
-            Some(Fault::Lose(text)) => {
-                let mut is_lost = false;
-                chaos::thin(body, move |line| {
-                    let is_it = !is_lost && line.contains(text);
-                    is_lost |= is_it;
-                    !is_it
-                })
-            }
-            Some(Fault::Swap) => chaos::swap(body),
-            Some(Fault::Double) => Doubled(body).boxed_unsync(),
-            _ => match misfortune.stream {
-                Some(random) => chaos::distort(body, random),
-                None => body,
-            },
+        let body = match (fault, misfortune.stream) {
+            (Some(fault), _) => fault.distort(body),
+            (None, Some(random)) => chaos::distort(body, random),
+            (None, None) => body,
         };
         Ok(Response::from_parts(parts, body))
     }
