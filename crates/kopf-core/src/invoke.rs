@@ -198,7 +198,18 @@ pub trait Family: Send + Sync {
 
 /// Values by type: the operator's state, an object's memo.
 #[derive(Default)]
-pub struct Extensions(RwLock<Vec<Arc<dyn Any + Send + Sync>>>);
+pub struct Extensions(RwLock<Vec<Extension>>);
+
+#[derive(Clone)]
+struct Extension {
+    value: Arc<dyn Any + Send + Sync>,
+    /// How forks come to a value of their own; without it they share this one.
+    copy: Option<Arc<CopyFn>>,
+    /// The value is still the one of the origin, to be copied when it is first asked for.
+    is_borrowed: bool,
+}
+
+type CopyFn = dyn Fn(&(dyn Any + Send + Sync)) -> Arc<dyn Any + Send + Sync> + Send + Sync;
 
 /// The indexes of the operator, readable by all handlers.
 #[derive(Default)]
@@ -286,32 +297,78 @@ impl Attempt {
     }
 }
 
+impl Extension {
+    fn is<T: 'static>(&self) -> bool {
+        (*self.value).is::<T>()
+    }
+
+    /// The value; a borrowed one is replaced by its copy, for which the list must be locked.
+    fn own<T: Send + Sync + 'static>(&mut self) -> Option<Arc<T>> {
+        if let (true, Some(copy)) = (self.is_borrowed, &self.copy) {
+            self.value = copy(&*self.value);
+            self.is_borrowed = false;
+        }
+        Arc::clone(&self.value).downcast().ok()
+    }
+}
+
 impl Extensions {
     /// The value of a type, if it was put in.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.0.read().iter().find_map(|value| Arc::clone(value).downcast().ok())
+        {
+            let values = self.0.read();
+            let found = values.iter().find(|value| value.is::<T>())?;
+            if !found.is_borrowed {
+                return Arc::clone(&found.value).downcast().ok();
+            }
+        }
+        self.0.write().iter_mut().find(|value| value.is::<T>())?.own()
     }
 
     /// Puts a value in, in place of the former one of its type.
     pub fn insert<T: Send + Sync + 'static>(&self, value: Arc<T>) {
         let mut values = self.0.write();
-        values.retain(|other| !(**other).is::<T>());
-        values.push(value);
+        values.retain(|other| !other.is::<T>());
+        values.push(Extension { value, copy: None, is_borrowed: false });
     }
 
     /// The value of a type, made at the first use.
     pub fn get_or_insert_with<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        self.get_or_make(make, None)
+    }
+
+    /// The value of a type, made at the first use, of which every fork has a copy.
+    pub fn get_or_insert_copied<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> T,
+        copy: fn(&T) -> T,
+    ) -> Arc<T> {
+        let copy = move |value: &(dyn Any + Send + Sync)| {
+            let value = value.downcast_ref().expect("the value keeps its type");
+            Arc::new(copy(value)) as Arc<dyn Any + Send + Sync>
+        };
+        self.get_or_make(make, Some(Arc::new(copy)))
+    }
+
+    fn get_or_make<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> T,
+        copy: Option<Arc<CopyFn>>,
+    ) -> Arc<T> {
         if let Some(value) = self.get() {
             return value;
         }
         let mut values = self.0.write();
-        if let Some(value) = values.iter().find_map(|value| Arc::clone(value).downcast().ok()) {
+        if let Some(value) =
+            values.iter_mut().find(|value| value.is::<T>()).and_then(Extension::own)
+        {
             return value;
         }
-        let value = Arc::new(make());
-        values.push(Arc::clone(&value) as Arc<dyn Any + Send + Sync>);
-        value
+        let made = Arc::new(make());
+        let value = Arc::clone(&made) as Arc<dyn Any + Send + Sync>;
+        values.push(Extension { value, copy, is_borrowed: false });
+        made
     }
 
     /// Whether both have the very same values, so that one can stand for the other.
@@ -319,13 +376,19 @@ impl Extensions {
     pub fn holds_same(&self, other: &Self) -> bool {
         let (these, those) = (self.0.read(), other.0.read());
         these.len() == those.len()
-            && these.iter().zip(those.iter()).all(|(this, that)| Arc::ptr_eq(this, that))
+            && these
+                .iter()
+                .zip(those.iter())
+                .all(|(this, that)| Arc::ptr_eq(&this.value, &that.value))
     }
 
-    /// A copy that shares the values: the memo of a new object starts as the operator's.
+    /// The memo of a new object, which starts as the operator's: values that know how are copied
+    /// when they are first asked for, the others are shared.
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self(RwLock::new(self.0.read().clone()))
+        let fork =
+            |value: &Extension| Extension { is_borrowed: value.copy.is_some(), ..value.clone() };
+        Self(RwLock::new(self.0.read().iter().map(fork).collect()))
     }
 }
 

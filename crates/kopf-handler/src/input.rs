@@ -22,7 +22,7 @@ use crate::kind::Kind;
 pub use admission::{DryRun, Headers, Operation, Review, User, Warnings};
 pub use background::{Live, Stopped};
 pub use change::{Cause, Change, Diff, New, Old, RawEvent};
-pub use memo::{Memo, SharedMemo};
+pub use memo::{Memo, MemoKind, SharedMemo};
 pub use object::{Log, Mutable, Patch, Path, Recorder, This};
 pub use operator::{Now, Param, Requirement, State};
 pub use status::Status;

@@ -4,12 +4,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use futures::lock::{Mutex, OwnedMutexGuard};
+use kopf_core::invoke::Extensions;
 use kopf_core::{Call, HandlerKind};
 
 use super::{Input, InputMut};
 use crate::duration::Seconds;
 use crate::error::{Error, temporary};
-use crate::kind::{BriefKind, Kind};
+use crate::kind::{self, BriefKind, Kind};
 
 /// A value kept in memory beside the object; lost when the operator restarts.
 ///
@@ -20,7 +21,21 @@ pub struct Memo<T>(OwnedMutexGuard<T>);
 
 /// The same value as [`Memo`], locked only for as long as it is looked at.
 ///
-/// Handlers of the operator itself see the operator's own memo with it.
+/// Handlers of the operator itself see the operator's own memo with it. Every object's memo starts
+/// as a copy of the operator's, made when a handler of the object first takes it; so what the
+/// operator keeps has to be `Clone`. What all objects are to share goes into an `Arc` in it, or
+/// into the [`State`](super::State).
+///
+/// ```
+/// # use kopf_handler::input::SharedMemo;
+/// #[derive(Clone, Default)]
+/// struct Limits { per_object: u32 }
+///
+/// // In `#[kopf::on::startup]`: the start value of every object's `Memo<Limits>`.
+/// async fn configure(limits: SharedMemo<Limits>) {
+///     limits.with(|limits| limits.per_object = 10).await;
+/// }
+/// ```
 #[derive(Debug)]
 pub struct SharedMemo<T>(Arc<Mutex<T>>);
 
@@ -51,9 +66,33 @@ impl<T> AsMut<Self> for Memo<T> {
     }
 }
 
-impl<K: Kind, T: Default + Send + Sync + 'static> Input<K> for SharedMemo<T> {
+/// Kinds whose handlers may share a memo of a type: objects' any, the operator's what is `Clone`.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` handler has no memo of `{T}`",
+    note = "every object's memo starts as a copy of the operator's: derive `Clone` for it"
+)]
+pub trait MemoKind<T>: Kind {
+    #[doc(hidden)]
+    fn memo(memo: &Extensions) -> Arc<Mutex<T>>;
+}
+
+macro_rules! memo_kinds {
+    ($memo:ident($bound:ident): $($kind:ident)*) => {$(
+        impl<T: $bound + Default + Send + Sync + 'static> MemoKind<T> for kind::$kind {
+            fn memo(memo: &Extensions) -> Arc<Mutex<T>> {
+                $memo(memo)
+            }
+        }
+    )*};
+}
+
+memo_kinds!(own(Default): Create Update Delete Resume Field Sub Event Index Daemon Timer);
+memo_kinds!(own(Default): Desired Observe Validate Mutate);
+memo_kinds!(copied(Clone): Startup Cleanup Login Probe);
+
+impl<K: MemoKind<T>, T: Default + Send + Sync + 'static> Input<K> for SharedMemo<T> {
     fn take(call: &Call) -> Result<Self, Error> {
-        Ok(Self(shared(call)))
+        Ok(Self(K::memo(&call.memo)))
     }
 }
 
@@ -61,7 +100,7 @@ impl<K: BriefKind, T: Default + Send + Sync + 'static> InputMut<K> for Memo<T> {
     type Held = Self;
 
     async fn take(call: &Call) -> Result<Self, Error> {
-        let value = shared::<T>(call);
+        let value = own::<T>(&call.memo);
         if !matches!(call.handler.kind, HandlerKind::Sub) {
             return Ok(Self(value.lock_owned().await));
         }
@@ -78,6 +117,14 @@ impl<K: BriefKind, T: Default + Send + Sync + 'static> InputMut<K> for Memo<T> {
     }
 }
 
-fn shared<T: Default + Send + Sync + 'static>(call: &Call) -> Arc<Mutex<T>> {
-    call.memo.get_or_insert_with(|| Mutex::new(T::default()))
+fn own<T: Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
+    memo.get_or_insert_with(Mutex::default)
+}
+
+/// The operator's own memo, which objects copy.
+fn copied<T: Clone + Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
+    memo.get_or_insert_copied(Mutex::default, |value| {
+        // Nobody holds the operator's memo for longer than a function that cannot wait.
+        Mutex::new(futures::executor::block_on(value.lock()).clone())
+    })
 }

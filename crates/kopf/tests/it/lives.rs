@@ -136,6 +136,39 @@ async fn tick(count: &mut Memo<u32>, patch: &mut Patch) {
     note(patch, "ticks", **count);
 }
 
+#[derive(Clone, Default)]
+struct Visits {
+    count: u32,
+}
+
+#[kopf::on::startup]
+async fn start_at_ten(visits: SharedMemo<Visits>) {
+    visits.with(|visits| visits.count = 10).await;
+}
+
+#[kopf::on::field(ConfigMap, labels = {"app": "web"}, field = "data.size")]
+async fn visit(visits: &mut Memo<Visits>, patch: &mut Patch) {
+    visits.count += 1;
+    note(patch, "visits", visits.count);
+}
+
+#[test]
+fn memos_start_as_copies_of_the_operators() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(kopf::operator!("maps", [start_at_ten, visit])).await;
+        for name in ["a", "b"] {
+            world.create(&map(name, json!({"size": "1"}))).await.expect("it is created");
+            world.settled().await;
+            let patch = json!({"data": {"size": "2"}});
+            world.patch::<ConfigMap>(name, &patch).await.expect("it is changed");
+            world.settled().await;
+            let seen: ConfigMap = world.get(name).await.expect("it exists");
+            assert_eq!(annotation(&seen, "visits").as_deref(), Some("12"), "{name}");
+        }
+        running.stop().await.expect("the operator ends well");
+    });
+}
+
 #[kopf::daemon(ConfigMap, labels = {"app": "web"})]
 async fn follow(live: Live<ConfigMap>, stopped: Stopped, seen: State<Arc<Seen>>) -> Result {
     while !stopped.wait(1.secs()).await {
