@@ -154,24 +154,33 @@ impl Cluster {
         self.0.counts.lock().clone()
     }
 
-    /// Sends once (twice when new credentials were needed) and returns the answer's head.
+    /// Sends once (again with other credentials where some are refused), returns the answer's head.
     pub(crate) async fn send(
         &self,
         lane: Lane,
         outgoing: &Outgoing,
     ) -> Result<Answer, RequestError> {
-        let session = self.0.vault.session().await.map_err(|error| no_login(outgoing, error))?;
-        match self.attempt(&session, lane, outgoing).await {
-            Err(error) if error.failure == Failure::Unauthorized => {}
-            Err(error) if error.is_about_certificates() => {
-                let error = error.report();
-                tracing::warn!(error, "the certificates do not fit any more; logging in anew");
-            }
-            other => return other,
-        }
-        match self.0.vault.renew(&session).await {
-            Ok(renewed) => self.attempt(&renewed, lane, outgoing).await,
-            Err(failed) => Err(no_login(outgoing, failed)),
+        let vault = &self.0.vault;
+        let first = vault.session().await.map_err(|error| no_login(outgoing, error))?;
+        let mut session = Arc::clone(&first);
+        loop {
+            let refusal = match self.attempt(&session, lane, outgoing).await {
+                Err(error) if error.failure == Failure::Unauthorized => error,
+                Err(error) if error.is_about_certificates() => {
+                    let report = error.report();
+                    tracing::warn!(
+                        error = report,
+                        "the certificates do not fit any more; logging in anew"
+                    );
+                    error
+                }
+                other => return other,
+            };
+            session = match vault.replace(&session, &first).await {
+                Ok(Some(other)) => other,
+                Ok(None) => return Err(refusal),
+                Err(failed) => return Err(no_login(outgoing, failed)),
+            };
         }
     }
 

@@ -17,7 +17,8 @@ use crate::service_account::ServiceAccount;
 
 /// A source of credentials; asked at the start and whenever the server refuses the former ones.
 pub trait Login: Send + Sync + 'static {
-    /// Gets credentials; the one of the highest priority is used.
+    /// Gets credentials; those of the highest priority are used, and the others when the server
+    /// refuses these or they expire.
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>>;
 
     /// Whether there is nothing to log in to, since the client was made by somebody else.
@@ -55,7 +56,7 @@ pub enum LoginError {
 pub struct Credentials {
     /// How to connect.
     pub connection: Connection,
-    /// The highest one is used.
+    /// The highest one is used first.
     pub priority: i64,
     /// After this moment they are not used any more.
     pub expiration: Option<Timestamp>,
@@ -73,7 +74,7 @@ pub enum Connection {
 }
 
 /// Explicit values for a connection, as login handlers return them.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// The URL of the API server.
     pub server: String,
@@ -105,6 +106,10 @@ pub struct ConnectionInfo {
     pub proxy_url: Option<String>,
     /// Use the proxies that the environment names, if there is none here.
     pub trust_env: bool,
+    /// Of several credentials, those with the highest one are used first.
+    pub priority: i64,
+    /// After this moment they are not used any more.
+    pub expiration: Option<Timestamp>,
 }
 
 /// Login with what is there.
@@ -173,7 +178,8 @@ impl From<kube::Client> for Credentials {
 
 impl From<ConnectionInfo> for Credentials {
     fn from(info: ConnectionInfo) -> Self {
-        Self { connection: Connection::Explicit(Box::new(info)), priority: 0, expiration: None }
+        let (priority, expiration) = (info.priority, info.expiration);
+        Self { connection: Connection::Explicit(Box::new(info)), priority, expiration }
     }
 }
 

@@ -32,14 +32,19 @@ impl Renewing {
         let again = |parts: &http::request::Parts| {
             Request::from_parts(parts.clone(), Body::from(bytes.clone()))
         };
-        let session = self.vault.session().await?;
-        match session.writing.send(again(&parts)).await {
-            Ok(response) if response.status() != StatusCode::UNAUTHORIZED => return Ok(response),
-            Err(error) if !mistrusts(&*error) => return Err(error),
-            _ => {}
+        let first = self.vault.session().await?;
+        let mut session = Arc::clone(&first);
+        loop {
+            let refusal = match session.writing.send(again(&parts)).await {
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED => Ok(response),
+                Err(error) if mistrusts(&*error) => Err(error),
+                other => return other,
+            };
+            session = match self.vault.replace(&session, &first).await? {
+                Some(other) => other,
+                None => return refusal,
+            };
         }
-        let renewed = self.vault.renew(&session).await?;
-        renewed.writing.send(again(&parts)).await
     }
 }
 

@@ -1,7 +1,9 @@
 //! The current credentials and the two doors made of them.
 //!
-//! One login at a time: whoever meets a 401 first logs in for all the others.
+//! One login at a time: whoever meets a 401 first logs in for all the others. A login may give
+//! several credentials; all of them are tried before the next one.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +16,21 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use crate::cluster::Policy;
-use crate::login::{Connection, Credentials, Login, LoginError, unusable};
+use crate::login::{Connection, ConnectionInfo, Credentials, Login, LoginError, unusable};
 use crate::proxy::{self, Proxy};
 use crate::secrets::Secrets;
 
 /// The least time between two logins; refused credentials must not become a storm of logins.
 const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many refused credentials are remembered; they are the last to be tried again.
+const REFUSED_MAX: usize = 3;
 
 /// How soon a silent connection is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -43,6 +48,10 @@ const IDLE_CONNECTIONS_KEPT: Duration = Duration::from_secs(8);
 /// The doors of one set of credentials.
 pub(crate) struct Session {
     generation: u64,
+    /// The login that gave the credentials.
+    login: u64,
+    /// The credentials, where they can be recognised when they come again.
+    known_as: Option<ConnectionInfo>,
     /// Watches have their own connections: a busy writer must not slow them down.
     pub(crate) watching: Door,
     pub(crate) writing: Door,
@@ -93,13 +102,19 @@ pub(crate) struct Vault {
     manners: RwLock<Manners>,
     /// Written under `logging_in`, read by every request.
     current: RwLock<Option<Arc<Session>>>,
+    /// What the last login gave besides, neither used nor refused so far; written under
+    /// `logging_in`, read by whoever was refused.
+    others: Mutex<Vec<Credentials>>,
     logging_in: tokio::sync::Mutex<LastLogin>,
 }
 
 #[derive(Default)]
 struct LastLogin {
     generation: u64,
+    /// How many logins there were.
+    count: u64,
     at: Option<Instant>,
+    refused: VecDeque<ConnectionInfo>,
 }
 
 impl Vault {
@@ -108,6 +123,7 @@ impl Vault {
             login,
             manners: RwLock::default(),
             current: RwLock::new(None),
+            others: Mutex::default(),
             logging_in: Default::default(),
         }
     }
@@ -122,7 +138,7 @@ impl Vault {
         self.login.is_ready_made()
     }
 
-    /// The current session; logs in when there is none or it has expired.
+    /// The current session; others of the same login, or a new login, when it has expired.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, LoginError> {
         if let Some(session) = self.valid() {
             return Ok(session);
@@ -131,21 +147,46 @@ impl Vault {
         if let Some(session) = self.valid() {
             return Ok(session);
         }
-        self.log_in(&mut last).await
+        match self.open_best(&mut last).await {
+            Some(Ok(session)) => Ok(session),
+            _ => self.log_in(&mut last).await,
+        }
     }
 
-    /// A session newer than the refused one; waits when the last login was just now.
-    pub(crate) async fn renew(&self, refused: &Session) -> Result<Arc<Session>, LoginError> {
+    /// A session in place of the refused one: with other credentials of the same login, or by a
+    /// new login, which waits when the last one was just now.
+    ///
+    /// None when the new login was for this very request, which began with the first session, and
+    /// all of its credentials were refused, too.
+    pub(crate) async fn replace(
+        &self,
+        refused: &Session,
+        first: &Session,
+    ) -> Result<Option<Arc<Session>>, LoginError> {
         let mut last = self.logging_in.lock().await;
         if let Some(session) = self.valid()
             && session.generation > refused.generation
         {
-            return Ok(session);
+            return Ok(Some(session));
+        }
+        if let Some(info) = &refused.known_as {
+            last.refused.retain(|known| known != info);
+            last.refused.push_back(info.clone());
+            if last.refused.len() > REFUSED_MAX {
+                last.refused.pop_front();
+            }
+        }
+        if let Some(Ok(session)) = self.open_best(&mut last).await {
+            tracing::warn!("the credentials were refused; going on with others of the same login");
+            return Ok(Some(session));
+        }
+        if refused.login > first.login {
+            return Ok(None);
         }
         if let Some(at) = last.at {
             tokio::time::sleep_until(at + LOGIN_INTERVAL).await;
         }
-        self.log_in(&mut last).await
+        self.log_in(&mut last).await.map(Some)
     }
 
     fn valid(&self) -> Option<Arc<Session>> {
@@ -162,35 +203,85 @@ impl Vault {
             tracing::info!("{title} has been initiated.");
         }
         last.at = Some(Instant::now());
-        let mut found = self.login.login().await?;
-        found.retain(|it| it.expiration.is_none_or(|moment| moment > Timestamp::now()));
-        let Some(best) = found.into_iter().max_by_key(|it| it.priority) else {
+        last.count += 1;
+        *self.others.lock() = self.login.login().await?;
+        let Some(session) = self.open_best(last).await.transpose()? else {
             tracing::warn!("{title} has failed: no credentials were retrieved.");
             return Err(LoginError::Nothing);
         };
-        last.generation += 1;
-        let manners = *self.manners.read();
-        let session = Arc::new(Session::open(best, last.generation, manners).await?);
-        *self.current.write() = Some(Arc::clone(&session));
         if is_told {
             tracing::info!("{title} has finished.");
         }
         Ok(session)
+    }
+
+    /// Opens a session with the best of the credentials that are left, and takes it into use; none
+    /// when there are none.
+    async fn open_best(&self, last: &mut LastLogin) -> Option<Result<Arc<Session>, LoginError>> {
+        let mut failure = None;
+        loop {
+            let Some(best) = take_best(&mut self.others.lock(), &last.refused) else {
+                return failure.map(Err);
+            };
+            last.generation += 1;
+            let manners = *self.manners.read();
+            match Session::open(best, (last.generation, last.count), manners).await {
+                Ok(session) => {
+                    let session = Arc::new(session);
+                    *self.current.write() = Some(Arc::clone(&session));
+                    return Some(Ok(session));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+    }
+}
+
+/// The credentials to be tried next: valid ones that were not refused before, of the highest
+/// priority, and any one of equals, as in Kopf.
+fn take_best(
+    others: &mut Vec<Credentials>,
+    refused: &VecDeque<ConnectionInfo>,
+) -> Option<Credentials> {
+    others.retain(|it| it.expiration.is_none_or(|moment| moment > Timestamp::now()));
+    let rank =
+        |it: &Credentials| (!known_as(it).is_some_and(|it| refused.contains(it)), it.priority);
+    let highest = others.iter().map(rank).max()?;
+    let equals: Vec<usize> =
+        (0..others.len()).filter(|&index| rank(&others[index]) == highest).collect();
+    Some(others.swap_remove(equals[fastrand::usize(..equals.len())]))
+}
+
+/// Explicit values can be compared; configurations may stand for plugins and files, whose secrets
+/// change behind the same words.
+fn known_as(credentials: &Credentials) -> Option<&ConnectionInfo> {
+    match &credentials.connection {
+        Connection::Explicit(info) => Some(info),
+        Connection::Client(_) | Connection::Config(_) => None,
     }
 }
 
 impl Session {
     async fn open(
         credentials: Credentials,
-        generation: u64,
+        (generation, login): (u64, u64),
         mut manners: Manners,
     ) -> Result<Self, LoginError> {
         let expiration = credentials.expiration;
+        let known_as = known_as(&credentials).cloned();
         let config = match credentials.connection {
             Connection::Client(client) => {
                 let default_namespace = client.default_namespace().to_owned();
                 let (watching, writing) = (Door::Made(client.clone()), Door::Made(client));
-                return Ok(Self { generation, watching, writing, default_namespace, expiration });
+                return Ok(Self {
+                    generation,
+                    login,
+                    known_as,
+                    watching,
+                    writing,
+                    default_namespace,
+                    expiration,
+                });
             }
             Connection::Config(config) => *config,
             Connection::Explicit(info) => {
@@ -206,6 +297,8 @@ impl Session {
         let door = |timeout| door(&config, &secrets, timeout, proxy.as_ref()).map_err(broken);
         Ok(Self {
             generation,
+            login,
+            known_as,
             watching: door(manners.watch_timeout)?,
             writing: door(manners.write_timeout)?,
             default_namespace: config.default_namespace.clone(),

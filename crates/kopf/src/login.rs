@@ -1,11 +1,14 @@
 //! Credentials for login handlers: `#[kopf::on::login]` functions return what these make.
+//!
+//! Every login handler may give some. Those of the highest priority are used; when the server
+//! refuses them, or they expire, the next ones are, and after all of them there is a new login.
 
 use kopf_client::ServiceAccount;
 use kube::Config;
 
 use crate::Error;
 
-pub use kopf_client::ConnectionInfo;
+pub use kopf_client::{Connection, ConnectionInfo, Credentials};
 pub use kopf_handler::outcome::LoginResult;
 
 /// The credentials of the current kubeconfig and its current context.
@@ -40,6 +43,22 @@ pub fn with_service_account() -> Result<LoginResult, Error> {
 }
 
 /// Explicit credentials.
+///
+/// ```
+/// use kopf::prelude::*;
+/// use kopf::login::{self, ConnectionInfo, LoginResult};
+///
+/// #[kopf::on::login]
+/// async fn log_in(now: Now) -> LoginResult {
+///     login::with_connection(ConnectionInfo {
+///         server: "https://kubernetes.default.svc".into(),
+///         token: Some("...".into()),
+///         priority: 10,
+///         expiration: Some(now.0 + 3600.secs()),
+///         ..ConnectionInfo::default()
+///     })
+/// }
+/// ```
 #[must_use]
 pub fn with_connection(info: ConnectionInfo) -> LoginResult {
     LoginResult::new(info)
@@ -49,4 +68,21 @@ pub fn with_connection(info: ConnectionInfo) -> LoginResult {
 #[must_use]
 pub fn with_config(config: Config) -> LoginResult {
     LoginResult::new(config)
+}
+
+/// Any credentials, with a priority and an expiration of their own.
+///
+/// ```no_run
+/// use kopf::prelude::*;
+/// use kopf::login::{self, Credentials, LoginResult};
+///
+/// #[kopf::on::login]
+/// async fn in_reserve() -> Result<LoginResult> {
+///     let config = kube::Config::infer().await?;
+///     Ok(login::with_credentials(Credentials { priority: -1, ..config.into() }))
+/// }
+/// ```
+#[must_use]
+pub fn with_credentials(credentials: Credentials) -> LoginResult {
+    LoginResult::new(credentials)
 }

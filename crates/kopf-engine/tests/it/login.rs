@@ -235,6 +235,71 @@ async fn a_login_handler_is_called_again() {
     .await;
 }
 
+/// Several tokens at once, the first one with the highest priority.
+struct Tokens {
+    server: String,
+    authority: Option<String>,
+    tokens: Vec<&'static str>,
+    logins: Arc<AtomicUsize>,
+}
+
+impl Login for Tokens {
+    fn login(
+        &self,
+    ) -> futures::future::BoxFuture<'_, Result<Vec<kopf_client::Credentials>, LoginError>> {
+        Box::pin(async {
+            self.logins.fetch_add(1, Ordering::Relaxed);
+            let credentials = self.tokens.iter().zip((0..).map(|number: i64| -number));
+            let credentials = credentials.map(|(token, priority)| {
+                let info = ConnectionInfo {
+                    server: self.server.clone(),
+                    ca_data: self.authority.clone(),
+                    token: Some((*token).to_owned()),
+                    ..ConnectionInfo::default()
+                };
+                kopf_client::Credentials { priority, ..info.into() }
+            });
+            Ok(credentials.collect())
+        })
+    }
+}
+
+#[tokio::test]
+async fn all_credentials_of_a_login_are_tried_before_the_next_one() {
+    let (world, door) = guarded().await;
+    let logins = Arc::new(AtomicUsize::new(0));
+    let login = Tokens {
+        server: door.url(),
+        authority: door.ca_pem().map(str::to_owned),
+        // The first one is good until it is rotated, the second one never.
+        tokens: vec!["one", "unknown", "two"],
+        logins: Arc::clone(&logins),
+    };
+    let builder = engine(vec![asking(&world)], login);
+    survives_rotation(&world, builder, || {}).await;
+    assert_eq!(logins.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn credentials_that_come_again_are_tried_last() {
+    let (world, door) = guarded().await;
+    world.server.remove_token("one");
+    let logins = Arc::new(AtomicUsize::new(0));
+    let login = Tokens {
+        server: door.url(),
+        authority: door.ca_pem().map(str::to_owned),
+        tokens: vec!["one", "unknown"],
+        logins: Arc::clone(&logins),
+    };
+    let cluster = kopf_client::Cluster::new(Arc::new(login), kopf_client::Policy::default());
+    let client = cluster.client().await.expect("a client");
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &examples());
+    api.list(&Default::default()).await.expect_err("nobody knows the tokens");
+    assert_eq!(logins.load(Ordering::Relaxed), 2, "one login per request at most");
+    world.server.add_token("unknown", User::admin());
+    api.list(&Default::default()).await.expect("a 401 that passes is forgiven");
+}
+
 #[tokio::test]
 async fn a_login_that_fails_for_good_ends_the_operator() {
     let world = World::new().await;
