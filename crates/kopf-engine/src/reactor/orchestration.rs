@@ -16,7 +16,7 @@ use super::{FirstList, Reactor, Tag, Trouble, Watch, follow};
 use crate::insights::{Desired, Insights, Scope};
 use crate::memory::Memory;
 use crate::message::{Key, Message};
-use crate::narrowing::{self, Narrowing};
+use crate::narrowing::{joined, narrow};
 use crate::shared::{Served, Shared};
 use crate::store::Store;
 
@@ -197,7 +197,7 @@ impl Reactor {
         let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
         let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
         let mut collection = self.collection(Arc::clone(&resource), namespace.clone(), &settings);
-        Narrowing::of(&served.handlers).apply_to(&mut collection);
+        narrow(&mut collection, &served.handlers);
         self.shared.board.update_watch(id, |status| {
             status.resource = resource.to_string();
             status.awaited = true;
@@ -293,7 +293,7 @@ impl Reactor {
             let (resource, namespace) =
                 (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
             let mut collection = self.collection(resource, namespace, &settings);
-            Narrowing::of(&watch.served.handlers).apply_to(&mut collection);
+            narrow(&mut collection, &watch.served.handlers);
             let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
             let now = self.moment();
             let Some(watch) = self.watches.get_mut(&id) else { continue };
@@ -320,8 +320,8 @@ impl Reactor {
         let watching = &settings.watching;
         let shard_selector = watching.shard_selectors.collect(&resource).next().map(Into::into);
         Collection {
-            label_selector: narrowing::joined(watching.label_selectors.collect(&resource)),
-            field_selector: narrowing::joined(watching.field_selectors.collect(&resource)),
+            label_selector: joined(watching.label_selectors.collect(&resource)),
+            field_selector: joined(watching.field_selectors.collect(&resource)),
             shard_selector,
             resource,
             namespace,

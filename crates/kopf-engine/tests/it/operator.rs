@@ -336,6 +336,42 @@ async fn shared_label_filters_are_checked_by_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_server_looks_for_the_values_of_all_handlers() {
+    let world = World::new().await;
+    let wanting = |id: &'static str, value: &str| {
+        let mut handler = world.noting(id, HandlerKind::Create);
+        let filter = kopf_core::filter::MetaFilter::Equals(value.into());
+        handler.filters.labels = vec![("app".into(), filter)];
+        handler
+    };
+    let engine = world.start(vec![wanting("one", "x"), wanting("two", "y")]).await;
+    for (name, app) in [("a", "x"), ("b", "y"), ("c", "z")] {
+        world.create(name, json!({"x": 1})).await;
+        world.merge(name, json!({"metadata": {"labels": {"app": app}}})).await;
+    }
+    world.until_handled("a").await;
+    world.until_handled("b").await;
+    quiesce().await;
+    assert_eq!(engine.status().snapshot().objects, 2);
+    assert_eq!(world.calls.count(), 2);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn values_that_no_label_can_have_do_not_stop_the_others() {
+    let world = World::new().await;
+    let mut never = world.noting("never", HandlerKind::Create);
+    let filter = kopf_core::filter::MetaFilter::Equals("not a label".into());
+    never.filters.labels = vec![("app".into(), filter)];
+    let engine = world.start(vec![never]).await;
+    world.create("a", json!({"x": 1})).await;
+    quiesce().await;
+    assert_eq!(engine.status().snapshot().objects, 1, "the server accepts the watch");
+    assert_eq!(world.calls.count(), 0);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn exactly_named_namespaces_need_no_permission_to_list_them() {
     let world = World::new().await;
     world.journal.add_rule(Rule {
