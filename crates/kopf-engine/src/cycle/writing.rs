@@ -5,7 +5,7 @@
 
 use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::loops::patched_fields;
-use kopf_model::{FieldPath, Patch, Transformation};
+use kopf_model::{FieldPath, Object, Patch, Transformation};
 
 use super::{Cycle, CycleError, Mode};
 use crate::apply::{Applied, Outdated, apply};
@@ -142,18 +142,22 @@ impl Cycle {
             return self.apply(outdated.patch, Urgency::Normal).await;
         }
         let Outdated { patch, error } = outdated;
-        let own = self.own_part(&patch);
+        let (own, was_held) = (self.own_part(&patch), self.is_held(&self.object));
         let sent = match own.is_empty() {
             true => Ok(Applied::Unchanged),
             false => self.send(&own, Urgency::Normal).await,
         };
         match sent {
-            // Our own part is taken at this version, so it was not for the version.
-            Ok(Applied::Changed(object)) => {
-                if !is_same(&own, &patch) {
-                    report_dropped(&patch, &own, &error);
-                }
+            Ok(Applied::Changed(object)) if is_same(&own, &patch) => Ok(Applied::Changed(object)),
+            // A finalizer goes with a test of the version: it was not for the version.
+            Ok(Applied::Changed(object)) if is_newest || self.is_held(&object) != was_held => {
+                report_dropped(&patch, &own, &error);
                 Ok(Applied::Changed(object))
+            }
+            Ok(Applied::Changed(object)) => {
+                // Notes go without such a test, but the answer to them is the newest state.
+                self.object = object;
+                self.apply(patch, Urgency::Normal).await
             }
             // Nothing that is asked of an object on its way out may hold it up.
             Ok(Applied::Unchanged) if is_newest || self.object.is_deleting() => {
@@ -211,6 +215,10 @@ impl Cycle {
     pub(super) fn wait_for_newer(&mut self) {
         let timeout = self.shared.context.settings.read().persistence.consistency_timeout;
         self.wake_at = Some(self.after(timeout));
+    }
+
+    fn is_held(&self, object: &Object) -> bool {
+        object.finalizers().contains(&self.served.finalizer)
     }
 
     /// The part of a patch that the engine itself put there: its notes and the finalizer.

@@ -187,3 +187,34 @@ async fn what_is_wanted_at_an_echo_is_not_lost_by_an_outage() {
     });
     answers_the_echo(world, event).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
+    let world = World::new().await;
+    let api = world.api();
+    let create = async_handler("create_fn", HandlerKind::Create, move |call| {
+        let api = api.clone();
+        async move {
+            let edit = kube::api::Patch::Merge(json!({"status": {"edited": true}}));
+            let params = kube::api::PatchParams::default();
+            api.patch("a", &params, &edit).await.expect("patched");
+            call.patch.lock().transform(|body| body["status"]["answered"] = json!(true));
+            Ok(Output::Nothing)
+        }
+    });
+    world.create("a", json!({"x": 1})).await;
+    // Neither the watch nor a read tells of the edit, but the answer to our notes does.
+    let path = "/kopfexamples/a";
+    let (method, fault) = (Some(Method::GET), Fault::Answer(403, None));
+    let forbidden = Rule { method, path, watches: Some(false), times: usize::MAX, fault };
+    let path = "/kopfexamples";
+    let silent =
+        Rule { path, watches: Some(true), times: 1, fault: Fault::Silence, ..forbidden.clone() };
+    world.journal.add_rule(forbidden);
+    world.journal.add_rule(silent);
+    let engine = world.start(vec![create]).await;
+    world.until_handled("a").await;
+    let object = world.until("a", "the answer", |it| it["status"]["answered"] == true).await;
+    assert_eq!(object["status"]["edited"], true);
+    engine.stop().await.expect("a clean end");
+}
