@@ -4,8 +4,8 @@
 //! arithmetic of times are `kopf-core`'s. Everything ends by telling the reactor, even when it is
 //! cancelled, so that the object is looked at again.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kopf_client::Urgency;
@@ -45,9 +45,15 @@ pub(crate) struct Daemon {
     stopper: Stopper,
     task: Task,
     /// Alive as long as any of the handler's code runs, also on a thread that cannot be cancelled.
-    alive: std::sync::Weak<()>,
+    alive: Weak<Farewell>,
     stopping_since: Option<Instant>,
     is_cancelled: bool,
+}
+
+/// A daemon or timer that is stopped without anybody waiting, as long as it may still run.
+pub(crate) struct Leaving {
+    stopper: Stopper,
+    alive: Weak<Farewell>,
 }
 
 /// Where its code runs.
@@ -80,11 +86,11 @@ pub(crate) struct Runner {
     stopper: Stopper,
     /// What could not be written because the object had changed.
     unsent: Patch,
-    alive: Arc<()>,
+    alive: Arc<Farewell>,
 }
 
-/// Tells the reactor about the end, however it comes.
-pub(crate) struct Farewell {
+/// Tells the reactor about the end, however it comes: when the last of the handler's code is over.
+struct Farewell {
     shared: Arc<Shared>,
     key: Key,
     handler: Arc<Handler>,
@@ -97,13 +103,12 @@ impl Daemon {
         let Spawning { shared, served, key, handler, live, memo, changed, was_there } = spawning;
         shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
-        let alive = Arc::new(());
-        let farewell = Farewell {
+        let alive = Arc::new(Farewell {
             shared: Arc::clone(&shared),
             key,
             handler: Arc::clone(&handler),
             stopper: stopper.clone(),
-        };
+        });
         let weak = Arc::downgrade(&alive);
         let wheel = Arc::clone(&shared.wheel);
         let runner = Runner {
@@ -124,19 +129,24 @@ impl Daemon {
                     true => wheel.spread(options, spread_max),
                     false => Duration::ZERO,
                 };
-                let (running, delay) = ((runner, farewell), delay.saturating_add(spread));
+                let delay = delay.saturating_add(spread);
                 // Idle timers count from the last change, which was at the start for all of them.
                 let changed = changed + spread;
-                Task::Timer(Timer::start(wheel, options.clone(), running, delay, changed))
+                Task::Timer(Timer::start(wheel, options.clone(), runner, delay, changed))
             }
-            _ => Task::Daemon(runner.spawn(farewell)),
+            _ => Task::Daemon(runner.spawn()),
         };
         Self { handler, stopper, task, alive: weak, stopping_since: None, is_cancelled: false }
     }
 
     /// Whether nothing of it runs any more.
     pub(crate) fn is_over(&self) -> bool {
-        self.task.is_finished() && self.alive.strong_count() == 0
+        self.alive.strong_count() == 0
+    }
+
+    /// What is left of it for others to look at, when it is stopped without them.
+    pub(crate) fn leaving(&self) -> Leaving {
+        Leaving { stopper: self.stopper.clone(), alive: Weak::clone(&self.alive) }
     }
 
     /// Whether it ended without being asked to.
@@ -153,7 +163,7 @@ impl Daemon {
 
     /// Whether nobody waits for it any more.
     pub(crate) fn is_abandoned(&self) -> bool {
-        self.stopper.reason().is_some_and(|reason| reason.contains(StopReason::DAEMON_ABANDONED))
+        is_abandoned(&self.stopper)
     }
 
     /// Asks it to stop; returns whether it was not asked before.
@@ -216,12 +226,28 @@ impl Daemon {
         let polling = settings.cancellation_polling;
         while let Some(wait) = self.advance(polling, true) {
             let _ = tokio::time::timeout(wait, self.task.ended()).await;
-            if self.task.is_finished() && self.alive.strong_count() > 0 {
+            if self.task.is_finished() && !self.is_over() {
                 // A thread still runs: the rest of the time is for it.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
     }
+}
+
+impl Leaving {
+    /// Whether nothing of it runs any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.alive.strong_count() == 0
+    }
+
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        is_abandoned(&self.stopper)
+    }
+}
+
+fn is_abandoned(stopper: &Stopper) -> bool {
+    stopper.reason().is_some_and(|reason| reason.contains(StopReason::DAEMON_ABANDONED))
 }
 
 /// Whatever happens to the memory of an object, its daemons end with it.
@@ -279,6 +305,8 @@ impl Task {
 
     async fn ended(&mut self) {
         match self {
+            // Not to be asked again when its thread is waited for.
+            Self::Daemon(task) if task.is_finished() => {}
             // However it ended: it did.
             Self::Daemon(task) => drop(task.await),
             Self::Timer(timer) => timer.ended().await,
@@ -287,13 +315,9 @@ impl Task {
 }
 
 impl Runner {
-    fn spawn(mut self, farewell: Farewell) -> tokio::task::JoinHandle<()> {
+    fn spawn(mut self) -> tokio::task::JoinHandle<()> {
         let span = object_span(&self.subject());
-        let running = async move {
-            let _farewell = farewell;
-            self.run_daemon().await;
-        };
-        tokio::spawn(running.instrument(span))
+        tokio::spawn(async move { self.run_daemon().await }.instrument(span))
     }
 
     fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
@@ -361,7 +385,8 @@ impl Runner {
         };
         emit(&logtext::invoked(&handler));
         let begun = std::time::Instant::now();
-        let returned = self.shared.pool.run_guarded(call, Arc::clone(&self.alive)).await;
+        let alive = Arc::clone(&self.alive);
+        let returned = self.shared.pool.run_guarded(call, alive).await;
         let default_backoff = self.shared.context.settings.read().execution.default_backoff;
         let attempt = Attempt { now: self.shared.clock.now(), ..attempt };
         let outcome = match retry::judge(&handler, &attempt, returned, default_backoff) {

@@ -29,6 +29,9 @@ pub(crate) struct Pool {
     waiting: AtomicUsize,
 }
 
+/// A token of any kind that lives as long as any code of a handler.
+type Alive = dyn std::any::Any + Send + Sync;
+
 /// Counts a handler that waits, for as long as it does.
 struct Standing<'a>(&'a AtomicUsize);
 
@@ -76,7 +79,7 @@ impl Pool {
     }
 
     /// The same, with a token that lives as long as any of the handler's code runs.
-    pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<()>) -> Returned {
+    pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<Alive>) -> Returned {
         let handler = Arc::clone(&call.handler);
         let span = tracing::info_span!(
             target: "kopf.handlers",
@@ -87,7 +90,7 @@ impl Pool {
         self.run_prepared(&handler, call, alive).instrument(span).await
     }
 
-    async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<()>) -> Returned {
+    async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<Alive>) -> Returned {
         let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
         match prepared {
             Ok(Invocation::Future(future)) => {
@@ -108,7 +111,7 @@ impl Pool {
         &self,
         id: &str,
         function: Box<dyn FnOnce() -> Returned + Send>,
-        alive: Arc<()>,
+        alive: Arc<Alive>,
     ) -> Returned {
         let seats = Arc::clone(&self.seats);
         self.waiting.fetch_add(1, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use kopf_core::progress::State;
 use kopf_model::{Object, Patch};
 use tokio::time::Instant;
 
-use crate::background::Daemon;
+use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
 
 /// What the process remembers of one object.
@@ -27,6 +27,9 @@ pub(crate) struct Memory {
     pub(crate) unsent: Patch,
     /// Daemons and timers that run.
     pub(crate) daemons: BTreeMap<HandlerId, Daemon>,
+    /// Those that are stopped without anybody waiting, in a pause or after their patience; as long
+    /// as they may run, there is no second instance.
+    pub(crate) leaving: BTreeMap<HandlerId, Leaving>,
     /// Daemons and timers that ended on their own.
     pub(crate) forever_stopped: BTreeSet<HandlerId>,
     /// What daemons and timers look at.
@@ -56,6 +59,7 @@ impl Memory {
         self.progress.is_none()
             && self.unsent.is_empty()
             && self.daemons.is_empty()
+            && self.leaving.is_empty()
             && self.forever_stopped.is_empty()
             && self.live.is_none()
             && self.errors == 0

@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::background::{Farewell, Runner};
+use crate::background::Runner;
 use crate::shared::object_span;
 
 /// A place in the list: when, and which one of that moment.
@@ -64,8 +64,6 @@ struct Rest {
     runner: Runner,
     progress: State,
     origin: Instant,
-    /// Told when all of this is dropped.
-    _farewell: Farewell,
 }
 
 /// Ends the timer when its run is cancelled, or comes to an end that has no next one.
@@ -136,7 +134,7 @@ impl Timer {
     pub(crate) fn start(
         wheel: Arc<Wheel>,
         options: TimerOptions,
-        (runner, farewell): (Runner, Farewell),
+        runner: Runner,
         initial_delay: Duration,
         changed: Instant,
     ) -> Arc<Self> {
@@ -149,7 +147,7 @@ impl Timer {
             changed: Mutex::new(changed),
             over: Notify::new(),
         });
-        let rest = Box::new(Rest { runner, progress, origin: now, _farewell: farewell });
+        let rest = Box::new(Rest { runner, progress, origin: now });
         timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
         timer
     }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::{Cycle, Mode};
 use crate::background::{Daemon, Spawning, Tending, yield_for_exit};
+use crate::memory::Memory;
 
 impl Cycle {
     /// Starts what should run, stops what should not, and tells what this means for the finalizer.
@@ -43,15 +44,22 @@ impl Cycle {
             if is_deleting { StopReason::RESOURCE_DELETED } else { StopReason::FILTERS_MISMATCH };
         let is_unwanted =
             |handler: &str| is_deleting || !matching.iter().any(|wanted| *wanted.id == *handler);
-        let wait = self.stop_unwanted(reason, is_unwanted).await;
+        let mut wait = self.stop_unwanted(reason, is_unwanted).await;
+        let is_awaited = self.memory.leaving.values().any(|leaving| !leaving.is_abandoned());
+        if is_awaited && is_deleting {
+            // They tell when they are over; until then the object is not let go.
+            let polling = self.shared.context.settings.read().background.cancellation_polling;
+            wait = wait.into_iter().chain([polling]).min();
+        }
         Tending {
-            is_needed: !matching.is_empty() || !self.memory.daemons.is_empty(),
+            is_needed: !matching.is_empty() || !self.memory.daemons.is_empty() || is_awaited,
             wake_at: wait.map(|wait| self.after(wait)),
         }
     }
 
     /// Forgets what has ended; what ended on its own is not started again.
     fn reap(&mut self) {
+        self.memory.leaving.retain(|_, leaving| !leaving.is_over());
         let ended: Vec<_> = self
             .memory
             .daemons
@@ -82,7 +90,8 @@ impl Cycle {
 
     fn spawn_missing(&mut self, matching: &[Arc<Handler>], was_there: bool) {
         for handler in matching {
-            if self.memory.daemons.contains_key(&handler.id) {
+            let Memory { daemons, leaving, .. } = &*self.memory;
+            if daemons.contains_key(&handler.id) || leaving.contains_key(&handler.id) {
                 continue;
             }
             let live = self.live();
@@ -139,7 +148,10 @@ impl Cycle {
             .map(|(id, _)| Arc::clone(id))
             .collect();
         for id in gone {
-            self.memory.daemons.remove(&id);
+            let Some(daemon) = self.memory.daemons.remove(&id) else { continue };
+            if !daemon.is_over() {
+                self.memory.leaving.insert(id, daemon.leaving());
+            }
         }
         waits.into_iter().min()
     }

@@ -348,7 +348,8 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
         return;
     }
     let settings = shared.context.settings.read().background.clone();
-    for daemon in std::mem::take(&mut memory.daemons).into_values() {
+    for (id, daemon) in std::mem::take(&mut memory.daemons) {
+        memory.leaving.insert(id, daemon.leaving());
         shared.see_off(daemon, reason, settings.clone());
     }
 }

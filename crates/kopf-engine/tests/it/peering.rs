@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kopf_core::handler::{DaemonOptions, HandlerKind};
-use kopf_core::invoke::Output;
+use kopf_core::invoke::{Output, Returned};
 use kopf_core::settings::Settings;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::world::{World, async_handler, eventually, last_handled, quiesce};
+use crate::world::{Calls, World, async_handler, eventually, last_handled, quiesce};
 
 fn peerings(world: &World) -> Api<DynamicObject> {
     let resource = ApiResource {
@@ -141,6 +141,79 @@ async fn the_next_operator_begins_when_our_cleanup_is_done() {
     assert_eq!(world.calls.all(), ["cleanup begun", "cleanup ended", "next:0"]);
     assert!(records(&world).await["us"].is_null(), "our record is taken back");
     next.stop().await.expect("a clean end");
+}
+
+/// Notes the end of a daemon, however it comes.
+struct Alive(Calls);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.note("ended");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_outlives_a_pause_has_no_second_instance() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let calls = world.calls.clone();
+    let options = DaemonOptions {
+        cancellation_backoff: Some(Duration::from_secs(100)),
+        ..DaemonOptions::default()
+    };
+    let stubborn = async_handler("daemon", HandlerKind::Daemon(options), move |_| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            let _alive = Alive(calls);
+            std::future::pending::<Returned>().await
+        }
+    });
+    let engine = world.start(vec![stubborn]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    freeze(&world, 20).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    eventually("the second start", || world.calls.count() == 3).await;
+    assert_eq!(world.calls.all(), ["begun", "ended", "begun"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_goes_in_a_pause_waits_for_the_end_of_its_daemon() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let calls = world.calls.clone();
+    let options = DaemonOptions {
+        cancellation_backoff: Some(Duration::from_secs(100)),
+        ..DaemonOptions::default()
+    };
+    let slow = async_handler("daemon", HandlerKind::Daemon(options), move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            let _alive = Alive(calls);
+            call.stopped.expect("a flag").wait(None).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![slow]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    freeze(&world, 20).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    world.delete("a").await;
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), ["begun"]);
+    assert!(world.get("a").await.is_object(), "its daemon still runs");
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
