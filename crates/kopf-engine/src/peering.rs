@@ -27,6 +27,8 @@ const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 const VERSION: &str = "v1";
 /// How often the cluster is asked for the peering resource while it does not exist.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How soon the peering resource is looked for again after an error.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 const DEFAULT_LIFETIME: i64 = 60;
 
 /// Who pauses us, by peering object; any of them is enough.
@@ -153,7 +155,14 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
         Scope::Namespaces(_) => "kopfpeerings",
     };
     let namespaces = served_namespaces(scope, &shared.surroundings.borrow());
-    for resource in discover(shared, plural).await {
+    let resources = match discover(shared, plural).await {
+        Ok(resources) => resources,
+        Err(error) => {
+            tracing::warn!(error, "our peering record could not be taken back; it will expire");
+            return;
+        }
+    };
+    for resource in resources {
         for namespace in &namespaces {
             let records = Map::from_iter([(identity.to_owned(), Value::Null)]);
             write(shared, &resource, namespace.as_deref(), &settings.name, records).await;
@@ -161,31 +170,42 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     }
 }
 
+/// The peering resources; an outage says nothing about them, so it is waited for its end.
 async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resource>> {
+    let mut is_told = false;
     loop {
-        let found = discover(shared, plural).await;
-        if !found.is_empty() || !mandatory {
-            return found;
+        match discover(shared, plural).await {
+            Ok(found) if !found.is_empty() || !mandatory => return found,
+            Ok(_) => {
+                let resource = plural;
+                tracing::warn!(resource, "the peering resource does not exist; waiting for it");
+                tokio::time::sleep(PATIENCE).await;
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    let resource = plural;
+                    tracing::warn!(
+                        resource,
+                        error,
+                        "the peering resource could not be looked for; trying until it works"
+                    );
+                }
+                tokio::time::sleep(OUTAGE_PATIENCE).await;
+            }
         }
-        tracing::warn!(resource = plural, "the peering resource does not exist; waiting for it");
-        tokio::time::sleep(PATIENCE).await;
     }
 }
 
-async fn discover(shared: &Shared, plural: &str) -> Vec<Arc<Resource>> {
+/// The peering resources that exist; an error if that is not known.
+async fn discover(shared: &Shared, plural: &str) -> Result<Vec<Arc<Resource>>, String> {
     let version = |group: &str| (group.to_owned(), VERSION.to_owned());
-    match shared.cluster.discover_versions(&GROUPS.map(version).into()).await {
-        Ok(discovered) => discovered
-            .resources
-            .into_iter()
-            .filter(|it| it.plural == plural && it.version == VERSION)
-            .map(Arc::new)
-            .collect(),
-        Err(error) => {
-            tracing::debug!(%error, "the peering resource could not be looked for");
-            Vec::new()
-        }
+    let discovered = shared.cluster.discover_versions(&GROUPS.map(version).into()).await;
+    let discovered = discovered.map_err(|error| error.report())?;
+    if let Some(unavailable) = discovered.unavailable.first() {
+        return Err(format!("{unavailable} is unavailable"));
     }
+    let is_it = |it: &Resource| it.plural == plural && it.version == VERSION;
+    Ok(discovered.resources.into_iter().filter(is_it).map(Arc::new).collect())
 }
 
 /// Writes records; tells whether the peering object exists.
@@ -293,6 +313,7 @@ impl Place {
         let following = tokio::spawn(watcher.run());
         let _guard = tokio_util::task::AbortOnDropHandle::new(following);
         let mut newest: Option<Object> = None;
+        let mut is_in_list = false;
         loop {
             let until = match &newest {
                 Some(object) => self.judge(object).await,
@@ -305,21 +326,39 @@ impl Place {
             tokio::select! {
                 batch = observations.recv() => {
                     let Some(((), batch)) = batch else { return };
+                    let was_there = newest.is_some();
                     for observation in batch {
                         match observation {
+                            Observation::ListBegun { .. } => is_in_list = false,
                             Observation::Listed(object) if object.name() == name => {
                                 newest = Some(object);
+                                is_in_list = true;
                             }
+                            Observation::ListEnded if !is_in_list => newest = None,
                             Observation::Changed(kind, object) if object.name() == name => {
                                 newest = (kind != ChangeKind::Deleted).then_some(object);
                             }
                             _ => {}
                         }
                     }
+                    if was_there && newest.is_none() {
+                        self.go_on_alone();
+                    }
                 }
                 () = sleep_or_wait(wait) => {}
             }
         }
+    }
+
+    /// Without the peering object there are no peers; only mandatory peering waits for another one.
+    fn go_on_alone(&self) {
+        if self.settings().mandatory {
+            return;
+        }
+        if self.pauses.get(&self.name()) {
+            tracing::info!("Resuming operations, since the peering object is gone.");
+        }
+        self.pauses.set(&self.shared, &self.name(), false);
     }
 
     /// Pauses or resumes by the records; returns when to judge again.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use kopf_core::handler::{DaemonOptions, HandlerKind};
 use kopf_core::invoke::{Output, Returned};
 use kopf_core::settings::Settings;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use crate::proxy::{Fault, Rule};
 use crate::world::{Calls, World, async_handler, eventually, last_handled, quiesce};
 
 fn peerings(world: &World) -> Api<DynamicObject> {
@@ -213,6 +214,41 @@ async fn an_object_that_goes_in_a_pause_waits_for_the_end_of_its_daemon() {
     assert!(world.get("a").await.is_object(), "its daemon still runs");
     world.until("a", "the deletion", Value::is_null).await;
     assert_eq!(world.calls.all(), ["begun", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_with_the_peering_object() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
+    let engine = world.start(handlers).await;
+    freeze(&world, 1_000_000).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    let gone = DeleteParams::default();
+    peerings(&world).delete("default", &gone).await.expect("it is deleted");
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn peers_are_found_after_an_outage_at_the_start() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    freeze(&world, 1_000_000).await;
+    for path in ["/apis/kopf.dev/v1", "/apis/zalando.org/v1", "/apis"] {
+        let fault = Fault::Answer(503, None);
+        let rule = Rule { method: None, path, watches: Some(false), times: usize::MAX, fault };
+        world.journal.add_rule(rule);
+    }
+    let engine = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+    let engine = engine.build().start();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!engine.status().snapshot().paused);
+    world.journal.clear_rules();
+    eventually("the pause", || engine.status().snapshot().paused).await;
     engine.stop().await.expect("a clean end");
 }
 
