@@ -12,7 +12,7 @@ use kopf_client::Cluster;
 use kopf_core::handler::{Family, Handler};
 use kopf_core::registry::Registry;
 use kopf_model::Resource;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -26,7 +26,7 @@ mod review;
 mod server;
 mod upkeep;
 
-use configuration::Webhooks;
+use configuration::Written;
 use upkeep::Upkeep;
 
 /// A certificate or a key in PEM.
@@ -110,6 +110,8 @@ pub(crate) struct Admission {
     pub(crate) pool: Arc<Pool>,
     /// What discovery told, by group, version and plural; refreshed when something is missing.
     resources: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
+    /// Written whenever the webhooks are, read to write only news and at the end.
+    written: Mutex<Written>,
 }
 
 /// Answers until it is dropped.
@@ -130,7 +132,9 @@ impl Admission {
         let is_admission = |handler: &&Arc<Handler>| handler.kind.family() == Family::Admission;
         let handlers: Vec<_> = registry.iter().filter(is_admission).cloned().collect();
         let resources = RwLock::default();
-        (!handlers.is_empty()).then_some(Self { cluster, handlers, stage, pool, resources })
+        let written = Mutex::default();
+        let admission = Self { cluster, handlers, stage, pool, resources, written };
+        (!admission.handlers.is_empty()).then_some(admission)
     }
 
     /// Listens, configures the cluster, and answers in the background.
@@ -152,10 +156,9 @@ impl Admission {
         let serving = server::serve(Arc::clone(&admission), listener, Arc::clone(&acceptor));
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering admission reviews");
-        let mut written = Webhooks::default();
         if let Some(name) = &endpoint.managed {
             admission.create(name).await?;
-            admission.configure(name, &client_config, &mut written).await?;
+            admission.configure(name, &client_config).await?;
         }
         let managed = endpoint.managed.clone();
         let upkeep = Upkeep {
@@ -165,7 +168,6 @@ impl Admission {
             authority: tls.authority,
             identity: tls.identity,
             acceptor,
-            written,
         };
         let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(surroundings)));
         Ok(Serving { admission, managed, _tasks: [serving, upkeep] })

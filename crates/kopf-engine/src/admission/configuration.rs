@@ -16,8 +16,7 @@ use super::{Admission, AdmissionError};
 const TIMEOUT_SECONDS: u32 = 30;
 
 /// The webhooks as last written, by the plural of the configuration.
-#[derive(Debug, Default)]
-pub(super) struct Webhooks(BTreeMap<String, Vec<Value>>);
+pub(super) type Written = BTreeMap<String, Vec<Value>>;
 
 fn not_configured(name: &str, error: RequestError) -> AdmissionError {
     AdmissionError::Configure { name: name.to_owned(), source: Box::new(error) }
@@ -43,17 +42,16 @@ impl Admission {
         &self,
         name: &str,
         client_config: &Value,
-        written: &mut Webhooks,
     ) -> Result<(), AdmissionError> {
         for resource in configurations() {
             let webhooks = self.webhooks(&resource, name, client_config, |_| true);
-            if written.0.get(&resource.plural) == Some(&webhooks) {
+            if self.written.lock().get(&resource.plural) == Some(&webhooks) {
                 continue;
             }
             tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
             let write = self.write(&resource, name, webhooks.clone());
             write.await.map_err(|error| not_configured(name, error))?;
-            written.0.insert(resource.plural, webhooks);
+            self.written.lock().insert(resource.plural, webhooks);
         }
         Ok(())
     }
@@ -64,8 +62,18 @@ impl Admission {
             tracing::info!("Cleaning up the admission webhook {name}.");
             let target = Target { resource: &resource, namespace: None, name, subresource: None };
             let kept = match self.cluster.get(target).await {
-                Ok(object) => self.kept(&object, name),
-                Err(_) => Vec::new(),
+                Ok(object) => {
+                    let webhooks = object.value().get("webhooks").and_then(Value::as_array);
+                    self.kept(webhooks.map(Vec::as_slice).unwrap_or_default(), name)
+                }
+                // Operators need not be allowed to read it; they know what they wrote.
+                Err(error) => match self.written.lock().get(&resource.plural) {
+                    Some(written) => self.kept(written, name),
+                    None => {
+                        tracing::warn!(%error, "the webhook configuration is left as it is");
+                        continue;
+                    }
+                },
             };
             if let Err(error) = self.write(&resource, name, kept).await {
                 tracing::warn!(%error, "the webhook configuration could not be cleaned up");
@@ -73,7 +81,8 @@ impl Admission {
         }
     }
 
-    fn kept(&self, object: &kopf_model::Object, name: &str) -> Vec<Value> {
+    /// Those of the webhooks that are meant to outlive us.
+    fn kept(&self, webhooks: &[Value], name: &str) -> Vec<Value> {
         let is_persistent =
             |handler: &&Arc<Handler>| options(handler).is_some_and(|it| it.persistent);
         let names: BTreeSet<String> = self
@@ -82,11 +91,10 @@ impl Admission {
             .filter(is_persistent)
             .map(|handler| webhook_name(&handler.id, name))
             .collect();
-        let webhooks = object.value().get("webhooks").and_then(Value::as_array);
         let is_kept = |webhook: &&Value| {
             webhook.get("name").and_then(Value::as_str).is_some_and(|it| names.contains(it))
         };
-        webhooks.map(|all| all.iter().filter(is_kept).cloned().collect()).unwrap_or_default()
+        webhooks.iter().filter(is_kept).cloned().collect()
     }
 
     async fn write(

@@ -10,7 +10,6 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use super::configuration::Webhooks;
 use super::server::{Tls, client_config};
 use super::{Admission, AdmissionEndpoint, Pem};
 use crate::insights::Surroundings;
@@ -30,7 +29,6 @@ pub(super) struct Upkeep {
     pub(super) identity: (String, String),
     /// Written here, read for every new connection.
     pub(super) acceptor: Arc<RwLock<TlsAcceptor>>,
-    pub(super) written: Webhooks,
 }
 
 impl Upkeep {
@@ -83,7 +81,7 @@ impl Upkeep {
     async fn configure(&mut self) -> bool {
         let Some(name) = self.endpoint.managed.clone() else { return true };
         let client_config = client_config(&self.endpoint, self.local, &self.authority);
-        let configured = self.admission.configure(&name, &client_config, &mut self.written).await;
+        let configured = self.admission.configure(&name, &client_config).await;
         if let Err(error) = &configured {
             let error = crate::cycle::chain(error);
             tracing::warn!(error, "the webhooks could not be brought up to date; trying again");

@@ -2,6 +2,7 @@
 //!
 //! Sockets and a paused clock do not go together, so these tests run in real time.
 
+use http::Method;
 use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
@@ -9,6 +10,7 @@ use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use serde_json::json;
 
+use crate::proxy::{Fault, Rule};
 use crate::world::{World, handler};
 
 fn endpoint() -> AdmissionEndpoint {
@@ -120,6 +122,29 @@ async fn webhooks_follow_resources_that_come_later() {
     let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
     assert!(refused.expect_err("it is refused").to_string().contains("never"));
     engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
+    let world = World::new().await;
+    // As with the rights that Kopf's documentation gives: create and patch.
+    world.journal.add_rule(Rule {
+        method: Some(Method::GET),
+        path: "webhookconfigurations",
+        watches: None,
+        times: usize::MAX,
+        fault: Fault::Answer(403, None),
+    });
+    let options = WebhookOptions { persistent: true, ..WebhookOptions::default() };
+    let kept = world.noting("kept", HandlerKind::Validate(options));
+    let builder = world.engine(vec![kept, refusing()]).admission(endpoint());
+    let engine = world.start_built(builder).await;
+    until("both webhooks", &world, |it| it.as_array().is_some_and(|all| all.len() == 2)).await;
+    engine.stop().await.expect("a clean end");
+    let left = webhooks(&world).await;
+    let names: Vec<_> =
+        left.as_array().into_iter().flatten().map(|it| it["name"].clone()).collect();
+    assert_eq!(names, [json!("kept.my-operator.dev")]);
 }
 
 #[tokio::test]
