@@ -173,6 +173,7 @@ impl<K: QueueKey> Queue<K> {
         if entry.wake_at.is_none_or(|known| at < known) {
             entry.wake_at = Some(at);
             self.wakes.push(Reverse((at, key)));
+            self.drop_stale_wakes();
         }
     }
 
@@ -334,6 +335,16 @@ impl<K: QueueKey> Queue<K> {
                 }
             }
         }
+    }
+
+    /// Wakes that are replaced stay until their time, which may be hours away, while their keys are
+    /// woken anew with every change. When most of them are of that kind, only the others are kept.
+    fn drop_stale_wakes(&mut self) {
+        if self.wakes.len() <= 2 * self.entries.len() + ROOM_KEPT {
+            return;
+        }
+        let valid = self.entries.iter().filter_map(|(key, entry)| Some((entry.wake_at?, key)));
+        self.wakes = valid.map(|(at, key)| Reverse((at, key.clone()))).collect();
     }
 
     fn choose(&mut self) -> Option<K> {

@@ -314,6 +314,44 @@ proptest! {
 }
 
 #[test]
+fn wakes_that_are_replaced_do_not_pile_up() {
+    let mut queue = queue(1);
+    for now in 0..10_000 {
+        queue.offer(A, Urgency::Fresh, s(now));
+        let ticket = take(&mut queue, now);
+        // A retry in an hour, whose time comes closer with every change.
+        queue.done(ticket, Next::WakeAt(s(100_000 - now % 2)), s(now));
+    }
+    assert!(queue.wakes.len() < 1000, "{}", queue.wakes.len());
+    assert_eq!(queue.next_wake(), Some(s(99_999)));
+}
+
+proptest! {
+    #[test]
+    fn the_next_wake_is_the_earliest_that_was_asked_for_last(
+        wakes in prop::collection::vec((0..4_u8, 1..1000_u64), 1..1500),
+    ) {
+        let mut queue = queue(1);
+        let mut known = BTreeMap::new();
+        for (number, wake) in wakes {
+            let key = Key(0, number);
+            queue.offer(key, Urgency::Fresh, s(0));
+            let ticket = take(&mut queue, 0);
+            queue.done(ticket, Next::WakeAt(s(wake)), s(0));
+            known.insert(key, s(wake));
+            prop_assert_eq!(queue.next_wake(), known.values().min().copied());
+        }
+        let mut woken = BTreeSet::new();
+        while let Some(ticket) = queue.take(s(1000)) {
+            woken.insert(ticket.key);
+            queue.done(ticket, Next::Rest, s(1000));
+        }
+        prop_assert!(woken.iter().eq(known.keys()));
+        prop_assert!(queue.is_empty());
+    }
+}
+
+#[test]
 fn the_queue_knows_how_many_wait_and_for_how_long() {
     let mut queue = queue(1);
     assert_eq!((queue.ready(), queue.oldest_ready()), (0, None));
