@@ -84,13 +84,16 @@ pub struct WatchLimits {
 pub enum Observation {
     /// A list begins, as of this version; what it does not contain by its end does not exist.
     ListBegun {
-        /// The version of the collection.
+        /// The version of the collection; empty for streams, which tell it at their end.
         version: String,
     },
     /// An object in a list.
     Listed(Object),
     /// The list is complete.
-    ListEnded,
+    ListEnded {
+        /// The version of the collection: whatever is older and was not listed does not exist.
+        version: String,
+    },
     /// An event about an object.
     Changed(ChangeKind, Object),
     /// The server is alive although nothing happened.
@@ -338,9 +341,10 @@ impl<T: Clone> Watcher<T> {
             }
             next = page.metadata.next.filter(|token| !token.is_empty());
             if next.is_none() {
-                self.batch.push(Observation::ListEnded);
+                let version = page.metadata.resource_version;
+                self.batch.push(Observation::ListEnded { version: version.clone() });
                 self.flush().await?;
-                return Ok(page.metadata.resource_version);
+                return Ok(version);
             }
             self.flush().await?;
             drop(bytes);
@@ -514,7 +518,7 @@ impl<T: Clone> Watcher<T> {
                 advance(version, object.resource_version());
                 if self.is_initial && is_end_of_initial(&object) {
                     self.is_initial = false;
-                    self.batch.push(Observation::ListEnded);
+                    self.batch.push(Observation::ListEnded { version: version.clone() });
                 }
                 self.batch.push(Observation::Heartbeat);
                 return Ok(());

@@ -39,7 +39,6 @@ struct Followed {
     is_listed: bool,
     /// Counts lists, to find what a list did not contain.
     generation: u32,
-    listed_at: Version,
 }
 
 struct Entry {
@@ -95,8 +94,7 @@ pub(crate) enum Knowledge {
 impl ChildStore {
     /// A watch begins.
     pub(crate) fn begin(&self, watch: u32, desired: Desired) {
-        let followed =
-            Followed { desired, is_listed: false, generation: 0, listed_at: Version::default() };
+        let followed = Followed { desired, is_listed: false, generation: 0 };
         self.0.lock().watches.insert(watch, followed);
     }
 
@@ -122,19 +120,19 @@ impl ChildStore {
     }
 
     /// A list begins.
-    pub(crate) fn list_begun(&self, watch: u32, version: Version) {
+    pub(crate) fn list_begun(&self, watch: u32) {
         if let Some(followed) = self.0.lock().watches.get_mut(&watch) {
             followed.generation = followed.generation.wrapping_add(1);
-            followed.listed_at = version;
         }
     }
 
-    /// A list has ended; returns the owners of what it did not contain, and whether it was the first.
-    pub(crate) fn list_ended(&self, watch: u32) -> (Vec<String>, bool) {
+    /// A list of this version has ended; returns the owners of what it did not contain, and whether
+    /// it was the first.
+    pub(crate) fn list_ended(&self, watch: u32, listed_at: Version) -> (Vec<String>, bool) {
         let mut inner = self.0.lock();
         let Some(followed) = inner.watches.get_mut(&watch) else { return Default::default() };
         let is_first = !std::mem::replace(&mut followed.is_listed, true);
-        let (generation, listed_at) = (followed.generation, followed.listed_at);
+        let generation = followed.generation;
         let desired = followed.desired.clone();
         let is_missing = |entry: &Entry| {
             entry.child.resource == desired.resource

@@ -334,7 +334,7 @@ impl Place {
                                 newest = Some(object);
                                 is_in_list = true;
                             }
-                            Observation::ListEnded if !is_in_list => newest = None,
+                            Observation::ListEnded { .. } if !is_in_list => newest = None,
                             Observation::Changed(kind, object) if object.name() == name => {
                                 newest = (kind != ChangeKind::Deleted).then_some(object);
                             }

@@ -276,7 +276,7 @@ impl Reactor {
                     watch.note_version(&version);
                 }
                 Observation::Listed(object) => self.see(id, None, object),
-                Observation::ListEnded => {
+                Observation::ListEnded { .. } => {
                     watch.is_listing = false;
                     watch.first_list.complete();
                     for uid in watch.store.missing() {

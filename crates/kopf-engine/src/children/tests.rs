@@ -31,7 +31,7 @@ fn child(name: &str, owner: &str, version: u64) -> Object {
 fn store() -> ChildStore {
     let store = ChildStore::default();
     store.begin(1, desired());
-    store.list_begun(1, Version::parse("5"));
+    store.list_begun(1);
     store
 }
 
@@ -44,9 +44,9 @@ fn nothing_is_known_before_the_list_ends() {
     let store = store();
     let selectors = [Selector::exact("", "v1", "services")];
     assert!(matches!(store.knows(selectors.iter()), Knowledge::Partial));
-    assert!(store.list_ended(1).1);
+    assert!(store.list_ended(1, Version::parse("5")).1);
     assert!(matches!(store.knows(selectors.iter()), Knowledge::Complete(_)));
-    assert!(!store.list_ended(1).1, "only once");
+    assert!(!store.list_ended(1, Version::parse("5")).1, "only once");
     let others = [Selector::exact("", "v1", "pods")];
     assert!(matches!(store.knows(others.iter()), Knowledge::Unserved(_)));
 }
@@ -74,10 +74,10 @@ fn answers_that_come_after_the_deletion_are_ignored() {
 fn what_a_list_lacks_is_gone_unless_it_is_newer() {
     let store = store();
     store.see(1, child("old", "u1", 3), false);
-    store.list_ended(1);
-    store.list_begun(1, Version::parse("10"));
+    store.list_ended(1, Version::parse("5"));
+    store.list_begun(1);
     store.put(&desired().resource, child("new", "u2", 11));
-    assert_eq!(store.list_ended(1).0, ["u1"]);
+    assert_eq!(store.list_ended(1, Version::parse("10")).0, ["u1"]);
     assert_eq!(names(&store, "u2"), ["new"]);
 }
 

@@ -50,17 +50,18 @@ impl Reactor {
         for observation in batch {
             let Some(watch) = self.child_watches.get_mut(&id) else { return };
             let owners = match observation {
-                Observation::ListBegun { version } => {
-                    self.shared.children.list_begun(id, Version::parse(&version));
+                Observation::ListBegun { .. } => {
+                    self.shared.children.list_begun(id);
                     continue;
                 }
                 Observation::Listed(object) => self.shared.children.see(id, object, false),
                 Observation::Changed(kind, object) => {
                     self.shared.children.see(id, object, kind == ChangeKind::Deleted)
                 }
-                Observation::ListEnded => {
+                Observation::ListEnded { version } => {
                     watch.is_failing = false;
-                    let (owners, is_first) = self.shared.children.list_ended(id);
+                    let listed_at = Version::parse(&version);
+                    let (owners, is_first) = self.shared.children.list_ended(id, listed_at);
                     if is_first {
                         // Nothing could be decided before.
                         self.offer_owners();

@@ -40,7 +40,7 @@ impl Scout {
         let mut news = None;
         for observation in batch {
             match observation {
-                Observation::ListEnded => {
+                Observation::ListEnded { .. } => {
                     self.first_list.complete();
                     board.update_watch(self.id, |status| status.listed = true);
                 }
@@ -153,7 +153,7 @@ impl Reactor {
                     }
                     is_changed |= self.insights.learn_namespace(&self.scope, &object, false);
                 }
-                Observation::ListEnded => {
+                Observation::ListEnded { .. } => {
                     if let Some(listed) = self.listed_namespaces.take() {
                         is_changed |= self.insights.retain_namespaces(&listed);
                     }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use http::Method;
 use kopf_core::handler::{DesiredOptions, Handler, HandlerKind};
 use kopf_core::invoke::{Call, Output, Returned};
+use kopf_core::settings::Settings;
 use kopf_engine::{Action, Proposal, Rehearsal};
 use kopf_model::Selector;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Rule};
-use crate::world::{World, handler};
+use crate::world::{World, eventually, handler};
 
 /// A map per name beside the owner, and one in another namespace.
 fn wanted(call: Call) -> Returned {
@@ -194,6 +195,35 @@ async fn lists_and_watches_may_fail_and_repeat_themselves() {
     survives(Method::GET, true, Fault::Break).await;
     survives(Method::GET, true, Fault::Double).await;
     survives(Method::GET, true, Fault::LoseAfter(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_goes_between_two_streams_is_made_again() {
+    let world = World::with_status().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.initial_streaming = true;
+    settings.watching.client_timeout = Some(Duration::from_secs(10));
+    let engine = world.engine(handlers()).settings(settings).build().start();
+    let mut watcher = Watcher { world: &world, engine, kills: 0 };
+    world.create("a", json!({"names": ["one", "two"], "x": 1})).await;
+    watcher.until(&FIRST, "at first").await;
+    let streams = |world: &World| {
+        let is_stream = |it: &&crate::proxy::Recorded| {
+            it.path.ends_with("/configmaps") && it.query.contains("watch=true")
+        };
+        world.journal.requests().iter().filter(is_stream).count()
+    };
+    let before = streams(&world);
+    // A stream loses what happens, and is too old when it is opened anew.
+    for fault in [Fault::Silence, Fault::Answer(410, None)] {
+        let rule = Rule { method: None, path: "configmaps", watches: Some(true), times: 1, fault };
+        world.journal.add_rule(rule);
+    }
+    eventually("the deaf stream", || streams(&world) > before).await;
+    maps_in(&world, "default").delete("one", &DeleteParams::default()).await.expect("deleted");
+    watcher.until(&FIRST, "after the deletion").await;
+    watcher.engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
