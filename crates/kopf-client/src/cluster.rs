@@ -375,7 +375,8 @@ impl Outgoing {
     }
 }
 
-async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<Bytes, RequestError> {
+/// The whole body, within the limit of answers.
+pub(crate) async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<Bytes, RequestError> {
     let limited = http_body_util::Limited::new(response.into_body(), ANSWER_MAX);
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),

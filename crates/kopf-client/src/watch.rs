@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::address;
-use crate::cluster::{Cluster, Lane, Outgoing};
+use crate::cluster::{Cluster, Lane, Outgoing, read_all};
 use crate::error::{Failure, RequestError};
 
 /// The longest line of a watch stream; the server itself does not store bigger objects.
@@ -379,17 +379,7 @@ impl<T: Clone> Watcher<T> {
         let outgoing = Outgoing::get(path);
         let exchange = async {
             let response = self.cluster.send(Lane::Watching, &outgoing).await?;
-            let collected = response.into_body().collect().await.map_err(|error| {
-                let mut failed = RequestError::local(
-                    Failure::Connection,
-                    &outgoing.method,
-                    &outgoing.path,
-                    "the list broke off".into(),
-                );
-                failed.source = Some(error);
-                failed
-            })?;
-            Ok(collected.to_bytes())
+            read_all(&outgoing, response).await
         };
         let limit = self.collection.limits.request_timeout;
         match tokio::time::timeout(limit, exchange).await {
@@ -412,7 +402,9 @@ impl<T: Clone> Watcher<T> {
         if let Some(timeout) = limits.server_timeout {
             address::push_query(&mut path, "timeoutSeconds", &timeout.as_secs().to_string());
         }
-        let deadline = limits.client_timeout.map(|timeout| Instant::now() + timeout);
+        // What is too far away to be a moment never comes.
+        let later = |timeout: Duration| Instant::now().checked_add(timeout);
+        let deadline = limits.client_timeout.and_then(later);
         let outgoing = Outgoing::get(path);
         let opening = self.cluster.send(Lane::Watching, &outgoing);
         let patience = limits.request_timeout.min(limits.inactivity_timeout);
@@ -428,10 +420,14 @@ impl<T: Clone> Watcher<T> {
         let mut body = response.into_body();
         let mut buffer = BytesMut::new();
         loop {
-            let silence = Instant::now() + limits.inactivity_timeout;
-            let until = deadline.map_or(silence, |deadline| deadline.min(silence));
+            let silence = later(limits.inactivity_timeout);
+            let patience = deadline
+                .into_iter()
+                .chain(silence)
+                .min()
+                .map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             let frame = tokio::select! {
-                frame = tokio::time::timeout_at(until, body.frame()) => frame,
+                frame = tokio::time::timeout(patience, body.frame()) => frame,
                 () = self.sink.closed() => return Err(Stopped::Closed),
             };
             let data = match frame {

@@ -70,8 +70,8 @@ impl Patience {
             return Stage::Signalled { wait: backoff - age };
         }
         match self.timeout {
-            Some(timeout) if age < backoff + timeout => {
-                Stage::Cancelled { wait: backoff + timeout - age }
+            Some(timeout) if age < backoff.saturating_add(timeout) => {
+                Stage::Cancelled { wait: backoff.saturating_add(timeout) - age }
             }
             Some(_) => Stage::Abandoned,
             None => Stage::Polled { wait: self.polling },
@@ -106,7 +106,7 @@ pub fn spread(options: &TimerOptions, ahead: Duration, spread_max: Duration) -> 
 /// How long a timer has to wait before a run until the object was unchanged for long enough.
 #[must_use]
 pub fn idle_wait(idle: Option<Duration>, changed_at: Moment, now: Moment) -> Option<Duration> {
-    let rest = (changed_at + idle?).saturating_sub(now);
+    let rest = changed_at.saturating_add(idle?).saturating_sub(now);
     (!rest.is_zero()).then_some(rest)
 }
 

@@ -221,7 +221,7 @@ impl<K: QueueKey> Queue<K> {
             }
             Next::Failed => {
                 pause = entry.throttle.note_error(&self.limits.error_delays);
-                entry.paused_until = pause.map(|pause| now + pause);
+                entry.paused_until = pause.map(|pause| now.saturating_add(pause));
                 entry.is_early_used = false;
             }
             // An early run that was not about the failure has not used the early try.

@@ -226,7 +226,8 @@ fn look_ahead(
     delay: Duration,
 ) -> Option<(FailureKind, String)> {
     let retrying = &handler.retrying;
-    let timeout = retrying.timeout.filter(|timeout| attempt.runtime() + delay >= *timeout);
+    let next = attempt.runtime().saturating_add(delay);
+    let timeout = retrying.timeout.filter(|timeout| next >= *timeout);
     if let Some(timeout) = timeout {
         return Some((FailureKind::TimedOut, seconds(timeout)));
     }

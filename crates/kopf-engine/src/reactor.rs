@@ -236,7 +236,7 @@ impl Reactor {
         // Daemons write, too, and tell nobody when they are done.
         let turn_max = if self.is_congested() { CONGESTED_TURN } else { TURN_MAX };
         let turn = Instant::now() + turn_max;
-        let queue = self.queue.next_wake().map(|moment| self.origin + moment);
+        let queue = self.queue.next_wake().and_then(|moment| self.origin.checked_add(moment));
         [queue, self.rediscovery.next_at].into_iter().flatten().fold(turn, Instant::min)
     }
 

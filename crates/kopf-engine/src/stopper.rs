@@ -67,7 +67,8 @@ impl Stop for Stopper {
     }
 
     fn wait_blocking(&self, timeout: Option<Duration>) {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        // What is too far away to be a moment never comes.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut reason = self.0.reason.lock();
         while reason.is_empty() {
             match deadline {

@@ -41,6 +41,13 @@ fn stages_follow_the_age_of_the_stop_flag() {
 }
 
 #[test]
+fn endless_times_do_not_overflow() {
+    let patience = Patience { backoff: Some(s(1)), timeout: Some(Duration::MAX), polling: s(60) };
+    assert_eq!(patience.stage(s(2)), Stage::Cancelled { wait: Duration::MAX - s(2) });
+    assert_eq!(idle_wait(Some(Duration::MAX), s(100), s(103)), Some(Duration::MAX - s(103)));
+}
+
+#[test]
 fn idle_timers_wait_for_the_rest_of_the_idle_time() {
     assert_eq!(idle_wait(Some(s(10)), s(100), s(103)), Some(s(7)));
     assert_eq!(idle_wait(Some(s(10)), s(100), s(110)), None);

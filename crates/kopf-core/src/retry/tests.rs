@@ -197,3 +197,10 @@ fn limits_are_checked_before_an_attempt() {
         "Handler 'fn' has exceeded 3 retries.",
     );
 }
+
+#[test]
+fn endless_delays_do_not_overflow() {
+    let endless = HandlerError::Temporary { message: "boo".into(), delay: Some(Duration::MAX) };
+    let (outcome, _) = outcome(&limited(None), attempt(0, 1.0), Err(endless));
+    assert_eq!(outcome.error.map(|failure| failure.kind), Some(FailureKind::TimedOut));
+}

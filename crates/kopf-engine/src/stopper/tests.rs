@@ -22,6 +22,17 @@ async fn a_flag_that_is_already_set_is_not_waited_for() {
 }
 
 #[test]
+fn endless_times_are_waited_for_without_end() {
+    let stopper = Stopper::default();
+    let waiting = std::thread::spawn({
+        let stopper = stopper.clone();
+        move || stopper.wait_blocking(Some(Duration::MAX))
+    });
+    stopper.set(StopReason::OPERATOR_PAUSING);
+    waiting.join().expect("the thread ends");
+}
+
+#[test]
 fn blocking_code_is_woken_too() {
     let stopper = Stopper::default();
     let waiting = std::thread::spawn({
