@@ -63,7 +63,8 @@ pub fn condition<Look>(condition: impl Condition<Look>) -> When {
 }
 
 /// A view of an object; none when the object does not fit.
-fn look<V: View>(subject: &Subject) -> Option<V> {
+#[must_use]
+pub fn look<V: View>(subject: &Subject) -> Option<V> {
     V::view(subject)
         .inspect_err(|error| tracing::warn!(target: "kopf.objects", %error, "filter does not fit"))
         .ok()

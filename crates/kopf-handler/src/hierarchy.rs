@@ -130,6 +130,20 @@ impl Owner {
         self
     }
 
+    /// The same, as one owner among others: not as the controller of the children.
+    #[must_use]
+    pub fn beside_others(mut self) -> Self {
+        self.adoption.is_controller = false;
+        self
+    }
+
+    /// The same, with an owner that can be gone before its children are.
+    #[must_use]
+    pub fn unblocked(mut self) -> Self {
+        self.adoption.blocks_owner_deletion = false;
+        self
+    }
+
     /// The same, with labels also on the objects at a path inside of the children.
     ///
     /// For example `spec.template` of deployments.
@@ -152,6 +166,45 @@ impl Owner {
         })
     }
 
+    /// Puts only the owner reference on a child, unless it has one to this owner.
+    ///
+    /// # Errors
+    /// Fails when the child is not an object or a list of objects.
+    pub fn own<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
+        let Adoption { is_controller, blocks_owner_deletion, .. } = self.adoption;
+        self.change(child, |child, owner| {
+            Ok(hierarchy::append_owner_reference(
+                child,
+                owner,
+                is_controller,
+                blocks_owner_deletion,
+            )?)
+        })
+    }
+
+    /// Gives only a name to a child: one that begins with the owner's, or just that if strict.
+    ///
+    /// # Errors
+    /// Fails when the child is not an object or a list of objects.
+    pub fn name<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
+        let Adoption { is_forced, is_strict, .. } = self.adoption;
+        let name = self.subject.object.name();
+        self.change(child, |child, _| {
+            Ok(hierarchy::harmonize_naming(child, name, is_forced, is_strict)?)
+        })
+    }
+
+    /// Puts a child only into the namespace of the object.
+    ///
+    /// # Errors
+    /// Fails when the child is not an object or a list of objects.
+    pub fn place<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
+        let namespace = self.subject.object.namespace();
+        self.change(child, |child, _| {
+            Ok(hierarchy::adjust_namespace(child, namespace, self.adoption.is_forced)?)
+        })
+    }
+
     /// Takes a child out of the ownership.
     ///
     /// # Errors
@@ -163,7 +216,9 @@ impl Owner {
     /// The owner reference, for children that are built elsewhere.
     #[must_use]
     pub fn reference(&self) -> Value {
-        hierarchy::build_owner_reference(self.subject.object.value(), true, true)
+        let Adoption { is_controller, blocks_owner_deletion, .. } = self.adoption;
+        let owner = self.subject.object.value();
+        hierarchy::build_owner_reference(owner, is_controller, blocks_owner_deletion)
     }
 
     fn change<T: Serialize + DeserializeOwned>(

@@ -18,10 +18,12 @@ pub use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,
 };
 pub use kopf_model::{FieldPath, Selector, resource::SelectorName};
-pub use serde_json::json;
+pub use serde_json::{Value, json};
 
 pub use crate::declare::function;
-pub use crate::filter::{condition, delay, matching_resources, meta_matches, see, value_matches};
+pub use crate::filter::{
+    condition, delay, look, matching_resources, meta_matches, see, value_matches,
+};
 pub use crate::input::Requirement;
 pub use crate::outcome::{FinishPlain, Returning};
 pub use crate::selector::{Definition, NoDefinition};

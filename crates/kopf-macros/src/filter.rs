@@ -23,7 +23,7 @@ pub(crate) fn statements(options: &Options) -> Result<TokenStream> {
     for name in ["value", "old", "new"] {
         let Some(value) = options.expression(name)? else { continue };
         let field = syn::Ident::new(name, proc_macro2::Span::call_site());
-        let filter = value_filter(value);
+        let filter = value_filter(value)?;
         statements.extend(quote!(handler.filters.#field = ::std::option::Option::Some(#filter);));
     }
     if let Some(condition) = options.expression("when")? {
@@ -74,52 +74,91 @@ fn meta_filter(value: &Expr) -> Result<TokenStream> {
         )),
         Expr::Path(word) if word.path.is_ident("present") => Ok(quote!(#path::Present)),
         Expr::Path(word) if word.path.is_ident("absent") => Ok(quote!(#path::Absent)),
+        Expr::Closure(closure) if closure.inputs.len() > 1 => {
+            let function = with_views(closure, &syn::parse_quote!(str))?;
+            Ok(quote!(#path::Matches(#function)))
+        }
         function => {
             Ok(quote_spanned!(function.span()=> ::kopf::__private::meta_matches(#function)))
         }
     }
 }
 
-fn value_filter(value: &Expr) -> TokenStream {
+fn value_filter(value: &Expr) -> Result<TokenStream> {
     let path = quote!(::kopf::__private::ValueFilter);
-    match value {
+    Ok(match value {
         Expr::Path(word) if word.path.is_ident("present") => quote!(#path::Present),
         Expr::Path(word) if word.path.is_ident("absent") => quote!(#path::Absent),
+        Expr::Closure(closure) if closure.inputs.len() > 1 => {
+            let value = syn::parse_quote!(::kopf::__private::Value);
+            let function = with_views(closure, &value)?;
+            quote!(#path::Matches(#function))
+        }
         Expr::Path(_) | Expr::Closure(_) => {
             quote_spanned!(value.span()=> ::kopf::__private::value_matches(#value))
         }
         constant => quote!(#path::Equals(::kopf::__private::json!(#constant))),
+    })
+}
+
+/// A closure over a value and views of its object: `|value, spec: &Spec| ...`.
+fn with_views(closure: &syn::ExprClosure, value: &Type) -> Result<TokenStream> {
+    let mut closure = closure.clone();
+    if let Some(first) = closure.inputs.first_mut()
+        && !matches!(first, Pat::Type(_))
+    {
+        let untyped = first.clone();
+        let typed: syn::PatType = syn::parse_quote!(#untyped: ::std::option::Option<&#value>);
+        *first = Pat::Type(typed);
     }
+    let (views, arguments) = views(
+        closure.inputs.iter().skip(1),
+        |view| quote!(::kopf::__private::look::<#view>(subject)),
+    )?;
+    Ok(quote!(::std::sync::Arc::new(move |value, subject| {
+        #views
+        (#closure)(value, #(#arguments),*)
+    })))
+}
+
+/// Statements that look at what a closure takes, and the arguments for it.
+fn views<'a>(
+    inputs: impl Iterator<Item = &'a Pat>,
+    look: impl Fn(&Type) -> TokenStream,
+) -> Result<(TokenStream, Vec<TokenStream>)> {
+    let mut views = TokenStream::new();
+    let mut arguments = Vec::new();
+    for (index, input) in inputs.enumerate() {
+        let Pat::Type(input) = input else {
+            let advice = "say what to look at: `|spec: &Spec| ...`";
+            return Err(Error::new(input.span(), advice));
+        };
+        if let Some(whole) = whole(input.ty.as_ref()) {
+            arguments.push(whole);
+            continue;
+        }
+        let name = quote::format_ident!("view_{index}");
+        let (view, argument) = match input.ty.as_ref() {
+            Type::Reference(reference) => (reference.elem.as_ref(), quote!(&#name)),
+            other => (other, quote!(#name)),
+        };
+        let look = look(view);
+        views.extend(quote_spanned!(view.span()=>
+            let ::std::option::Option::Some(#name) = #look else { return false };
+        ));
+        arguments.push(argument);
+    }
+    Ok((views, arguments))
 }
 
 fn when(condition: &Expr) -> Result<TokenStream> {
     let Expr::Closure(closure) = condition else {
         return Ok(quote_spanned!(condition.span()=> ::kopf::__private::condition(#condition)));
     };
-    let mut views = TokenStream::new();
-    let mut arguments = Vec::new();
-    for (index, input) in closure.inputs.iter().enumerate() {
-        let Pat::Type(input) = input else {
-            let advice = "say what to look at: `|spec: &Spec| ...`";
-            return Err(Error::new(input.span(), advice));
-        };
-        let name = quote::format_ident!("view_{index}");
-        let (view, argument) = match input.ty.as_ref() {
-            Type::Reference(reference) => (reference.elem.as_ref(), quote!(&#name)),
-            other => (other, quote!(#name)),
-        };
-        let span = view.span();
-        if let Some(whole) = whole(input.ty.as_ref()) {
-            arguments.push(whole);
-            continue;
-        }
-        views.extend(quote_spanned!(span=>
-            let ::std::option::Option::Some(#name) = ::kopf::__private::see::<#view>(subject, occasion) else {
-                return false;
-            };
-        ));
-        arguments.push(argument);
-    }
+    let (views, arguments) = views(
+        closure.inputs.iter(),
+        |view| quote_spanned!(view.span()=> ::kopf::__private::see::<#view>(subject, occasion)),
+    )?;
     Ok(quote!({
         let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, occasion| {
             let _ = (subject, occasion);

@@ -25,4 +25,4 @@
 
 pub use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
 pub use kopf_core::occasion::{Occasion, Subject};
-pub use kopf_handler::filter::{Condition, Sight};
+pub use kopf_handler::filter::{Condition, Sight, meta_matches, value_matches};

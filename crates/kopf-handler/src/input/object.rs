@@ -7,7 +7,7 @@ use kopf_core::handler::Touches;
 use kopf_core::{Call, Subject};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Input, InputMut, InputRef, Plain, subject};
 use crate::error::Error;
@@ -227,9 +227,22 @@ log_levels! {
     error
 }
 
-/// Posts Kubernetes events about the object, as shown by `kubectl describe`.
+/// Posts Kubernetes events, as shown by `kubectl describe`: about the object, or about others.
+///
+/// ```
+/// # use kopf_handler::input::Recorder;
+/// # fn show(recorder: Recorder, pod: serde_json::Value) -> kopf_handler::Result {
+/// recorder.normal("Restarting", "the image has changed");
+/// recorder.about(&pod)?.warning("Evicted", "the node is full");
+/// // Owner references will do, too; and types of events can be any.
+/// recorder.about(&pod["metadata"]["ownerReferences"])?.event("Debug", "Seen", "by its child");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Recorder {
+    about: Vec<Subject>,
+    /// The handled object, in whose namespace its owners are.
     subject: Subject,
     recorder: std::sync::Arc<dyn kopf_core::invoke::Record>,
 }
@@ -238,7 +251,8 @@ pub struct Recorder {
 impl<K: ObjectKind> Input<K> for Recorder {
     fn take(call: &Call) -> Result<Self, Error> {
         let recorder = std::sync::Arc::clone(&call.operator.recorder);
-        Ok(Self { subject: subject(call)?.clone(), recorder })
+        let subject = subject(call)?.clone();
+        Ok(Self { about: vec![subject.clone()], subject, recorder })
     }
 
     fn touches() -> Touches {
@@ -249,11 +263,54 @@ impl<K: ObjectKind> Input<K> for Recorder {
 impl Recorder {
     /// Posts an event of type `Normal`.
     pub fn normal(&self, reason: &str, message: impl fmt::Display) {
-        self.recorder.record(&self.subject, "Normal", reason, &message.to_string());
+        self.event("Normal", reason, message);
     }
 
     /// Posts an event of type `Warning`.
     pub fn warning(&self, reason: &str, message: impl fmt::Display) {
-        self.recorder.record(&self.subject, "Warning", reason, &message.to_string());
+        self.event("Warning", reason, message);
+    }
+
+    /// Posts an event of any type.
+    pub fn event(&self, kind: &str, reason: &str, message: impl fmt::Display) {
+        let message = message.to_string();
+        for about in &self.about {
+            self.recorder.record(about, kind, reason, &message);
+        }
+    }
+
+    /// Posts about other objects: typed or JSON, references to objects or owners, or lists of them.
+    ///
+    /// # Errors
+    /// Fails when one of them is no object, or has no kind or no name.
+    pub fn about(&self, objects: &impl Serialize) -> Result<Self, Error> {
+        let mut about = Vec::new();
+        self.collect(serde_json::to_value(objects)?, &mut about)?;
+        Ok(Self { about, ..self.clone() })
+    }
+
+    fn collect(&self, objects: Value, about: &mut Vec<Subject>) -> Result<(), Error> {
+        match objects {
+            Value::Array(list) => list.into_iter().try_for_each(|it| self.collect(it, about)),
+            mut body => {
+                if body.get("metadata").is_none() && body.get("name").is_some() {
+                    body["metadata"] = json!({
+                        "name": body["name"], "uid": body["uid"],
+                        // Owners are where their children are.
+                        "namespace": body.get("namespace").map_or_else(
+                            || self.subject.object.namespace().into(), Value::clone),
+                    });
+                }
+                let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+                if !body.is_object() || !has(&body["kind"]) || !has(&body["metadata"]["name"]) {
+                    let problem = "an event is about an object, which has a kind and a name";
+                    return Err(Error::from(problem).permanent());
+                }
+                // Events are posted by what the object says of itself, not by its resource.
+                let resource = std::sync::Arc::clone(&self.subject.resource);
+                about.push(Subject { resource, object: kopf_model::Object::from_value(body) });
+                Ok(())
+            }
+        }
     }
 }

@@ -92,3 +92,52 @@ fn changes_are_put_back_even_when_the_function_fails() {
         json!({"status": {"phase": "ready"}, "metadata": {"labels": {"seen": "yes"}}})
     );
 }
+
+#[kopf::on::create("kopfexamples")]
+async fn parts_of_adoption(owner: Owner) -> Result<Value> {
+    let child = || json!({"kind": "Pod"});
+    let owned = owner.clone().beside_others().unblocked().own(child())?;
+    let reference = &owned["metadata"]["ownerReferences"][0];
+    Ok(json!([
+        [reference["controller"], reference["blockOwnerDeletion"], reference["uid"]],
+        owned["metadata"].get("name").is_some(),
+        owner.name(child())?,
+        owner.clone().strict().name(child())?,
+        owner.place(child())?,
+    ]))
+}
+
+#[test]
+fn owners_do_parts_of_an_adoption() {
+    let call = call_of(only::<parts_of_adoption>(), example(), change(Reason::Create));
+    let expected = json!([
+        [false, false, "u"],
+        false,
+        {"kind": "Pod", "metadata": {"generateName": "a-"}},
+        {"kind": "Pod", "metadata": {"name": "a"}},
+        {"kind": "Pod", "metadata": {"namespace": "b"}},
+    ]);
+    assert_eq!(json_of(testing::run(call)), expected);
+}
+
+#[kopf::on::create(
+    "kopfexamples",
+    labels = {"app": |app, spec: &Spec| app == Some("web") && spec["size"] == 3},
+    field = "spec.size",
+    value = |size, labels: &Labels| size.is_some() && labels.contains_key("app")
+)]
+async fn picky() {}
+
+#[test]
+fn functions_of_values_see_the_object() {
+    let handler = only::<picky>();
+    assert!(handler.filters.labels[0].1.matches(Some("web"), &testing::subject(example())));
+    let mut small = example();
+    small["spec"]["size"] = 1.into();
+    assert!(!handler.filters.labels[0].1.matches(Some("web"), &testing::subject(small)));
+    let value = handler.filters.value.as_ref().expect("a filter");
+    assert!(value.matches(Some(&json!(1)), &testing::subject(example())));
+    let mut bare = example();
+    bare["metadata"]["labels"] = json!({});
+    assert!(!value.matches(Some(&json!(1)), &testing::subject(bare)));
+}

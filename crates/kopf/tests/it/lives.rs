@@ -301,3 +301,37 @@ fn map_without_data(name: &str) -> ConfigMap {
     let map = json!({"metadata": {"name": name, "labels": {"app": "web"}}});
     serde_json::from_value(map).expect("a valid config map")
 }
+
+#[kopf::on::create(ConfigMap, labels = {"app": "web"})]
+async fn tell_others(recorder: Recorder, patch: &mut Patch) -> Result {
+    let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"}]);
+    recorder.about(&owner)?.event("Debug", "Seen", "by its child");
+    recorder.about(&map("b", json!({})))?.warning("Near", "there is another one");
+    let mistake = recorder.about(&json!({"kind": "Node"})).err();
+    note(patch, "mistake", mistake.map(|error| error.to_string()));
+    Ok(())
+}
+
+#[test]
+fn events_can_be_about_others() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(kopf::operator!("maps", [tell_others])).await;
+        world.create(&map("a", json!({}))).await.expect("it is created");
+        world.advance(5.secs()).await;
+        let events: Api<Event> = world.api();
+        let events = events.list(&Default::default()).await.expect("events are listed").items;
+        let mut found: Vec<String> = events
+            .into_iter()
+            .map(|event| {
+                let text = |part: Option<String>| part.unwrap_or_default();
+                let about = event.involved_object;
+                format!("{} {} {}", text(event.type_), text(about.kind), text(about.name))
+            })
+            .collect();
+        found.sort();
+        assert_eq!(found, ["Debug Node n", "Warning ConfigMap b"]);
+        let seen: ConfigMap = world.get("a").await.expect("it exists");
+        assert!(annotation(&seen, "mistake").expect("a note").contains("a kind and a name"));
+        running.stop().await.expect("the operator ends well");
+    });
+}
