@@ -39,7 +39,7 @@ impl Children {
     }
 
     /// Adds a closure with options, made by [`sub`].
-    pub fn add_with(&self, handler: Closure) {
+    pub fn add_with(&self, handler: Closure<Sub>) {
         self.0.register(Declaration::from(handler).handler);
     }
 

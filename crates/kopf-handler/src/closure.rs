@@ -1,6 +1,8 @@
 //! Handlers made of closures, for tiny operators, tests and registration at run time.
 //!
-//! Closures take their inputs by value, since a future cannot borrow from its caller.
+//! Closures take their inputs by value, since a future cannot borrow from its caller. Otherwise they
+//! can do what functions with attributes can; options are methods, and those of a kind exist for
+//! that kind only.
 
 use std::any::Any;
 use std::future::Future;
@@ -8,12 +10,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::handler::{ErrorsMode, Retrying, Touches, WebhookOptions};
+use kopf_core::handler::{
+    DaemonOptions, Delay, ErrorsMode, Family, Need, Retrying, TimerOptions, Touches,
+    WebhookOptions, handler_id,
+};
 use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, MetaFilter, Returned, ValueFilter,
 };
-use kopf_model::Selector;
 use kopf_model::selector::SelectorError;
+use kopf_model::{FieldPath, Selector};
 
 use crate::declare::Declaration;
 use crate::error::Error;
@@ -21,6 +26,7 @@ use crate::filter::{self, Condition};
 use crate::input::{Input, Requirement};
 use crate::kind::{self, Kind};
 use crate::outcome::{Failure, Outcome};
+use crate::view::View;
 
 /// A closure that can be a handler of a kind.
 #[diagnostic::on_unimplemented(
@@ -33,8 +39,25 @@ pub trait HandlerFn<HandlerKind: Kind, Inputs>: Send + Sync + 'static {
     fn call(&self, call: &Call) -> Invocation;
     /// What its inputs require.
     fn requires() -> Vec<Requirement>;
-    /// What the engine may write for it.
-    fn touches() -> Touches;
+    /// What the engine may write for it, in kinds whose results are stored or in others.
+    fn touches(is_stored: bool) -> Touches;
+}
+
+/// A closure that runs on the pool of threads for blocking handlers; made by [`blocking`].
+#[derive(Debug)]
+pub struct Blocking<F>(Arc<F>);
+
+/// Makes a handler of a closure that is not async and may block.
+///
+/// ```
+/// use kopf_handler::{Name, closure};
+///
+/// let handler = closure::create("kopfexamples", closure::blocking(|name: Name| {
+///     std::fs::write("/tmp/last", &*name)
+/// }));
+/// ```
+pub fn blocking<F>(function: F) -> Blocking<F> {
+    Blocking(Arc::new(function))
 }
 
 /// What a closure may return: nothing, or a `Result`.
@@ -108,14 +131,43 @@ macro_rules! closures {
                 all.into_iter().flatten().collect()
             }
 
-            fn touches() -> Touches {
-                let status = <Fut::Output as Answer<K>>::has_value();
-                let answer = Touches { status, ..Touches::nothing() };
-                let inputs: &[Touches] = &[$($input::touches()),*];
-                inputs.iter().fold(answer, |all, one| all.or(*one))
+            fn touches(is_stored: bool) -> Touches {
+                let status = is_stored && <Fut::Output as Answer<K>>::has_value();
+                all_touches(status, &[$($input::touches()),*])
+            }
+        }
+
+        impl<K, F, R, $($input),*> HandlerFn<K, ($($input,)*)> for Blocking<F>
+        where
+            K: Kind,
+            F: Fn($($input),*) -> R + Send + Sync + 'static,
+            R: Answer<K>,
+            $($input: Input<K>,)*
+        {
+            fn call(&self, call: &Call) -> Invocation {
+                let (function, call) = (Arc::clone(&self.0), call.clone());
+                Invocation::Blocking(Box::new(move || {
+                    // Closures without inputs look at nothing.
+                    let _ = &call;
+                    function($($input::take(&call).map_err(HandlerError::from)?),*).into_returned()
+                }))
+            }
+
+            fn requires() -> Vec<Requirement> {
+                let all: Vec<Option<Requirement>> = vec![$($input::requires()),*];
+                all.into_iter().flatten().collect()
+            }
+
+            fn touches(is_stored: bool) -> Touches {
+                all_touches(is_stored && R::has_value(), &[$($input::touches()),*])
             }
         }
     };
+}
+
+fn all_touches(status: bool, inputs: &[Touches]) -> Touches {
+    let answer = Touches { status, ..Touches::nothing() };
+    inputs.iter().fold(answer, |all, one| all.or(*one))
 }
 
 closures!();
@@ -184,21 +236,33 @@ impl ForResources for Selector {
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "give it to an operator"]
-pub struct Closure(Declaration);
+pub struct Closure<K> {
+    declaration: Declaration,
+    /// The ids, now and before, without the field of interest.
+    name: String,
+    was: Vec<String>,
+    kind: PhantomData<fn(K)>,
+}
 
-impl Closure {
-    fn new<K: Kind, I: 'static>(
-        id: &str,
-        kind: HandlerKind,
-        function: impl HandlerFn<K, I>,
-    ) -> Self {
-        fn look<K: Kind, I, F: HandlerFn<K, I>>(_: &F) -> (Vec<Requirement>, Touches) {
-            (F::requires(), F::touches())
+impl<K: Kind> Closure<K> {
+    fn new<I: 'static>(id: &str, kind: HandlerKind, function: impl HandlerFn<K, I>) -> Self {
+        fn look<K: Kind, I, F: HandlerFn<K, I>>(
+            _: &F,
+            is_stored: bool,
+        ) -> (Vec<Requirement>, Touches) {
+            (F::requires(), F::touches(is_stored))
         }
-        let (requires, touches) = look(&function);
+        let is_stored = matches!(kind.family(), Family::Changing | Family::Spawning);
+        let (requires, touches) = look(&function, is_stored);
         let invoke = Arc::new(Erased::<K, I, _>(function, PhantomData));
         let handler = Handler { touches, ..Handler::new(id, kind, invoke) };
-        Self(Declaration { handler, requires })
+        let declaration = Declaration { handler, requires };
+        Self { declaration, name: id.to_owned(), was: Vec::new(), kind: PhantomData }
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Handler)) -> Self {
+        change(&mut self.declaration.handler);
+        self
     }
 
     /// The same handler for some resources.
@@ -207,84 +271,220 @@ impl Closure {
     /// Panics when the texts do not name a resource; they are part of the program.
     fn of(mut self, resources: impl ForResources) -> Self {
         match resources.into_selector() {
-            Ok(selector) => self.0.handler.selector = Some(selector),
-            Err(error) => panic!("handler {}: {error}", self.0.handler.id),
+            Ok(selector) => self.declaration.handler.selector = Some(selector),
+            Err(error) => panic!("handler {}: {error}", self.name),
         }
         self
     }
 
-    /// The id, under which progress and results are stored.
+    /// The id, under which progress and results are stored; a field of interest is appended to it.
     pub fn id(mut self, id: &str) -> Self {
-        self.0.handler.id = id.into();
+        id.clone_into(&mut self.name);
         self
+    }
+
+    /// The id without the field of interest.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// An earlier id, under which progress may still be stored.
+    pub fn was(mut self, id: &str) -> Self {
+        self.was.push(id.to_owned());
+        self
+    }
+
+    /// What the handler is for.
+    pub fn description(self, text: &str) -> Self {
+        self.change(|handler| handler.description = Some(text.to_owned()))
+    }
+
+    /// What the closure does to the cluster by itself: `get,create deployments.apps`.
+    ///
+    /// # Panics
+    /// Panics when the text is not verbs and a resource; it is part of the program.
+    pub fn needs(self, need: &str) -> Self {
+        let Some((verbs, resource)) = need.trim().split_once(' ') else {
+            panic!("handler {}: a need is verbs and a resource, not {need:?}", self.name);
+        };
+        let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
+        let verbs = verbs.split(',').map(str::to_owned).collect();
+        let need = Need { group: group.to_owned(), resource: resource.to_owned(), verbs };
+        self.change(|handler| handler.needs.push(need))
     }
 
     /// How many attempts there are at most.
-    pub fn retries(mut self, retries: u32) -> Self {
-        self.0.handler.retrying.retries = Some(retries);
-        self
+    pub fn retries(self, retries: u32) -> Self {
+        self.change(|handler| handler.retrying.retries = Some(retries))
     }
 
     /// The pause after arbitrary errors.
-    pub fn backoff(mut self, backoff: Duration) -> Self {
-        self.0.handler.retrying.backoff = Some(backoff);
-        self
+    pub fn backoff(self, backoff: Duration) -> Self {
+        self.change(|handler| handler.retrying.backoff = Some(backoff))
     }
 
     /// The total time since the first attempt.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.0.handler.retrying.timeout = Some(timeout);
-        self
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.change(|handler| handler.retrying.timeout = Some(timeout))
     }
 
     /// How arbitrary errors are treated.
-    pub fn errors(mut self, mode: ErrorsMode) -> Self {
-        self.0.handler.retrying = Retrying { errors: Some(mode), ..self.0.handler.retrying };
-        self
+    pub fn errors(self, mode: ErrorsMode) -> Self {
+        self.change(|handler| {
+            handler.retrying = Retrying { errors: Some(mode), ..handler.retrying.clone() }
+        })
     }
 
     /// A condition on a label.
-    pub fn label(mut self, key: &str, filter: MetaFilter) -> Self {
-        self.0.handler.filters.labels.push((key.to_owned(), filter));
-        self
+    pub fn label(self, key: &str, filter: MetaFilter) -> Self {
+        self.change(|handler| handler.filters.labels.push((key.to_owned(), filter)))
     }
 
     /// A condition on an annotation.
-    pub fn annotation(mut self, key: &str, filter: MetaFilter) -> Self {
-        self.0.handler.filters.annotations.push((key.to_owned(), filter));
-        self
+    pub fn annotation(self, key: &str, filter: MetaFilter) -> Self {
+        self.change(|handler| handler.filters.annotations.push((key.to_owned(), filter)))
     }
 
     /// A condition on the object.
-    pub fn when<Look>(mut self, condition: impl Condition<Look>) -> Self {
-        self.0.handler.filters.when = Some(filter::condition(condition));
-        self
+    pub fn when<Look>(self, condition: impl Condition<Look>) -> Self {
+        self.change(|handler| handler.filters.when = Some(filter::condition(condition)))
     }
 
     /// The field of interest.
-    pub fn field(mut self, path: &str) -> Self {
-        self.0.handler.filters.field = Some(path.into());
-        self
+    pub fn field(self, path: impl Into<FieldPath>) -> Self {
+        self.change(|handler| handler.filters.field = Some(path.into()))
     }
 
     /// A condition on the field of interest.
-    pub fn value(mut self, filter: ValueFilter) -> Self {
-        self.0.handler.filters.value = Some(filter);
-        self
+    pub fn value(self, filter: ValueFilter) -> Self {
+        self.change(|handler| handler.filters.value = Some(filter))
     }
 
     /// A value for the input `Param<T>`.
-    pub fn param<T: Any + Send + Sync>(mut self, value: T) -> Self {
-        self.0.handler.param = Some(Arc::new(value));
-        self
+    pub fn param<T: Any + Send + Sync>(self, value: T) -> Self {
+        self.change(|handler| handler.param = Some(Arc::new(value)))
     }
 }
 
-impl From<Closure> for Declaration {
-    fn from(closure: Closure) -> Self {
-        closure.0
+/// With the ids that attributes would give it.
+impl<K> From<Closure<K>> for Declaration {
+    fn from(closure: Closure<K>) -> Self {
+        let Closure { mut declaration, name, was, .. } = closure;
+        let handler = &mut declaration.handler;
+        let whole = |id: &str| handler_id(id, handler.filters.field.as_ref(), &handler.kind);
+        (handler.id, handler.was) = (whole(&name), was.iter().map(|id| whole(id)).collect());
+        declaration
     }
 }
+
+macro_rules! options_of_changes {
+    ($($marker:ident)*) => {$(
+        impl Closure<kind::$marker> {
+            /// A condition on the field of interest before the change.
+            pub fn old(self, filter: ValueFilter) -> Self {
+                self.change(|handler| handler.filters.old = Some(filter))
+            }
+
+            /// A condition on the field of interest after the change.
+            pub fn new_value(self, filter: ValueFilter) -> Self {
+                self.change(|handler| handler.filters.new = Some(filter))
+            }
+        }
+    )*};
+}
+
+options_of_changes!(Update Field Sub);
+
+impl Closure<kind::Delete> {
+    /// Does not hold the object with the finalizer for this handler's sake.
+    pub fn optional(self) -> Self {
+        self.change(|handler| handler.kind = HandlerKind::Delete { optional: true })
+    }
+}
+
+impl Closure<kind::Resume> {
+    /// Also for objects that are being deleted.
+    pub fn deleted(self) -> Self {
+        self.change(|handler| handler.kind = HandlerKind::Resume { deleted: true })
+    }
+}
+
+macro_rules! options {
+    ($marker:ident($options:ident) { $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty)?) $change:expr;)* }) => {
+        impl Closure<kind::$marker> {
+            fn with(self, change: impl FnOnce(&mut $options)) -> Self {
+                self.change(|handler| {
+                    if let HandlerKind::$marker(options) = &mut handler.kind {
+                        change(options);
+                    }
+                })
+            }
+
+            $(
+                $(#[$doc])*
+                pub fn $name(self, $($argument: $type)?) -> Self {
+                    let change: fn(&mut $options $(, $type)?) = $change;
+                    self.with(|options| change(options $(, $argument)?))
+                }
+            )*
+        }
+    };
+}
+
+options! { Daemon(DaemonOptions) {
+    /// How long to wait before the first run.
+    initial_delay(delay: Duration) |options, delay| options.initial_delay = Delay::Fixed(delay);
+    /// The grace between the stop flag and the cancellation.
+    cancellation_backoff(time: Duration) |options, time| options.cancellation_backoff = Some(time);
+    /// How long to wait after the cancellation before the daemon is abandoned.
+    cancellation_timeout(time: Duration) |options, time| options.cancellation_timeout = Some(time);
+    /// The polling period while waiting without a timeout.
+    cancellation_polling(time: Duration) |options, time| options.cancellation_polling = Some(time);
+} }
+
+options! { Timer(TimerOptions) {
+    /// How long to wait before the first run.
+    initial_delay(delay: Duration) |options, delay| options.initial_delay = Delay::Fixed(delay);
+    /// Runs are aligned to a grid of intervals.
+    sharp() |options| options.sharp = true;
+    /// Runs only after the object was essentially unchanged for this long.
+    idle(time: Duration) |options, time| options.idle = Some(time);
+} }
+
+macro_rules! computed_delays {
+    ($($marker:ident)*) => {$(
+        impl Closure<kind::$marker> {
+            /// How long to wait before the first run, by a view of the object.
+            pub fn initial_delay_by<V: View>(
+                self,
+                compute: impl Fn(&V) -> Duration + Send + Sync + 'static,
+            ) -> Self {
+                self.with(|options| options.initial_delay = filter::delay(compute))
+            }
+        }
+    )*};
+}
+
+computed_delays!(Daemon Timer);
+
+macro_rules! webhooks {
+    ($($marker:ident)*) => {$(options! { $marker(WebhookOptions) {
+        /// One more operation that is asked about: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`;
+        /// without any, all are.
+        operation(name: &str) |options, name| options.operations.push(name.to_owned());
+        /// The subresource, `*` for any.
+        subresource(name: &str) |options, name| options.subresource = Some(name.to_owned());
+        /// The webhook stays configured after the operator's exit.
+        persistent() |options| options.persistent = true;
+        /// The closure has side effects outside dry runs.
+        side_effects() |options| options.side_effects = true;
+        /// The object is admitted when the webhook cannot be called.
+        ignore_failures() |options| options.ignore_failures = true;
+    } })*};
+}
+
+webhooks!(Validate Mutate);
 
 macro_rules! object_handlers {
     ($($(#[$doc:meta])* $name:ident = $marker:ident, $kind:expr;)*) => {$(
@@ -295,7 +495,7 @@ macro_rules! object_handlers {
         pub fn $name<Inputs: 'static>(
             resources: impl ForResources,
             function: impl HandlerFn<kind::$marker, Inputs>,
-        ) -> Closure {
+        ) -> Closure<kind::$marker> {
             Closure::new(stringify!($name), $kind, function).of(resources)
         }
     )*};
@@ -312,6 +512,8 @@ object_handlers! {
     resume = Resume, HandlerKind::Resume { deleted: false };
     /// A handler of raw events.
     event = Event, HandlerKind::Event;
+    /// A function over every object, whose results are kept in an index under the handler's id.
+    index = Index, HandlerKind::Index;
     /// A handler that runs beside the object.
     daemon = Daemon, HandlerKind::Daemon(Default::default());
     /// A check of objects before they are stored.
@@ -328,9 +530,8 @@ pub fn timer<Inputs: 'static>(
     resources: impl ForResources,
     interval: Duration,
     function: impl HandlerFn<kind::Timer, Inputs>,
-) -> Closure {
-    let options =
-        kopf_core::handler::TimerOptions { interval: Some(interval), ..Default::default() };
+) -> Closure<kind::Timer> {
+    let options = TimerOptions { interval: Some(interval), ..Default::default() };
     Closure::new("timer", HandlerKind::Timer(options), function).of(resources)
 }
 
@@ -342,15 +543,14 @@ pub fn field<Inputs: 'static>(
     resources: impl ForResources,
     path: &str,
     function: impl HandlerFn<kind::Field, Inputs>,
-) -> Closure {
-    let id = format!("field/{path}");
-    Closure::new(&id, HandlerKind::Field, function).of(resources).field(path)
+) -> Closure<kind::Field> {
+    Closure::new("field", HandlerKind::Field, function).of(resources).field(path)
 }
 
 macro_rules! activities {
     ($($(#[$doc:meta])* $name:ident = $marker:ident;)*) => {$(
         $(#[$doc])*
-        pub fn $name<Inputs: 'static>(function: impl HandlerFn<kind::$marker, Inputs>) -> Closure {
+        pub fn $name<Inputs: 'static>(function: impl HandlerFn<kind::$marker, Inputs>) -> Closure<kind::$marker> {
             Closure::new(stringify!($name), HandlerKind::$marker, function)
         }
     )*};
@@ -361,6 +561,8 @@ activities! {
     startup = Startup;
     /// A handler after all else has stopped.
     cleanup = Cleanup;
+    /// A handler that gets credentials.
+    login = Login;
     /// A handler that contributes to the liveness answer.
     probe = Probe;
     /// A part of another handler.

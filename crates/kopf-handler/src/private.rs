@@ -12,7 +12,7 @@ use crate::selector::TypedResource;
 pub use kopf_core::filter::When;
 pub use kopf_core::handler::{
     DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions, TimerOptions, Touches,
-    WebhookOptions,
+    WebhookOptions, handler_id,
 };
 pub use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,

@@ -282,11 +282,7 @@ fn declaration(
     let Declared { kind, options } = declared;
     let id = base_id(options, function);
     options.text("id")?;
-    let field = filter::field_keys(options)?.join(".");
-    let has_suffix = !field.is_empty() && kind.family != Family::Index && kind.marker != "Sub";
-    let with_suffix = |id: String| if has_suffix { format!("{id}/{field}") } else { id };
-    let was: Vec<_> = options.texts("was")?.iter().map(|text| with_suffix(text.value())).collect();
-    let id = with_suffix(id);
+    let was = options.texts("was")?;
     let handler_kind = handler_kind(*kind, options)?;
     let target = target(*kind, options)?;
     let filters = filter::statements(options)?;
@@ -311,9 +307,12 @@ fn declaration(
             #handler_kind,
             ::std::sync::Arc::clone(&#invoke),
         );
-        handler.was = ::std::vec![#(#was.into()),*];
         #target
         #filters
+        let id = |id: &str| {
+            ::kopf::__private::handler_id(id, handler.filters.field.as_ref(), &handler.kind)
+        };
+        (handler.id, handler.was) = (id(#id), ::std::vec![#(id(#was)),*]);
         #retrying
         #param
         #needs

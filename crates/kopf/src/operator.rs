@@ -282,15 +282,15 @@ impl Operator {
         builder.settings(settings).state(state).lifecycle(self.lifecycle)
     }
 
-    fn add(self, handler: Closure) -> Self {
-        let mut declaration = Declaration::from(handler);
+    fn add<K: kind::Kind + Clone>(self, handler: Closure<K>) -> Self {
+        let mut declaration = Declaration::from(handler.clone());
         // The second closure of a kind must not share the progress of the first.
-        let base = Arc::clone(&declaration.handler.id);
         let is_taken = |id: &str| self.handlers().any(|handler| &*handler.id == id);
         let mut number = 1;
         while is_taken(&declaration.handler.id) {
             number += 1;
-            declaration.handler.id = format!("{base}_{number}").into();
+            let name = format!("{}_{number}", handler.name());
+            declaration = handler.clone().id(&name).into();
         }
         self.with(declaration)
     }
@@ -325,6 +325,8 @@ builder_methods! {
     on_resume = resume, Resume;
     /// Calls a closure for raw events.
     on_event = event, Event;
+    /// Fills an index by a closure; `closure::index` gives it the name to find it by.
+    index = index, Index;
     /// Runs a closure beside every object.
     daemon = daemon, Daemon;
     /// Checks objects by a closure before they are stored.
@@ -374,6 +376,11 @@ impl Operator {
         function: impl HandlerFn<kind::Cleanup, Inputs>,
     ) -> Self {
         self.add(closure::cleanup(function))
+    }
+
+    /// Calls a closure to get credentials.
+    pub fn on_login<Inputs: 'static>(self, function: impl HandlerFn<kind::Login, Inputs>) -> Self {
+        self.add(closure::login(function))
     }
 
     /// Calls a closure for the liveness answer.

@@ -6,4 +6,5 @@ mod inputs;
 mod kinds;
 mod lives;
 mod observe;
+mod parity;
 mod surface;
