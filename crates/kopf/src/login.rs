@@ -8,7 +8,7 @@ use kube::Config;
 
 use crate::Error;
 
-pub use kopf_client::{Connection, ConnectionInfo, Credentials};
+pub use kopf_client::{ConnectionInfo, Credentials};
 pub use kopf_handler::outcome::LoginResult;
 
 /// The credentials of the current kubeconfig and its current context.
