@@ -411,7 +411,9 @@ impl Closure<kind::Resume> {
 }
 
 macro_rules! options {
-    ($marker:ident($options:ident) { $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty)?) $change:expr;)* }) => {
+    ($marker:ident($options:ident) {
+        $($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty)?) $change:expr;)*
+    }) => {
         impl Closure<kind::$marker> {
             fn with(self, change: impl FnOnce(&mut $options)) -> Self {
                 self.change(|handler| {
@@ -550,7 +552,9 @@ pub fn field<Inputs: 'static>(
 macro_rules! activities {
     ($($(#[$doc:meta])* $name:ident = $marker:ident;)*) => {$(
         $(#[$doc])*
-        pub fn $name<Inputs: 'static>(function: impl HandlerFn<kind::$marker, Inputs>) -> Closure<kind::$marker> {
+        pub fn $name<Inputs: 'static>(
+            function: impl HandlerFn<kind::$marker, Inputs>,
+        ) -> Closure<kind::$marker> {
             Closure::new(stringify!($name), HandlerKind::$marker, function)
         }
     )*};
