@@ -138,7 +138,7 @@ async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_al
     let rule = Rule { method: None, path, watches: None, times: usize::MAX, fault };
     world.journal.add_rule(rule);
     let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
-    let engine = world.start_built(world.engine(handlers).namespaces(["defaul*"])).await;
+    let engine = world.start_built(world.engine(handlers).namespaces(["def*"])).await;
     let scout = || {
         let scouts = engine.status().snapshot().scouts;
         scouts.into_iter().find(|scout| scout.resource == resource).expect("it is on the board")
