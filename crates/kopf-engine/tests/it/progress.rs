@@ -199,8 +199,8 @@ async fn t1_retries_subhandlers_fields_and_deletion() {
             Ok(Output::Json(json!({"message": "hello"})))
         }
     });
-    let noting = |id: &'static str| world.noting(id, HandlerKind::Sub);
-    let (calls, a, b) = (world.calls.clone(), noting("a"), noting("b"));
+    let sub = |id, result| world.returning(id, HandlerKind::Sub, json!(result));
+    let (calls, a, b) = (world.calls.clone(), sub("a", "r-a"), sub("b", "r-b"));
     let create_subs = handler("create_subs", HandlerKind::Create, move |call| {
         calls.note("create_subs");
         let children = call.children.expect("a changing handler has children");
@@ -230,7 +230,9 @@ async fn t1_retries_subhandlers_fields_and_deletion() {
     );
     assert_eq!(annotation(&object, "create_subs.a")["success"], true, "{object:#}");
     let object = world.until_handled("a").await;
-    assert_eq!(object["status"], json!({"create_fn": {"message": "hello"}}));
+    assert_eq!(object["status"]["create_fn"], json!({"message": "hello"}));
+    assert_eq!(object["status"]["create_subs/a"], "r-a");
+    assert_eq!(object["status"]["create_subs/b"], "r-b");
     let notes: Vec<&String> =
         object["metadata"]["annotations"].as_object().expect("notes").keys().collect();
     assert_eq!(notes, [LAST_HANDLED]);

@@ -198,10 +198,18 @@ impl World {
 
     /// A handler that notes its call and succeeds.
     pub(crate) fn noting(&self, id: &'static str, kind: HandlerKind) -> Handler {
+        self.returning(id, kind, Value::Null)
+    }
+
+    /// The same, with a result.
+    pub(crate) fn returning(&self, id: &'static str, kind: HandlerKind, result: Value) -> Handler {
         let calls = self.calls.clone();
         handler(id, kind, move |call| {
             calls.note(format!("{id}:{}", call.attempt.retry));
-            Ok(Output::Nothing)
+            Ok(match &result {
+                Value::Null => Output::Nothing,
+                result => Output::Json(result.clone()),
+            })
         })
     }
 
