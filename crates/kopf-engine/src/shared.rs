@@ -112,10 +112,7 @@ impl Served {
 
     /// Whether an annotation is one of our own notes.
     pub(crate) fn is_note(&self, annotation: &str) -> bool {
-        self.own_annotations.iter().any(|pattern| match pattern.strip_suffix('/') {
-            Some(_) => annotation.starts_with(pattern.as_str()),
-            None => annotation == pattern,
-        })
+        self.scanner.is_own(annotation)
     }
 
     /// Whether the newest body must be kept while the object is idle.

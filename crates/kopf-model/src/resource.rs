@@ -32,6 +32,26 @@ pub struct Resource {
     pub verbs: BTreeSet<String>,
 }
 
+impl Resource {
+    /// A cluster-wide resource of the first version of its group, known without discovery.
+    #[must_use]
+    pub fn cluster_wide(group: &str, plural: &str, kind: &str) -> Self {
+        Self {
+            group: group.into(),
+            version: "v1".into(),
+            plural: plural.into(),
+            kind: kind.into(),
+            singular: kind.to_lowercase(),
+            shortcuts: BTreeSet::new(),
+            categories: BTreeSet::new(),
+            subresources: BTreeSet::new(),
+            namespaced: false,
+            preferred: true,
+            verbs: BTreeSet::new(),
+        }
+    }
+}
+
 /// Which resources a handler is for; all given criteria must match.
 #[derive(Clone, Default)]
 pub struct Selector {

@@ -164,19 +164,11 @@ impl Admission {
 fn configurations() -> [Resource; 2] {
     ["validating", "mutating"].map(|word| {
         let capital = word[..1].to_uppercase() + &word[1..];
-        Resource {
-            group: "admissionregistration.k8s.io".into(),
-            version: "v1".into(),
-            plural: format!("{word}webhookconfigurations"),
-            kind: format!("{capital}WebhookConfiguration"),
-            singular: format!("{word}webhookconfiguration"),
-            shortcuts: BTreeSet::new(),
-            categories: BTreeSet::new(),
-            subresources: BTreeSet::new(),
-            namespaced: false,
-            preferred: true,
-            verbs: BTreeSet::new(),
-        }
+        Resource::cluster_wide(
+            "admissionregistration.k8s.io",
+            &format!("{word}webhookconfigurations"),
+            &format!("{capital}WebhookConfiguration"),
+        )
     })
 }
 

@@ -180,25 +180,10 @@ impl Reactor {
 }
 
 fn definitions() -> Arc<Resource> {
-    static_resource("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition")
+    let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+    Arc::new(Resource::cluster_wide(group, plural, "CustomResourceDefinition"))
 }
 
 fn namespaces() -> Arc<Resource> {
-    static_resource("", "namespaces", "Namespace")
-}
-
-fn static_resource(group: &str, plural: &str, kind: &str) -> Arc<Resource> {
-    Arc::new(Resource {
-        group: group.into(),
-        version: "v1".into(),
-        plural: plural.into(),
-        kind: kind.into(),
-        singular: kind.to_lowercase(),
-        shortcuts: BTreeSet::new(),
-        categories: BTreeSet::new(),
-        subresources: BTreeSet::new(),
-        namespaced: false,
-        preferred: true,
-        verbs: BTreeSet::new(),
-    })
+    Arc::new(Resource::cluster_wide("", "namespaces", "Namespace"))
 }

@@ -1,6 +1,6 @@
 //! What others do to an object while a cycle is at it: nothing of it may be lost.
 
-use kopf_core::handler::{DaemonOptions, HandlerKind};
+use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::Output;
 use kopf_core::settings::{ProgressStorageSetting, Settings};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -128,17 +128,7 @@ async fn a_daemon_follows_an_annotation_among_our_own_notes() {
     settings.posting.enabled = false;
     let (prefix, name) = ("my-op.example.com".to_owned(), "kopf".to_owned());
     settings.persistence.progress_storage = ProgressStorageSetting::Smart { prefix, name };
-    let calls = world.calls.clone();
-    let daemon = HandlerKind::Daemon(DaemonOptions::default());
-    let mut daemon = async_handler("daemon", daemon, move |call| {
-        let calls = calls.clone();
-        async move {
-            calls.note("begun");
-            call.stopped.expect("a stop flag").wait(None).await;
-            calls.note("ended");
-            Ok(Output::Nothing)
-        }
-    });
+    let mut daemon = world.polite_daemon();
     let condition = kopf_core::filter::MetaFilter::Equals("yes".into());
     daemon.filters.annotations = vec![("my-op.example.com/enabled".into(), condition)];
     let create = world.noting("create_fn", HandlerKind::Create);

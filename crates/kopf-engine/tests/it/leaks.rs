@@ -29,20 +29,6 @@ fn every(seconds: u64) -> TimerOptions {
     TimerOptions { interval: Some(Duration::from_secs(seconds)), ..TimerOptions::default() }
 }
 
-/// A daemon that stops when it is asked to.
-fn polite(world: &World) -> Handler {
-    let calls = world.calls.clone();
-    async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
-        let calls = calls.clone();
-        async move {
-            calls.note("begun");
-            call.stopped.expect("a stop flag").wait(None).await;
-            calls.note("ended");
-            Ok(Output::Nothing)
-        }
-    })
-}
-
 async fn create_all(world: &World) {
     for number in 0..OBJECTS {
         world.create(&format!("object-{number}"), json!({})).await;
@@ -104,7 +90,7 @@ async fn idle_timers_at_rest_have_no_tasks() {
 async fn daemons_leave_nothing_behind() {
     let world = World::new().await;
     let before = tasks();
-    let engine = world.start(vec![polite(&world)]).await;
+    let engine = world.start(vec![world.polite_daemon()]).await;
     quiesce().await;
     let without_objects = tasks();
     create_all(&world).await;
@@ -126,7 +112,7 @@ async fn daemons_leave_nothing_behind() {
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_goes_takes_everything_along() {
     let world = World::new().await;
-    let mut daemon = polite(&world);
+    let mut daemon = world.polite_daemon();
     daemon.id = "daemon".into();
     let engine = world.start(vec![daemon, timer(&world, every(60))]).await;
     world.create("a", json!({})).await;
@@ -188,7 +174,7 @@ async fn a_pause_leaves_no_daemons_and_timers() {
     let world = World::new().await;
     create_peering(&world).await;
     let before = tasks();
-    let handlers = vec![polite(&world), timer(&world, every(60))];
+    let handlers = vec![world.polite_daemon(), timer(&world, every(60))];
     let engine = world.start_built(world.engine(handlers).identity("me@host")).await;
     quiesce().await;
     let without_objects = tasks();
@@ -220,7 +206,7 @@ async fn an_engine_that_is_dropped_takes_all_its_tasks_along() {
     create_peering(&world).await;
     let before = tasks();
     let handlers = vec![
-        polite(&world),
+        world.polite_daemon(),
         stubborn(&world),
         timer(&world, every(60)),
         endless(&world),

@@ -144,6 +144,14 @@ async fn the_next_operator_begins_when_our_cleanup_is_done() {
     next.stop().await.expect("a clean end");
 }
 
+/// A daemon that outlives a short pause.
+fn with_long_grace() -> HandlerKind {
+    HandlerKind::Daemon(DaemonOptions {
+        cancellation_backoff: Some(Duration::from_secs(100)),
+        ..DaemonOptions::default()
+    })
+}
+
 /// Notes the end of a daemon, however it comes.
 struct Alive(Calls);
 
@@ -158,11 +166,7 @@ async fn a_daemon_that_outlives_a_pause_has_no_second_instance() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
-    let options = DaemonOptions {
-        cancellation_backoff: Some(Duration::from_secs(100)),
-        ..DaemonOptions::default()
-    };
-    let stubborn = async_handler("daemon", HandlerKind::Daemon(options), move |_| {
+    let stubborn = async_handler("daemon", with_long_grace(), move |_| {
         let calls = calls.clone();
         async move {
             calls.note("begun");
@@ -187,11 +191,7 @@ async fn an_object_that_goes_in_a_pause_waits_for_the_end_of_its_daemon() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
-    let options = DaemonOptions {
-        cancellation_backoff: Some(Duration::from_secs(100)),
-        ..DaemonOptions::default()
-    };
-    let slow = async_handler("daemon", HandlerKind::Daemon(options), move |call| {
+    let slow = async_handler("daemon", with_long_grace(), move |call| {
         let calls = calls.clone();
         async move {
             calls.note("begun");

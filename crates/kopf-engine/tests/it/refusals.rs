@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Method;
-use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
@@ -85,18 +85,7 @@ async fn a_refused_wish_of_a_delete_handler_lets_the_object_go() {
 #[tokio::test(start_paused = true)]
 async fn a_finalizer_that_comes_too_late_does_not_keep_daemons_running() {
     let world = World::new().await;
-    let calls = world.calls.clone();
-    let daemon = HandlerKind::Daemon(DaemonOptions::default());
-    let daemon = async_handler("daemon", daemon, move |call| {
-        let calls = calls.clone();
-        async move {
-            calls.note("begun");
-            call.stopped.expect("a stop flag").wait(None).await;
-            calls.note("ended");
-            Ok(Output::Nothing)
-        }
-    });
-    let engine = world.start(vec![daemon]).await;
+    let engine = world.start(vec![world.polite_daemon()]).await;
     world.journal.add_rule(refusing("/kopfexamples", 1, 422));
     world
         .create_from(json!({

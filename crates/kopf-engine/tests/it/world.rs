@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use kopf_apiserver::Server;
-use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
@@ -210,6 +210,20 @@ impl World {
                 Value::Null => Output::Nothing,
                 result => Output::Json(result.clone()),
             })
+        })
+    }
+
+    /// A daemon that notes its beginning, and its end when it is asked to stop.
+    pub(crate) fn polite_daemon(&self) -> Handler {
+        let calls = self.calls.clone();
+        async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
+            let calls = calls.clone();
+            async move {
+                calls.note("begun");
+                call.stopped.expect("a stop flag").wait(None).await;
+                calls.note("ended");
+                Ok(Output::Nothing)
+            }
         })
     }
 

@@ -131,7 +131,9 @@ impl EssenceScanner {
         self.notes.annotations.iter().any(|key| annotation.starts_with(key.as_str()))
     }
 
-    fn is_own(&self, annotation: &str) -> bool {
+    /// Whether an annotation is one of those that the storages remove from essences.
+    #[must_use]
+    pub fn is_own(&self, annotation: &str) -> bool {
         self.own_keys.iter().any(|key| key == annotation)
             || self.own_prefixes.iter().any(|prefix| annotation.starts_with(prefix.as_str()))
     }
