@@ -1,10 +1,12 @@
 //! `cargo xtask bench engine`: this engine, Kopf and a kube-rs `Controller`, doing the same job.
 //!
-//! All of them run against the same embedded server, which is a process of its own, one at a time
-//! and interleaved. The server makes the objects and takes the times; the kernel tells processor
-//! time and memory. Every run checks the objects themselves: a run that handled fewer fails.
+//! All of them run against the same embedded server, which is a process of its own on cores of its
+//! own, one at a time and interleaved, after a first run that does not count. The server makes the
+//! objects and takes the times; the kernel tells processor time and memory. Every run checks the
+//! objects themselves: a run that handled fewer fails.
 
 mod cases;
+mod machine;
 mod process;
 mod server;
 mod sheet;
@@ -36,6 +38,10 @@ pub(crate) struct Arguments {
     /// How often everything is measured; medians are shown.
     #[arg(long)]
     rounds: Option<usize>,
+    /// Leave it to the kernel where the server and the operators run, instead of giving each side
+    /// cores of its own.
+    #[arg(long)]
+    unpinned: bool,
     /// Measure the programs as they were built before.
     #[arg(long)]
     no_build: bool,
@@ -85,6 +91,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for subject in &subjects {
         subject.prepare()?;
     }
+    if !arguments.unpinned {
+        machine::split_cores()?;
+    }
     let mut sheet = Sheet::open(arguments.samples.as_deref())?;
     for subject in &subjects {
         if let Some(file) = subject.binary() {
@@ -94,10 +103,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 1 } else { 5 });
+    for subject in &subjects {
+        // Programs and their libraries are read from the disk once.
+        cases::burst(*subject, 100, "create", &mut Sheet::open(None)?)
+            .with_context(|| format!("the first run of {}", subject.name()))?;
+    }
     for round in 1..=rounds {
         println!("── round {round} of {rounds}");
         for measurement in arguments.measurements(round) {
             for subject in &subjects {
+                machine::wait_for_quiet()?;
                 arguments
                     .measure(measurement, *subject, &mut sheet)
                     .with_context(|| format!("{measurement:?} of {}", subject.name()))?;

@@ -7,6 +7,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::machine::{Side, on_cores_of};
 use super::process::Process;
 use super::subject::Subject;
 use crate::cluster::target;
@@ -29,13 +30,13 @@ impl Server {
         if has_status {
             command.arg("--status");
         }
-        let mut child = command
+        command
             // Clearing huge pages took up to a fifth of the server's time, at a moment that no
             // other run shares.
             .env("MIMALLOC_ALLOW_THP", "0")
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+            .stdout(Stdio::piped());
+        let mut child = on_cores_of(Side::Server, || command.spawn())?
             .context("could not start the server of the benchmark")?;
         let input = child.stdin.take().context("the server has no input")?;
         let output = BufReader::new(child.stdout.take().context("the server has no output")?);

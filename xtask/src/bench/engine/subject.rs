@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::machine::{Side, on_cores_of};
 use super::process::Process;
 use super::server::Server;
 use crate::cluster::target;
@@ -88,7 +89,8 @@ impl Subject {
         // Compiled files are kept beside the sources otherwise.
         command.env("PYTHONPYCACHEPREFIX", target().join("bench-pycache"));
         command.stdout(Stdio::null());
-        let child = command.spawn().with_context(|| format!("could not start {}", self.name()))?;
+        let child = on_cores_of(Side::Operator, || command.spawn())?
+            .with_context(|| format!("could not start {}", self.name()))?;
         Ok(Process(child))
     }
 }
