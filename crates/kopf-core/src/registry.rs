@@ -111,6 +111,11 @@ impl Registry {
             !matches!(handler.kind.family(), Family::Admission | Family::Activities)
         })
     }
+
+    /// The handlers that check or change objects before the cluster takes them.
+    pub fn admission(&self) -> impl Iterator<Item = &Arc<Handler>> {
+        self.handlers.iter().filter(|handler| handler.kind.family() == Family::Admission)
+    }
 }
 
 impl ResourceHandlers {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use futures::future::BoxFuture;
 use kopf_client::{ConnectionInfo, Credentials, Login, LoginError};
 use kopf_core::handler::{Handler, HandlerId};
-use kopf_core::invoke::{Call, Extensions, Indexes, OperatorContext, Output};
+use kopf_core::invoke::{Call, Indexes, OperatorContext, Output};
 use kopf_core::logtext;
 use kopf_core::occasion::{Activity, Occasion};
 use kopf_core::progress::State;
@@ -14,12 +14,13 @@ use kopf_core::retry::{self, Verdict};
 
 use crate::clock::Clock;
 use crate::execute::Pool;
+use crate::memos::Memos;
 use crate::shared::emit;
 
 /// Everything that a phase needs; exists before there are any credentials.
 pub(crate) struct Stage {
     pub(crate) context: Arc<OperatorContext>,
-    pub(crate) memo: Arc<Extensions>,
+    pub(crate) memos: Arc<Memos>,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) clock: Clock,
 }
@@ -108,7 +109,7 @@ impl Stage {
             occasion: Occasion::Activity(activity),
             attempt,
             patch: Arc::default(),
-            memo: Arc::clone(&self.memo),
+            memo: Arc::clone(self.memos.operator()),
             indexes: Arc::clone(&self.indexes),
             stopped: None,
             children: None,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kopf_client::Cluster;
-use kopf_core::handler::{Family, Handler};
+use kopf_core::handler::Handler;
 use kopf_core::registry::Registry;
 use kopf_model::Resource;
 use parking_lot::{Mutex, RwLock};
@@ -129,8 +129,7 @@ impl Admission {
         stage: Arc<Stage>,
         pool: Arc<Pool>,
     ) -> Option<Self> {
-        let is_admission = |handler: &&Arc<Handler>| handler.kind.family() == Family::Admission;
-        let handlers: Vec<_> = registry.iter().filter(is_admission).cloned().collect();
+        let handlers: Vec<_> = registry.admission().cloned().collect();
         let resources = RwLock::default();
         let written = Mutex::default();
         let admission = Self { cluster, handlers, stage, pool, resources, written };

@@ -24,6 +24,7 @@ use crate::execute::Pool;
 use crate::insights::{Scope, Surroundings};
 use crate::journal::Journal;
 use crate::loops::Loops;
+use crate::memos::Memos;
 use crate::namespaces::NamespacePattern;
 use crate::peering;
 use crate::poster::Recorder;
@@ -46,7 +47,7 @@ pub struct Engine {
     scope: Scope,
     clock: Clock,
     lifecycle: Lifecycle,
-    memo: Arc<Extensions>,
+    memos: Arc<Memos>,
     context: Arc<OperatorContext>,
     poster: crate::poster::Poster,
     stage: Arc<Stage>,
@@ -196,7 +197,7 @@ impl Engine {
             cluster: self.cluster,
             registry: self.registry.clone(),
             context: Arc::clone(&self.context),
-            memo: self.memo,
+            memos: self.memos,
             indexes: Arc::clone(&self.stage.indexes),
             stores: self.stores,
             pool: Arc::clone(&self.pool),
@@ -480,10 +481,11 @@ impl EngineBuilder {
             indexes.insert(Arc::clone(&handler.id), Arc::clone(&index) as Arc<_>);
             stores.insert(Arc::clone(&handler.id), index);
         }
-        let memo = Arc::new(self.memo);
+        let has_admission = self.registry.admission().next().is_some();
+        let memos = Arc::new(Memos::new(self.memo, has_admission));
         let stage = Arc::new(Stage {
             context: Arc::clone(&context),
-            memo: Arc::clone(&memo),
+            memos: Arc::clone(&memos),
             indexes,
             clock: self.clock.clone(),
         });
@@ -500,7 +502,7 @@ impl EngineBuilder {
             scope,
             clock: self.clock,
             lifecycle: self.lifecycle,
-            memo,
+            memos,
             context,
             poster,
             stage,

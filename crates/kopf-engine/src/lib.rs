@@ -18,6 +18,7 @@ pub mod journal;
 mod loops;
 mod lost;
 mod memory;
+mod memos;
 mod message;
 mod metrics;
 mod namespaces;

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
+use crate::memos::Memos;
 
 /// What the process remembers of one object.
 #[derive(Default)]
@@ -76,8 +77,8 @@ impl Memory {
         }
     }
 
-    /// The handlers' own values, made from the operator's at the first use.
-    pub(crate) fn memo(&mut self, operator_memo: &Extensions) -> Arc<Extensions> {
-        Arc::clone(self.memo.get_or_insert_with(|| Arc::new(operator_memo.fork())))
+    /// The handlers' own values, looked up at the first use.
+    pub(crate) fn memo(&mut self, memos: &Memos, uid: &str) -> Arc<Extensions> {
+        Arc::clone(self.memo.get_or_insert_with(|| memos.of(uid)))
     }
 }

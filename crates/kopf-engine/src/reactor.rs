@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::{Observation, Watcher};
-use kopf_core::handler::{Family, Handler};
+use kopf_core::handler::Handler;
 use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
@@ -149,9 +149,7 @@ impl Reactor {
     ) -> Self {
         let settings = shared.settings();
         let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
-        let is_admission = |it: &&Arc<Handler>| it.kind.family() == Family::Admission;
-        let admission = shared.registry.iter().filter(is_admission);
-        let interests = handlers.iter().chain(admission).cloned().collect();
+        let interests = handlers.iter().chain(shared.registry.admission()).cloned().collect();
         let (sink, observations) = mpsc::channel(BATCHES_MAX);
         let limits = Limits {
             running_max: settings.queueing.worker_limit.unwrap_or(WORKERS_MAX).max(1),
@@ -494,7 +492,7 @@ impl Reactor {
         let Some(record) = watch.store.get(key.uid) else { return };
         record.flags = done.flags;
         record.flags.busy = false;
-        record.memory = Some(done.memory).filter(|it| !it.is_trivial(&self.shared.memo));
+        record.memory = Some(done.memory).filter(|it| !it.is_trivial(self.shared.memos.operator()));
         let is_newest = |body: &Object| Version::of(body) >= record.version;
         if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
             record.body = done.body;
@@ -512,6 +510,7 @@ impl Reactor {
             watch.store.remove(key.uid);
             self.queue.forget(&key);
             self.owners.remove(done.subject.object.uid());
+            self.shared.memos.forget(done.subject.object.uid());
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
             // A list without it has ended while a worker was at it.
             self.vanish_as(key, done.subject.object);

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use kopf_client::Cluster;
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
-use kopf_core::invoke::{self, Extensions, Indexes, OperatorContext, StopReason};
+use kopf_core::invoke::{self, Indexes, OperatorContext, StopReason};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
@@ -26,6 +26,7 @@ use crate::execute::Pool;
 use crate::insights::Surroundings;
 use crate::journal::Journal;
 use crate::loops::Loops;
+use crate::memos::Memos;
 use crate::message::Message;
 use crate::rehearsal::Rehearsal;
 use crate::status::Board;
@@ -36,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) registry: Registry,
     pub(crate) context: Arc<OperatorContext>,
-    pub(crate) memo: Arc<Extensions>,
+    pub(crate) memos: Arc<Memos>,
     pub(crate) indexes: Arc<Indexes>,
     /// The same indexes, to be written by cycles.
     pub(crate) stores: HashMap<HandlerId, Arc<Index>>,

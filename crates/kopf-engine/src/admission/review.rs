@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
-use kopf_core::invoke::{Attempt, Call, HandlerError};
+use kopf_core::invoke::{Attempt, Call, Extensions, HandlerError};
 use kopf_core::occasion::{Occasion, Review, Subject};
 use kopf_core::retry::{self, Failure, FailureKind, Verdict};
 use kopf_core::select;
@@ -81,7 +81,9 @@ impl Admission {
             .filter(|handler| concerns(handler, &review))
             .cloned()
             .collect();
-        let mut answer = Answer::default();
+        let (memos, uid) = (&self.stage.memos, subject.object.uid());
+        let memo = memos.of_reviewed(uid, review.operation == "CREATE");
+        let mut answer = Answer::new(memo);
         let span = object_span(subject);
         for handler in select::for_occasion(&candidates, subject, &occasion) {
             let call = self.call(&handler, subject, &occasion, &answer);
@@ -103,6 +105,7 @@ impl Admission {
                 }
             }
         }
+        memos.keep_reviewed(uid, &answer.memo);
         answer
     }
 
@@ -120,7 +123,7 @@ impl Admission {
             occasion: occasion.clone(),
             attempt: Attempt { retry: 0, started: now, now },
             patch: Arc::clone(&answer.patch),
-            memo: Arc::new(self.stage.memo.fork()),
+            memo: Arc::clone(&answer.memo),
             indexes: Arc::clone(&self.stage.indexes),
             stopped: None,
             children: None,
@@ -132,14 +135,19 @@ impl Admission {
 }
 
 /// What the handlers said.
-#[derive(Default)]
 struct Answer {
+    /// What they put aside for one another and for the object's other handlers.
+    memo: Arc<Extensions>,
     patch: Arc<Mutex<Patch>>,
     warnings: Arc<Mutex<Vec<String>>>,
     failures: Vec<Failure>,
 }
 
 impl Answer {
+    fn new(memo: Arc<Extensions>) -> Self {
+        Self { memo, patch: Arc::default(), warnings: Arc::default(), failures: Vec::new() }
+    }
+
     fn to_value(&self, uid: &str, body: &Value) -> Value {
         let mut response = Map::new();
         response.insert("uid".into(), uid.into());

@@ -50,7 +50,7 @@ impl Cycle {
             served: Arc::clone(&self.served),
             subject: snapshot.subject.clone(),
             change,
-            memo: self.memory.memo(&self.shared.memo),
+            memo: self.memory.memo(&self.shared.memos, self.object.uid()),
             patch: Arc::clone(&self.patch),
             subs: Mutex::new(subs),
             wishes: Mutex::default(),

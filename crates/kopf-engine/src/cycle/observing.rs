@@ -112,7 +112,7 @@ impl Cycle {
             occasion,
             attempt,
             patch,
-            memo: self.memory.memo(&shared.memo),
+            memo: self.memory.memo(&shared.memos, subject.object.uid()),
             indexes: Arc::clone(&shared.indexes),
             stopped: None,
             children: None,

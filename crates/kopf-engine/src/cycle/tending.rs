@@ -102,7 +102,7 @@ impl Cycle {
                 key: self.key,
                 handler: Arc::clone(handler),
                 live,
-                memo: self.memory.memo(&self.shared.memo),
+                memo: self.memory.memo(&self.shared.memos, self.object.uid()),
                 changed,
                 was_there,
             });

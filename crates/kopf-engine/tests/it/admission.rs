@@ -4,10 +4,11 @@
 
 use http::Method;
 use kopf_core::handler::{HandlerKind, WebhookOptions};
-use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::proxy::{Fault, Rule};
@@ -73,6 +74,47 @@ async fn objects_are_checked_and_changed_before_they_exist() {
         .create(&PostParams::default(), &object("small", json!({"size": 0})))
         .await
         .expect("nobody checks any more");
+}
+
+/// Notes a text in the memo of the call's object, and tells all that is there.
+fn note_in_memo(call: &Call, text: String) -> Vec<String> {
+    let memo = call.memo.get_or_insert_with(Mutex::<Vec<String>>::default);
+    let mut notes = memo.lock();
+    notes.push(text);
+    notes.clone()
+}
+
+#[tokio::test]
+async fn reviews_share_the_memo_of_their_object() {
+    let world = World::new().await;
+    let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |call| {
+        let Occasion::Admission(review) = &call.occasion else { return Ok(Output::Nothing) };
+        let size = &call.subject.as_ref().expect("an object").object.value()["spec"]["size"];
+        let text = format!("{} {size}", review.operation);
+        note_in_memo(&call, text);
+        Ok(Output::Nothing)
+    });
+    let tell = |id: &'static str, kind| {
+        let calls = world.calls.clone();
+        handler(id, kind, move |call| {
+            let mut notes = note_in_memo(&call, id.into());
+            notes.dedup();
+            calls.note(notes.join(", "));
+            Ok(Output::Nothing)
+        })
+    };
+    let created = tell("created", HandlerKind::Create);
+    let updated = tell("updated", HandlerKind::Update);
+    let builder = world.engine(vec![check, created, updated]).admission(endpoint());
+    let engine = world.start_built(builder).await;
+    world.create("a", json!({"size": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"size": 2}})).await;
+    world.until_handled("a").await;
+    // The engine's own note about the creation is a write that is reviewed, too.
+    let expected = ["created", "created, UPDATE 1, UPDATE 2, updated"];
+    assert_eq!(world.calls.all(), expected);
+    engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test]

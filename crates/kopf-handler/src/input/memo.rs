@@ -15,7 +15,8 @@ use crate::kind::{self, BriefKind, Kind};
 /// A value kept in memory beside the object; lost when the operator restarts.
 ///
 /// Taken as `&mut Memo<T>`: it is the value itself, held for as long as the handler runs. Daemons
-/// run for long, and take a [`SharedMemo`] instead.
+/// run for long, and take a [`SharedMemo`] instead. So should handlers that write to their own
+/// object through a client where admission handlers look at the memo: these would wait for them.
 #[derive(Debug)]
 pub struct Memo<T>(OwnedMutexGuard<T>);
 

@@ -1,0 +1,122 @@
+//! The memos of objects: the operator's own, and which one an object's handlers share.
+//!
+//! Cycles keep an object's memo in what is remembered of the object. Reviews of admission do not
+//! come that way, so where there are admission handlers, memos can also be found by uid.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+use kopf_core::invoke::Extensions;
+use parking_lot::Mutex;
+
+/// How many memos are kept that only admission handlers have used; the oldest ones give way.
+const REVIEWED_MAX: usize = 16 * 1024;
+
+/// The memos of the operator and its objects.
+pub(crate) struct Memos {
+    operator: Arc<Extensions>,
+    /// Written and read by cycles and reviews, for a moment only; none without admission handlers.
+    by_uid: Option<Mutex<ByUid>>,
+}
+
+#[derive(Default)]
+struct ByUid {
+    memos: HashMap<Box<str>, Known>,
+    /// Whose memos are kept for admission alone, oldest first.
+    reviewed: VecDeque<Box<str>>,
+    /// At this size, memos that nobody has any more are looked for.
+    swept_at: usize,
+}
+
+struct Known {
+    memo: Weak<Extensions>,
+    /// Keeps a memo that only reviews have used: cycles keep those that they use themselves.
+    kept: Option<Arc<Extensions>>,
+}
+
+impl Memos {
+    /// Starts every memo as the operator's; reviews find those of objects if there are any reviews.
+    pub(crate) fn new(operator: Extensions, has_admission: bool) -> Self {
+        Self { operator: Arc::new(operator), by_uid: has_admission.then(Mutex::default) }
+    }
+
+    /// The operator's own memo.
+    pub(crate) fn operator(&self) -> &Arc<Extensions> {
+        &self.operator
+    }
+
+    /// The memo of an object, for a cycle that keeps it.
+    pub(crate) fn of(&self, uid: &str) -> Arc<Extensions> {
+        match &self.by_uid {
+            Some(by_uid) if !uid.is_empty() => by_uid.lock().enter(uid, &self.operator),
+            _ => self.fresh(),
+        }
+    }
+
+    /// The memo for the review of an object; one of its own while the object does not exist yet.
+    pub(crate) fn of_reviewed(&self, uid: &str, is_creation: bool) -> Arc<Extensions> {
+        match &self.by_uid {
+            Some(by_uid) if is_creation => by_uid.lock().find(uid).unwrap_or_else(|| self.fresh()),
+            _ => self.of(uid),
+        }
+    }
+
+    /// Keeps what handlers have put into a memo in a review, until a cycle asks for it.
+    pub(crate) fn keep_reviewed(&self, uid: &str, memo: &Arc<Extensions>) {
+        if let Some(by_uid) = &self.by_uid
+            && !memo.holds_same(&self.operator)
+        {
+            by_uid.lock().keep(uid, memo);
+        }
+    }
+
+    /// The object is gone.
+    pub(crate) fn forget(&self, uid: &str) {
+        if let Some(by_uid) = &self.by_uid {
+            by_uid.lock().memos.remove(uid);
+        }
+    }
+
+    fn fresh(&self) -> Arc<Extensions> {
+        Arc::new(self.operator.fork())
+    }
+}
+
+impl ByUid {
+    fn find(&self, uid: &str) -> Option<Arc<Extensions>> {
+        self.memos.get(uid).and_then(|known| known.memo.upgrade())
+    }
+
+    fn enter(&mut self, uid: &str, operator: &Extensions) -> Arc<Extensions> {
+        if let Some(memo) = self.find(uid) {
+            return memo;
+        }
+        if self.memos.len() >= self.swept_at {
+            self.memos.retain(|_, known| known.memo.strong_count() > 0);
+            // At twice the size, so that sweeping costs each memo no more than making it.
+            self.swept_at = (self.memos.len() * 2).max(64);
+        }
+        let memo = Arc::new(operator.fork());
+        self.memos.insert(uid.into(), Known { memo: Arc::downgrade(&memo), kept: None });
+        memo
+    }
+
+    fn keep(&mut self, uid: &str, memo: &Arc<Extensions>) {
+        // A memo that cannot be found by the uid was made for a creation, and goes with it.
+        let Some(known) = self.memos.get_mut(uid) else { return };
+        if known.kept.is_some() || !std::ptr::eq(known.memo.as_ptr(), Arc::as_ptr(memo)) {
+            return;
+        }
+        known.kept = Some(Arc::clone(memo));
+        self.reviewed.push_back(uid.into());
+        if self.reviewed.len() > REVIEWED_MAX
+            && let Some(oldest) = self.reviewed.pop_front()
+            && let Some(known) = self.memos.get_mut(&oldest)
+        {
+            known.kept = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
