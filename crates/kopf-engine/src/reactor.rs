@@ -327,8 +327,8 @@ impl Reactor {
         // Whatever is heard of an object that was taken for gone has to be looked at afterwards.
         let is_new = is_new || record.flags.leaving;
         let is_known = !is_new && !gone && version.is_covered_by(newest);
-        let is_told = !is_known || kind.is_some();
-        if is_told && !served.handlers.watching.is_empty() {
+        // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
+        if !served.handlers.watching.is_empty() {
             if record.put_event(kind, object.clone()) {
                 self.lost_events.note(&self.shared.board, &object);
             }

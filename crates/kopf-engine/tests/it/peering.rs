@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use kopf_core::handler::{DaemonOptions, HandlerKind};
 use kopf_core::invoke::{Output, Returned};
+use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::proxy::{Fault, Rule};
-use crate::world::{Calls, World, async_handler, eventually, last_handled, quiesce};
+use crate::proxy::{Fault, Recorded, Rule};
+use crate::world::{Calls, World, async_handler, eventually, handler, last_handled, quiesce};
 
 fn peerings(world: &World) -> Api<DynamicObject> {
     let resource = ApiResource {
@@ -65,46 +66,87 @@ async fn records(world: &World) -> Value {
     object.data["status"].clone()
 }
 
+/// As `kopf freeze -t 3 -p 200 -i me@host` does it.
+async fn freeze_shortly(world: &World, now: &str) {
+    let frozen = json!({"status": {"me@host": {
+        "priority": 200, "lifetime": 3, "lastseen": now,
+    }}});
+    let patch = Patch::Merge(frozen);
+    peerings(world).patch("default", &PatchParams::default(), &patch).await.expect("patched");
+}
+
+/// The patches of the peering object by the engine.
+fn peering_patches(world: &World) -> Vec<Value> {
+    let mut writes = world.writes();
+    writes.retain(|it| it.path == "/apis/kopf.dev/v1/clusterkopfpeerings/default");
+    assert!(writes.iter().all(|it| it.content_type == "application/merge-patch+json"));
+    writes.into_iter().map(|it| it.body).collect()
+}
+
+/// The only identity in a patch of the peering object, with its record.
+fn only_record(patch: &Value) -> (String, Value) {
+    let records = patch["status"].as_object().expect("records");
+    assert_eq!((records.len(), patch.as_object().map(serde_json::Map::len)), (1, Some(1)));
+    records.iter().map(|(identity, it)| (identity.clone(), it.clone())).next().expect("a record")
+}
+
 #[tokio::test(start_paused = true)]
 async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
-    let daemon =
-        async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
-            let calls = calls.clone();
-            async move {
-                calls.note("begun");
-                call.stopped.expect("a flag").wait(None).await;
-                calls.note("ended");
-                Ok(Output::Nothing)
-            }
-        });
+    let event = handler("event_fn", HandlerKind::Event, move |call| {
+        let Occasion::Event { kind } = &call.occasion else { return Ok(Output::Nothing) };
+        let name = call.subject.as_ref().expect("an object").object.name();
+        calls.note(format!("{name}: {kind:?}"));
+        Ok(Output::Nothing)
+    });
     let resume = world.noting("resume_fn", HandlerKind::Resume { deleted: false });
-    let handlers = vec![daemon, resume, world.noting("create_fn", HandlerKind::Create)];
-    let engine = world.start_built(world.engine(handlers).identity("me@host")).await;
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.lifetime = Duration::from_secs(8);
+    let builder = world.engine(vec![world.polite_daemon(), resume, create, event]);
+    let engine = world.start_built(builder.settings(settings)).await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
+    eventually("the record", || !peering_patches(&world).is_empty()).await;
+    let (identity, own) = only_record(&peering_patches(&world)[0]);
+    let lastseen = own["lastseen"].as_str().expect("a time").to_owned();
+    let form = regex::Regex::new("^[^@/]+@[^@/]+/20260101[0-9]{6}/[a-z0-9]{3}$").expect("valid");
+    // In a pod, the pod's name is told instead.
+    assert!(form.is_match(&identity) || std::env::var_os("POD_ID").is_some(), "{identity}");
+    assert_eq!(own, json!({"priority": 0, "lifetime": 8, "lastseen": lastseen}));
+    assert!(lastseen.starts_with("2026-01-01T") && lastseen.ends_with("+00:00"), "{lastseen}");
     quiesce().await;
-    let own = records(&world).await["me@host"].clone();
-    assert_eq!((&own["priority"], &own["lifetime"]), (&json!(0), &json!(60)));
-    freeze(&world, 30).await;
+    freeze_shortly(&world, &lastseen).await;
     eventually("the pause", || engine.status().snapshot().paused).await;
     eventually("the end of the daemon", || world.calls.all().contains(&"ended".into())).await;
+    let before = world.calls.count();
     world.create("b", json!({"x": 1})).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let waiting = world.get("b").await;
-    assert!(last_handled(&waiting).is_none(), "nothing is handled in a pause: {waiting:#}");
+    quiesce().await;
+    assert!(last_handled(&world.get("b").await).is_none(), "nothing is handled in a pause");
+    assert_eq!(world.calls.count(), before, "{:?}", world.calls.all());
+    world.journal.clear();
     eventually("the resumption", || !engine.status().snapshot().paused).await;
     world.until_handled("b").await;
-    eventually("both daemons", || {
-        world.calls.all().iter().filter(|call| *call == "begun").count() == 3
-    })
-    .await;
-    assert!(!world.calls.all().contains(&"resume_fn:0".to_owned()), "{:?}", world.calls.all());
-    assert!(records(&world).await["other@host"].is_null(), "the dead record is cleaned up");
+    let begun = || world.calls.all().iter().filter(|call| *call == "begun").count();
+    eventually("both daemons", || begun() == 3).await;
+    let cleaned = json!({"status": {"me@host": null}});
+    assert!(peering_patches(&world).contains(&cleaned), "{:#?}", peering_patches(&world));
+    assert!(records(&world).await["me@host"].is_null(), "the dead record is cleaned up");
+    let is_listing = |it: &Recorded| {
+        it.path == "/apis/kopf.dev/v1/kopfexamples" && !it.query.contains("watch=true")
+    };
+    assert!(world.journal.requests().iter().any(is_listing), "all objects are listed again");
+    let after = world.calls.all().split_off(before);
+    assert!(after.contains(&"a: None".into()) && after.contains(&"b: None".into()), "{after:?}");
+    assert!(!after.contains(&"resume_fn:0".into()), "a pause is no restart: {after:?}");
+    world.journal.clear();
     engine.stop().await.expect("a clean end");
-    assert!(records(&world).await["me@host"].is_null(), "our record is taken back");
+    let (leaving, gone) = only_record(peering_patches(&world).last().expect("a patch"));
+    assert_eq!((leaving, gone), (identity.clone(), Value::Null));
+    assert!(records(&world).await[&identity].is_null(), "our record is taken back");
 }
 
 #[tokio::test(start_paused = true)]
