@@ -399,6 +399,7 @@ impl Cycle {
         if !is_changed {
             self.memory.own_changes = 0;
             self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
+            self.log_end(plan.is_handled, snapshot);
             return Ok(Next::Finish);
         }
         // By us or by others, also beside a result or a retry: the events about it are covered by

@@ -8,7 +8,7 @@ use futures::future::Either;
 use kopf_client::Urgency;
 use kopf_core::cause::Snapshot;
 use kopf_core::handler::{Handler, HandlerId};
-use kopf_core::logtext;
+use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::Change;
 use kopf_core::plan::{Agenda, Inputs};
 use kopf_core::progress::{State, later};
@@ -35,6 +35,16 @@ impl Cycle {
         crate::shared::emit(&logtext::in_progress(change.reason, &body));
         if !change.diff.is_empty() && change.old.is_some() && change.new.is_some() {
             crate::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
+        }
+    }
+
+    /// Tells that nothing is left to do after a write; without a write, the plan tells.
+    ///
+    /// Kopf concludes it from the event of its write, which we do not look at.
+    pub(super) fn log_end(&self, is_handled: bool, snapshot: &Snapshot) {
+        let is_written = self.object.resource_version() != snapshot.object().resource_version();
+        if is_handled && is_written && self.is_settled && is_debugging() {
+            self.shared.log(&snapshot.subject, &Line::debug(logtext::CYCLE_FINISHED));
         }
     }
 

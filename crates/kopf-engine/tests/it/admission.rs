@@ -2,13 +2,18 @@
 //!
 //! Sockets and a paused clock do not go together, so these tests run in real time.
 
+use base64::Engine as _;
 use http::Method;
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use crate::proxy::{Fault, Rule};
@@ -114,6 +119,77 @@ async fn reviews_share_the_memo_of_their_object() {
     // The engine's own note about the creation is a write that is reviewed, too.
     let expected = ["created", "created, UPDATE 1, UPDATE 2, updated"];
     assert_eq!(world.calls.all(), expected);
+    engine.stop().await.expect("a clean end");
+}
+
+/// Asks a webhook as the cluster would: over HTTPS, trusting what the configuration tells to trust.
+async fn ask(webhook: &serde_json::Value, operation: &str, object: &DynamicObject) -> Answer {
+    let config = &webhook["clientConfig"];
+    let bundle = config["caBundle"].as_str().expect("an authority");
+    let bundle = base64::engine::general_purpose::STANDARD.decode(bundle).expect("base64");
+    let authority = CertificateDer::from_pem_slice(&bundle).expect("a certificate");
+    let url: http::Uri = config["url"].as_str().expect("a URL").parse().expect("a URL");
+    let path = url.path().to_owned();
+    let mut client = kube::Config::new(url.clone());
+    client.cluster_url =
+        format!("https://{}", url.authority().expect("a host")).parse().expect("valid");
+    client.root_cert = Some(vec![authority.to_vec()]);
+    let client = kube::Client::try_from(client).expect("a client");
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "1", "operation": operation, "userInfo": {"username": "me"}, "object": object,
+            "resource": {"group": "kopf.dev", "version": "v1", "resource": "kopfexamples"},
+        },
+    });
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(review.to_string().into_bytes().into()).expect("a request");
+    let response = client.send(request).await.expect("an answer");
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    (code, serde_json::from_slice(&body).expect("JSON"))
+}
+
+type Answer = (u16, serde_json::Value);
+
+#[tokio::test]
+async fn t7_reviews_are_answered_to_the_byte() {
+    let world = World::new().await;
+    let validate = handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| {
+        Err(HandlerError::Denied { message: "too small".into(), code: 499 })
+    });
+    let mutate = handler("complete", HandlerKind::Mutate(WebhookOptions::default()), |call| {
+        call.warnings.lock().push("be careful".into());
+        let mut patch = call.patch.lock();
+        patch.set(&"spec.n".into(), json!(null));
+        patch.set(&"spec.injected".into(), json!({"by": "us"}));
+        Ok(Output::Nothing)
+    });
+    let builder = world.engine(vec![validate, mutate]).admission(endpoint());
+    let engine = world.start_built(builder).await;
+    let object = object("a", json!({"n": 1}));
+    let (code, denied) = ask(&webhooks(&world).await[0], "CREATE", &object).await;
+    let expected = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "response": {
+            "uid": "1", "allowed": false, "status": {"message": "too small", "code": 499},
+        },
+    });
+    assert_eq!((code, denied), (200, expected));
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
+    let mutating = mutating.get("my-operator.dev").await.expect("a configuration");
+    let mutating = serde_json::to_value(&mutating.webhooks.expect("webhooks")[0]).expect("JSON");
+    let (code, changed) = ask(&mutating, "CREATE", &object).await;
+    let patch = r#"[{"op":"remove","path":"/spec/n"},{"op":"add","path":"/spec/injected","value":{"by":"us"}}]"#;
+    let expected = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "response": {
+            "uid": "1", "allowed": true, "warnings": ["be careful"],
+            "patch": base64::engine::general_purpose::STANDARD.encode(patch),
+            "patchType": "JSONPatch",
+        },
+    });
+    assert_eq!((code, changed), (200, expected));
     engine.stop().await.expect("a clean end");
 }
 

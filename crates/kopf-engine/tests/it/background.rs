@@ -8,9 +8,7 @@ use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::world::{
-    Calls, FINALIZER, World, async_handler, eventually, handler, quiesce, temporary,
-};
+use crate::world::{Calls, FINALIZER, World, async_handler, eventually, handler, quiesce};
 
 struct Alive(Calls);
 
@@ -188,21 +186,6 @@ async fn a_daemon_that_returns_is_not_started_again_and_lets_the_object_go() {
     assert_eq!(world.calls.count(), 1);
     world.delete("a").await;
     world.until("a", "the deletion", Value::is_null).await;
-    engine.stop().await.expect("a clean end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn t3_daemons_retry_and_write_their_own_patches() {
-    let world = World::with_status().await;
-    let daemon = handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), |call| {
-        call.patch.lock().set(&"status.attempt".into(), json!(call.attempt.retry));
-        if call.attempt.retry < 2 { Err(temporary("again", 5.0)) } else { Ok(Output::Nothing) }
-    });
-    let engine = world.start(vec![daemon]).await;
-    world.create("a", json!({})).await;
-    world.until("a", "the third attempt", |it| it["status"]["attempt"] == 2).await;
-    let writes = world.writes();
-    assert!(writes.iter().any(|it| it.path.ends_with("/status")), "{writes:#?}");
     engine.stop().await.expect("a clean end");
 }
 

@@ -1,9 +1,19 @@
 //! What the engine logs while a test runs.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
+
+/// Subscribers that want nothing.
+///
+/// Where there is one subscriber only, `tracing` asks that of the thread which comes first to a line
+/// whether the line is wanted, and takes it for the answer of all: other tests have none, and would
+/// silence ours. Where there are several, it asks them all.
+static OTHERS: LazyLock<[Dispatch; 2]> =
+    LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::default())));
 
 /// Everything that is logged by this thread.
 #[derive(Clone, Default)]
@@ -23,11 +33,21 @@ impl Write for Logged {
 impl Logged {
     /// Warnings, until the guard is dropped.
     pub(crate) fn warnings() -> (Self, tracing::subscriber::DefaultGuard) {
+        Self::from(tracing::Level::WARN)
+    }
+
+    /// All that is said about objects and the operator, until the guard is dropped.
+    pub(crate) fn everything() -> (Self, tracing::subscriber::DefaultGuard) {
+        Self::from(tracing::Level::DEBUG)
+    }
+
+    fn from(level: tracing::Level) -> (Self, tracing::subscriber::DefaultGuard) {
+        LazyLock::force(&OTHERS);
         let logged = Self::default();
         let writer = logged.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_ansi(false)
-            .with_max_level(tracing::Level::WARN)
+            .with_max_level(level)
             .with_writer(move || writer.clone())
             .finish();
         (logged, tracing::subscriber::set_default(subscriber))

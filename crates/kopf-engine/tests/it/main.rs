@@ -26,4 +26,5 @@ mod secrets;
 mod subhandlers;
 mod threads;
 mod torture;
+mod traces;
 mod world;

@@ -1,46 +1,20 @@
-//! Progress over restarts and crashes, resumption, supersession, and the golden traces.
+//! Progress over restarts and crashes, and what is left alone.
 
 use std::time::Duration;
 
 use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::Output;
 use kopf_core::occasion::Occasion;
-use kopf_core::settings::{DiffbaseStorageSetting, ProgressStorageSetting, Settings};
+use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::world::{
-    FINALIZER, LAST_HANDLED, World, async_handler, eventually, handler, last_handled, quiesce,
-    temporary,
+    FINALIZER, LAST_HANDLED, World, async_handler, eventually, handler, quiesce, temporary,
 };
 
 fn annotation(object: &Value, name: &str) -> Value {
     let text = &object["metadata"]["annotations"][format!("kopf.zalando.org/{name}")];
     text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
-}
-
-#[tokio::test(start_paused = true)]
-async fn t8_a_resumed_object_needs_no_patch() {
-    let world = World::new().await;
-    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
-    world.create("a", json!({"x": 1})).await;
-    world.until_handled("a").await;
-    engine.stop().await.expect("a clean end");
-    world.journal.clear();
-    let resume = world.noting("resume_fn", HandlerKind::Resume { deleted: false });
-    let create = world.noting("create_fn", HandlerKind::Create);
-    let engine = world.start(vec![create, resume]).await;
-    eventually("the resumption", || world.calls.count() == 2).await;
-    quiesce().await;
-    assert_eq!(world.calls.all(), ["create_fn:0", "resume_fn:0"]);
-    assert!(world.writes().is_empty(), "{:#?}", world.writes());
-    world.merge("a", json!({"metadata": {"labels": {"l": "1"}}})).await;
-    world
-        .until("a", "the handling", |object| {
-            last_handled(object).is_some_and(|it| it["metadata"]["labels"]["l"] == "1")
-        })
-        .await;
-    assert_eq!(world.calls.count(), 2, "a resumption happens once per process");
-    engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,153 +158,6 @@ async fn a_transformation_that_was_written_early_is_not_repeated() {
     assert_eq!(object["status"]["list"], json!(["once"]));
     let object = world.until_handled("a").await;
     assert_eq!(object["status"]["list"], json!(["once"]));
-    engine.stop().await.expect("a clean end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn t1_retries_subhandlers_fields_and_deletion() {
-    let world = World::new().await;
-    let calls = world.calls.clone();
-    let create_fn = handler("create_fn", HandlerKind::Create, move |call| {
-        calls.note(format!("create_fn:{}", call.attempt.retry));
-        if call.attempt.retry == 0 {
-            Err(temporary("not ready ü", 1.7))
-        } else {
-            Ok(Output::Json(json!({"message": "hello"})))
-        }
-    });
-    let sub = |id, result| world.returning(id, HandlerKind::Sub, json!(result));
-    let (calls, a, b) = (world.calls.clone(), sub("a", "r-a"), sub("b", "r-b"));
-    let create_subs = handler("create_subs", HandlerKind::Create, move |call| {
-        calls.note("create_subs");
-        let children = call.children.expect("a changing handler has children");
-        children.register(a.clone());
-        children.register(b.clone());
-        Ok(Output::Nothing)
-    });
-    let mut field = world.noting("upd/spec.field", HandlerKind::Update);
-    field.filters.field = Some("spec.field".into());
-    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
-    let engine = world.start(vec![create_fn, create_subs, field, delete]).await;
-    world.create("a", json!({"field": "value"})).await;
-    let object =
-        world.until("a", "the failure", |it| annotation(it, "create_fn").is_object()).await;
-    let record = annotation(&object, "create_fn");
-    assert_eq!(record["retries"], 1);
-    assert_eq!(record["message"], "not ready ü");
-    assert!(
-        object["metadata"]["annotations"]["kopf.zalando.org/create_fn"].as_str().is_some_and(
-            |text| text.contains("\\u00fc") && text.starts_with("{\"started\":\"2026-")
-        )
-    );
-    assert_eq!(annotation(&object, "create_subs")["success"], true);
-    assert_eq!(
-        annotation(&object, "create_subs")["subrefs"],
-        json!(["create_subs/a", "create_subs/b"])
-    );
-    assert_eq!(annotation(&object, "create_subs.a")["success"], true, "{object:#}");
-    let object = world.until_handled("a").await;
-    assert_eq!(object["status"]["create_fn"], json!({"message": "hello"}));
-    assert_eq!(object["status"]["create_subs/a"], "r-a");
-    assert_eq!(object["status"]["create_subs/b"], "r-b");
-    let notes: Vec<&String> =
-        object["metadata"]["annotations"].as_object().expect("notes").keys().collect();
-    assert_eq!(notes, [LAST_HANDLED]);
-    assert!(
-        object["metadata"]["annotations"][LAST_HANDLED]
-            .as_str()
-            .is_some_and(|text| text.ends_with("}\n"))
-    );
-    world.merge("a", json!({"spec": {"field": "other"}})).await;
-    world.until_handled("a").await;
-    world.delete("a").await;
-    world.until("a", "the deletion", Value::is_null).await;
-    assert_eq!(
-        world.calls.all(),
-        [
-            "create_fn:0",
-            "create_subs",
-            "a:0",
-            "b:0",
-            "create_fn:1",
-            "upd/spec.field:0",
-            "delete_fn:0"
-        ]
-    );
-    // The finalizer, the first failure, the end of the creation, the update, the release.
-    assert_eq!(world.writes().len(), 5, "{:#?}", world.writes());
-    engine.stop().await.expect("a clean end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn t2_spec_status_and_transformations_in_one_cycle() {
-    let world = World::with_status().await;
-    let create = handler("create_fn", HandlerKind::Create, |call| {
-        let mut patch = call.patch.lock();
-        patch.set(&"spec.set".into(), json!(1));
-        patch.set(&"status.set".into(), json!(2));
-        patch.transform(|body| body["spec"]["list"] = json!([1, 2]));
-        patch.transform(|body| body["status"]["list"] = json!([3]));
-        Ok(Output::Nothing)
-    });
-    let engine = world.start(vec![create]).await;
-    world.create("a", json!({"x": 1})).await;
-    let object = world.until_handled("a").await;
-    assert_eq!(object["spec"], json!({"x": 1, "set": 1, "list": [1, 2]}));
-    assert_eq!(object["status"], json!({"set": 2, "list": [3]}));
-    quiesce().await;
-    // Two for the creation; one more because its own change of the spec is a change, too.
-    assert_eq!(world.writes().len(), 3, "{:#?}", world.writes());
-    engine.stop().await.expect("a clean end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn t4_a_deletion_supersedes_a_waiting_update() {
-    let world = World::new().await;
-    let waiting = handler("waiting", HandlerKind::Update, |_| Err(temporary("wait", 100.0)));
-    let good = world.noting("good", HandlerKind::Update);
-    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
-    let engine = world.start(vec![good, waiting, delete]).await;
-    world.create("a", json!({"x": 1})).await;
-    world.until_handled("a").await;
-    world.merge("a", json!({"spec": {"x": 2}})).await;
-    world.until("a", "the waiting", |it| annotation(it, "waiting").is_object()).await;
-    world.journal.clear();
-    world.delete("a").await;
-    world.until("a", "the deletion", Value::is_null).await;
-    assert_eq!(world.calls.all(), ["good:0", "delete_fn:0"]);
-    let writes = world.writes();
-    assert_eq!(writes.len(), 1, "{writes:#?}");
-    assert!(writes[0].body.to_string().contains("/metadata/finalizers"));
-    engine.stop().await.expect("a clean end");
-}
-
-#[tokio::test(start_paused = true)]
-async fn t5_status_storages_keep_their_layout() {
-    let world = World::new().await;
-    let failing = handler("failing", HandlerKind::Create, |call| {
-        if call.attempt.retry < 1 { Err(temporary("not yet", 20.0)) } else { Ok(Output::Nothing) }
-    });
-    let mut settings = Settings::default();
-    settings.posting.enabled = false;
-    settings.persistence.progress_storage = ProgressStorageSetting::Status { name: "myop".into() };
-    settings.persistence.diffbase_storage = DiffbaseStorageSetting::Status { name: "myop".into() };
-    let engine = world.start_built(world.engine(vec![failing]).settings(settings)).await;
-    world.create("a", json!({"x": 1})).await;
-    let object = world
-        .until("a", "the failure", |it| it["status"]["myop"]["progress"]["failing"].is_object())
-        .await;
-    assert_eq!(object["status"]["myop"]["progress"]["failing"]["retries"], 1);
-    let object = world
-        .until("a", "the handling", |it| {
-            it["status"]["myop"]["last-handled-configuration"].is_string()
-        })
-        .await;
-    assert_eq!(
-        object["status"]["myop"]["last-handled-configuration"],
-        json!("{\"spec\":{\"x\":1}}")
-    );
-    assert!(object["status"]["myop"]["progress"]["failing"].is_null(), "{object:#}");
     engine.stop().await.expect("a clean end");
 }
 
