@@ -34,11 +34,11 @@ pub struct Filters {
 /// A condition on the whole object and what happened to it.
 pub type When = Arc<dyn Fn(&Subject, &Occasion) -> bool + Send + Sync>;
 
-/// A function over the value of a label or annotation; gets none when the key is absent.
-pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject) -> bool + Send + Sync>;
+/// A function over a label or annotation, none when the key is absent, and all that [`When`] sees.
+pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> bool + Send + Sync>;
 
-/// A function over the value of a field; gets none when the field is absent.
-pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject) -> bool + Send + Sync>;
+/// A function over a field, none when it is absent, and all that [`When`] sees.
+pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> bool + Send + Sync>;
 
 /// A condition on one label or annotation.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl Filters {
     /// Whether all conditions hold.
     #[must_use]
     pub fn match_with(&self, subject: &Subject, occasion: &Occasion, matching: Matching) -> bool {
-        self.match_metadata(subject)
+        self.match_metadata(subject, occasion)
             && self.match_value(subject, occasion)
             && match matching {
                 Matching::Ever => true,
@@ -93,13 +93,15 @@ impl Filters {
             && self.when.as_ref().is_none_or(|when| when(subject, occasion))
     }
 
-    fn match_metadata(&self, subject: &Subject) -> bool {
+    fn match_metadata(&self, subject: &Subject, occasion: &Occasion) -> bool {
         let object = &subject.object;
-        self.labels.iter().all(|(key, filter)| filter.matches(object.label(key), subject))
-            && self
-                .annotations
-                .iter()
-                .all(|(key, filter)| filter.matches(object.annotation(key), subject))
+        let label = |(key, filter): &(String, MetaFilter)| {
+            filter.matches(object.label(key), subject, occasion)
+        };
+        let annotation = |(key, filter): &(String, MetaFilter)| {
+            filter.matches(object.annotation(key), subject, occasion)
+        };
+        self.labels.iter().all(label) && self.annotations.iter().all(annotation)
     }
 
     fn match_value(&self, subject: &Subject, occasion: &Occasion) -> bool {
@@ -109,9 +111,9 @@ impl Filters {
             // The new value is tried first, so that functions see the old one only if needed.
             Occasion::Change(change) => {
                 let (old, new) = sides(change, field);
-                filter.matches(new, subject) || filter.matches(old, subject)
+                filter.matches(new, subject, occasion) || filter.matches(old, subject, occasion)
             }
-            _ => filter.matches(subject.object.get(field), subject),
+            _ => filter.matches(subject.object.get(field), subject, occasion),
         }
     }
 
@@ -119,20 +121,20 @@ impl Filters {
         let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else { return true };
         let (old, new) = sides(change, field);
         (!needs_change || old != new)
-            && self.old.as_ref().is_none_or(|filter| filter.matches(old, subject))
-            && self.new.as_ref().is_none_or(|filter| filter.matches(new, subject))
+            && self.old.as_ref().is_none_or(|filter| filter.matches(old, subject, occasion))
+            && self.new.as_ref().is_none_or(|filter| filter.matches(new, subject, occasion))
     }
 }
 
 impl MetaFilter {
     /// Whether a label or annotation meets the condition.
     #[must_use]
-    pub fn matches(&self, value: Option<&str>, subject: &Subject) -> bool {
+    pub fn matches(&self, value: Option<&str>, subject: &Subject, occasion: &Occasion) -> bool {
         match self {
             Self::Equals(expected) => value == Some(expected.as_str()),
             Self::Present => value.is_some(),
             Self::Absent => value.is_none(),
-            Self::Matches(accepts) => accepts(value, subject),
+            Self::Matches(accepts) => accepts(value, subject, occasion),
         }
     }
 }
@@ -140,12 +142,12 @@ impl MetaFilter {
 impl ValueFilter {
     /// Whether a field's value meets the condition.
     #[must_use]
-    pub fn matches(&self, value: Option<&Value>, subject: &Subject) -> bool {
+    pub fn matches(&self, value: Option<&Value>, subject: &Subject, occasion: &Occasion) -> bool {
         match self {
             Self::Equals(expected) => value == Some(expected),
             Self::Present => value.is_some(),
             Self::Absent => value.is_none(),
-            Self::Matches(accepts) => accepts(value, subject),
+            Self::Matches(accepts) => accepts(value, subject, occasion),
         }
     }
 }

@@ -57,6 +57,45 @@ where
     }
 }
 
+/// A function that can judge a label, an annotation or a field: by its value alone, together with
+/// one sight by reference, or with all there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not judge an `Option<&{V}>`",
+    label = "not a function for this filter",
+    note = "the function is such as `fn(Option<&{V}>) -> bool`, or `fn(Option<&{V}>, &Spec) -> bool` to look at the object as well; types for that derive `serde::Deserialize`"
+)]
+pub trait Acceptance<V: ?Sized, Look>: Send + Sync + 'static {
+    /// Whether the value, none when it is absent, is one that the handler is for.
+    fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool;
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: ?Sized, F: Fn(Option<&V>) -> bool + Send + Sync + 'static> Acceptance<V, ()> for F {
+    fn accepts(&self, value: Option<&V>, _: &Subject, _: &Occasion) -> bool {
+        self(value)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: ?Sized, S: Sight, F> Acceptance<V, (S,)> for F
+where
+    F: Fn(Option<&V>, &S) -> bool + Send + Sync + 'static,
+{
+    fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool {
+        S::see(subject, occasion).is_some_and(|sight| self(value, &sight))
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<V: ?Sized, F> Acceptance<V, (Subject, Occasion)> for F
+where
+    F: Fn(Option<&V>, &Subject, &Occasion) -> bool + Send + Sync + 'static,
+{
+    fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool {
+        self(value, subject, occasion)
+    }
+}
+
 /// A condition on the whole object.
 pub fn condition<Look>(condition: impl Condition<Look>) -> When {
     Arc::new(move |subject, occasion| condition.holds(subject, occasion))
@@ -76,16 +115,36 @@ pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
     S::see(subject, occasion)
 }
 
-/// A condition on a label or an annotation.
+/// A condition on a label or an annotation: a function of the text, none when the key is absent.
 pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> MetaFilter {
-    MetaFilter::Matches(Arc::new(move |value, _| accepts(value)))
+    MetaFilter::Matches(Arc::new(move |value, _, _| accepts(value)))
 }
 
-/// A condition on a field.
+/// The same, of a function that may look at more than the text, as conditions do.
+///
+/// ```
+/// use kopf_handler::{Spec, filter::meta_matches_with};
+///
+/// let own_app = meta_matches_with(|app: Option<&str>, spec: &Spec| app == spec["app"].as_str());
+/// ```
+pub fn meta_matches_with<Look>(accepts: impl Acceptance<str, Look>) -> MetaFilter {
+    MetaFilter::Matches(Arc::new(move |value, subject, occasion| {
+        accepts.accepts(value, subject, occasion)
+    }))
+}
+
+/// A condition on a field: a function of its value, none when the field is absent.
 pub fn value_matches(
     accepts: impl Fn(Option<&Value>) -> bool + Send + Sync + 'static,
 ) -> ValueFilter {
-    ValueFilter::Matches(Arc::new(move |value, _| accepts(value)))
+    ValueFilter::Matches(Arc::new(move |value, _, _| accepts(value)))
+}
+
+/// The same, of a function that may look at more than the value, as conditions do.
+pub fn value_matches_with<Look>(accepts: impl Acceptance<Value, Look>) -> ValueFilter {
+    ValueFilter::Matches(Arc::new(move |value, subject, occasion| {
+        accepts.accepts(value, subject, occasion)
+    }))
 }
 
 /// A condition on the resource itself.

@@ -22,7 +22,8 @@ pub use serde_json::{Value, json};
 
 pub use crate::declare::function;
 pub use crate::filter::{
-    condition, delay, look, matching_resources, meta_matches, see, value_matches,
+    condition, delay, matching_resources, meta_matches, meta_matches_with, see, value_matches,
+    value_matches_with,
 };
 pub use crate::input::Requirement;
 pub use crate::outcome::{FinishPlain, Returning};

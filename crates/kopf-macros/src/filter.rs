@@ -78,8 +78,12 @@ fn meta_filter(value: &Expr) -> Result<TokenStream> {
             let function = with_views(closure, &syn::parse_quote!(str))?;
             Ok(quote!(#path::Matches(#function)))
         }
+        // Only a bound that is a function itself tells the types of what a closure takes.
+        Expr::Closure(closure) => {
+            Ok(quote_spanned!(closure.span()=> ::kopf::__private::meta_matches(#closure)))
+        }
         function => {
-            Ok(quote_spanned!(function.span()=> ::kopf::__private::meta_matches(#function)))
+            Ok(quote_spanned!(function.span()=> ::kopf::__private::meta_matches_with(#function)))
         }
     }
 }
@@ -94,8 +98,11 @@ fn value_filter(value: &Expr) -> Result<TokenStream> {
             let function = with_views(closure, &value)?;
             quote!(#path::Matches(#function))
         }
-        Expr::Path(_) | Expr::Closure(_) => {
+        Expr::Closure(_) => {
             quote_spanned!(value.span()=> ::kopf::__private::value_matches(#value))
+        }
+        Expr::Path(_) => {
+            quote_spanned!(value.span()=> ::kopf::__private::value_matches_with(#value))
         }
         constant => quote!(#path::Equals(::kopf::__private::json!(#constant))),
     })
@@ -111,21 +118,16 @@ fn with_views(closure: &syn::ExprClosure, value: &Type) -> Result<TokenStream> {
         let typed: syn::PatType = syn::parse_quote!(#untyped: ::std::option::Option<&#value>);
         *first = Pat::Type(typed);
     }
-    let (views, arguments) = views(
-        closure.inputs.iter().skip(1),
-        |view| quote!(::kopf::__private::look::<#view>(subject)),
-    )?;
-    Ok(quote!(::std::sync::Arc::new(move |value, subject| {
+    let (views, arguments) = views(closure.inputs.iter().skip(1))?;
+    Ok(quote!(::std::sync::Arc::new(move |value, subject, occasion| {
+        let _ = (subject, occasion);
         #views
         (#closure)(value, #(#arguments),*)
     })))
 }
 
 /// Statements that look at what a closure takes, and the arguments for it.
-fn views<'a>(
-    inputs: impl Iterator<Item = &'a Pat>,
-    look: impl Fn(&Type) -> TokenStream,
-) -> Result<(TokenStream, Vec<TokenStream>)> {
+fn views<'a>(inputs: impl Iterator<Item = &'a Pat>) -> Result<(TokenStream, Vec<TokenStream>)> {
     let mut views = TokenStream::new();
     let mut arguments = Vec::new();
     for (index, input) in inputs.enumerate() {
@@ -142,9 +144,9 @@ fn views<'a>(
             Type::Reference(reference) => (reference.elem.as_ref(), quote!(&#name)),
             other => (other, quote!(#name)),
         };
-        let look = look(view);
+        let see = quote_spanned!(view.span()=> ::kopf::__private::see::<#view>(subject, occasion));
         views.extend(quote_spanned!(view.span()=>
-            let ::std::option::Option::Some(#name) = #look else { return false };
+            let ::std::option::Option::Some(#name) = #see else { return false };
         ));
         arguments.push(argument);
     }
@@ -155,10 +157,7 @@ fn when(condition: &Expr) -> Result<TokenStream> {
     let Expr::Closure(closure) = condition else {
         return Ok(quote_spanned!(condition.span()=> ::kopf::__private::condition(#condition)));
     };
-    let (views, arguments) = views(
-        closure.inputs.iter(),
-        |view| quote_spanned!(view.span()=> ::kopf::__private::see::<#view>(subject, occasion)),
-    )?;
+    let (views, arguments) = views(closure.inputs.iter())?;
     Ok(quote!({
         let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, occasion| {
             let _ = (subject, occasion);

@@ -3,7 +3,7 @@
 //! ```
 //! use kopf::prelude::*;
 //! use kopf::closure;
-//! use kopf::filter::{MetaFilter, Occasion, Subject, ValueFilter};
+//! use kopf::filter::{MetaFilter, Occasion, Subject, ValueFilter, meta_matches, meta_matches_with};
 //!
 //! /// Everything there is to look at: the object, and what happened to it.
 //! fn was_paused(subject: &Subject, occasion: &Occasion) -> bool {
@@ -17,6 +17,8 @@
 //!
 //! let large = closure::update("kopfexamples", |name: Name| async move { drop(name) })
 //!     .label("app", MetaFilter::Equals("web".into()))
+//!     .label("tier", meta_matches(|tier| tier != Some("test")))
+//!     .label("team", meta_matches_with(|team: Option<&str>, spec: &Spec| team == spec["team"].as_str()))
 //!     .field("spec.size")
 //!     .value(ValueFilter::Present)
 //!     .when(|diff: &Diff| diff.touches("spec.size"));
@@ -25,4 +27,7 @@
 
 pub use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
 pub use kopf_core::occasion::{Occasion, Subject};
-pub use kopf_handler::filter::{Condition, Sight, meta_matches, value_matches};
+pub use kopf_handler::filter::{
+    Acceptance, Condition, Sight, meta_matches, meta_matches_with, value_matches,
+    value_matches_with,
+};

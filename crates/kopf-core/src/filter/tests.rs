@@ -34,7 +34,7 @@ fn metadata_filters_match_as_declared() {
     check(&labelled(MetaFilter::Equals("w".into())), false, false);
     check(&labelled(MetaFilter::Present), true, false);
     check(&labelled(MetaFilter::Absent), false, true);
-    check(&labelled(MetaFilter::Matches(Arc::new(|value, _| value.is_none()))), false, true);
+    check(&labelled(MetaFilter::Matches(Arc::new(|value, _, _| value.is_none()))), false, true);
     let annotation = vec![("a".into(), MetaFilter::Equals("x".into()))];
     check(&Filters { annotations: annotation, ..Filters::default() }, true, false);
     check(&Filters::default(), true, true);
@@ -59,7 +59,7 @@ fn either_side_of_a_change_may_have_the_value() {
     check_value(Some(ValueFilter::Present), json!({"f": null}), json!({}), true);
     check_value(Some(ValueFilter::Absent), json!({"f": 1}), json!({}), true);
     check_value(Some(ValueFilter::Absent), json!({"f": 1}), json!({"f": 2}), false);
-    let none = |value: Option<&Value>, _: &crate::Subject| value.is_none();
+    let none = |value: Option<&Value>, _: &crate::Subject, _: &Occasion| value.is_none();
     check_value(Some(ValueFilter::Matches(Arc::new(none))), json!({"f": 1}), json!({}), true);
 }
 
@@ -83,7 +83,7 @@ fn check_sides(old_new: [Option<ValueFilter>; 2], sides: [Value; 2], now: bool, 
         field: Some("f".into()),
         old: old_filter,
         new: new_filter,
-        value: Some(ValueFilter::Matches(Arc::new(|_, _| true))),
+        value: Some(ValueFilter::Matches(Arc::new(|_, _, _| true))),
         ..Filters::default()
     };
     let (subject, occasion) = (subject(json!({})), change(Some(old), new));

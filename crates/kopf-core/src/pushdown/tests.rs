@@ -44,7 +44,7 @@ fn only_what_all_handlers_share_is_pushed() {
     check(vec![one(&MetaFilter::Absent)], Some("!l"));
     check(vec![one(&MetaFilter::Absent), one(&a)], None);
     check(vec![one(&a), labelled(&[])], None);
-    check(vec![one(&MetaFilter::Matches(Arc::new(|_, _| true)))], None);
+    check(vec![one(&MetaFilter::Matches(Arc::new(|_, _, _| true)))], None);
     check(vec![one(&equals(""))], Some("l="));
     check(vec![one(&equals("")), one(&a)], Some("l"));
     let two = || labelled(&[("l", equals("a")), ("m", MetaFilter::Present)]);

@@ -1,8 +1,9 @@
 //! Inputs and outcomes of functions with attributes.
 
 use jiff::Timestamp;
-use kopf::Declare;
+use kopf::filter::{Subject, meta_matches_with, value_matches_with};
 use kopf::prelude::*;
+use kopf::{Declaration, Declare, closure};
 use kopf_core::occasion::Change as CoreChange;
 use kopf_core::{Call, Handler, HandlerError, HandlerKind, Occasion, Output, Returned};
 use kopf_handler::testing;
@@ -120,24 +121,67 @@ fn owners_do_parts_of_an_adoption() {
     assert_eq!(json_of(testing::run(call)), expected);
 }
 
-#[kopf::on::create(
+#[kopf::on::update(
     "kopfexamples",
-    labels = {"app": |app, spec: &Spec| app == Some("web") && spec["size"] == 3},
+    labels = {"app": |app, spec: &Spec, cause: &Cause| is_own(app, spec) && !cause.initial},
+    annotations = {"note": |_, occasion: &Occasion| is_change(occasion)},
     field = "spec.size",
-    value = |size, labels: &Labels| size.is_some() && labels.contains_key("app")
+    value = |size, labels: &Labels| is_labelled(size, labels),
 )]
-async fn picky() {}
+async fn picky_by_closures() {}
 
-#[test]
-fn functions_of_values_see_the_object() {
-    let handler = only::<picky>();
-    assert!(handler.filters.labels[0].1.matches(Some("web"), &testing::subject(example())));
+fn is_own(app: Option<&str>, spec: &Spec) -> bool {
+    app == Some("web") && spec["size"] == 3
+}
+
+fn is_labelled(size: Option<&Value>, labels: &Labels) -> bool {
+    size.is_some() && labels.contains_key("app")
+}
+
+fn is_change(occasion: &Occasion) -> bool {
+    matches!(occasion, Occasion::Change(_))
+}
+
+fn is_in_change(_: Option<&str>, _: &Subject, occasion: &Occasion) -> bool {
+    is_change(occasion)
+}
+
+#[kopf::on::update(
+    "kopfexamples",
+    labels = {"app": is_own},
+    annotations = {"note": is_in_change},
+    field = "spec.size",
+    value = is_labelled,
+)]
+async fn picky_by_functions() {}
+
+#[track_caller]
+fn check_that_it_is_picky(handler: &Handler) {
+    let filters = &handler.filters;
+    let (label, occasion) = (&filters.labels[0].1, change(Reason::Update));
+    assert!(label.matches(Some("web"), &testing::subject(example()), &occasion));
+    assert!(!label.matches(Some("db"), &testing::subject(example()), &occasion));
     let mut small = example();
     small["spec"]["size"] = 1.into();
-    assert!(!handler.filters.labels[0].1.matches(Some("web"), &testing::subject(small)));
-    let value = handler.filters.value.as_ref().expect("a filter");
-    assert!(value.matches(Some(&json!(1)), &testing::subject(example())));
+    assert!(!label.matches(Some("web"), &testing::subject(small), &occasion));
+    let value = filters.value.as_ref().expect("a filter");
+    assert!(value.matches(Some(&json!(1)), &testing::subject(example()), &occasion));
     let mut bare = example();
     bare["metadata"]["labels"] = json!({});
-    assert!(!value.matches(Some(&json!(1)), &testing::subject(bare)));
+    assert!(!value.matches(Some(&json!(1)), &testing::subject(bare), &occasion));
+    let note = &filters.annotations[0].1;
+    assert!(note.matches(None, &testing::subject(example()), &occasion));
+    assert!(!note.matches(None, &testing::subject(example()), &Occasion::Index));
+}
+
+#[test]
+fn functions_of_values_see_the_object_and_its_change() {
+    check_that_it_is_picky(&only::<picky_by_closures>());
+    check_that_it_is_picky(&only::<picky_by_functions>());
+    let by_builder = closure::update("kopfexamples", || async {})
+        .label("app", meta_matches_with(|app: Option<&str>, spec: &Spec| is_own(app, spec)))
+        .annotation("note", meta_matches_with(is_in_change))
+        .field("spec.size")
+        .value(value_matches_with(is_labelled));
+    check_that_it_is_picky(&Declaration::from(by_builder).handler);
 }
