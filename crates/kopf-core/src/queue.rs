@@ -25,6 +25,9 @@ pub type Moment = Duration;
 /// After this many fresh keys in a row one of the backlog is taken.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
 
+/// The pause after an error where no delays are given: nothing is given up, nor tried without end.
+const PLAIN_PAUSE: Duration = Duration::from_secs(1);
+
 /// How much room an empty queue keeps after a burst.
 const ROOM_KEPT: usize = 256;
 
@@ -51,7 +54,7 @@ pub enum Urgency {
 pub struct Limits {
     /// How many keys may be under way at the same time.
     pub running_max: usize,
-    /// The pauses after errors; the last one repeats.
+    /// The pauses after errors; the last one repeats. Without any, all of them are short.
     pub error_delays: Vec<Duration>,
 }
 
@@ -100,6 +103,8 @@ struct Entry {
     offers: u32,
     offered_while_running: Option<Urgency>,
     wake_at: Option<Moment>,
+    /// The wake that has come, until a run answers it.
+    woken: Option<Moment>,
     /// The wake that the present run has answered.
     answered: Option<Moment>,
     paused_until: Option<Moment>,
@@ -189,7 +194,7 @@ impl<K: QueueKey> Queue<K> {
         entry.place = Place::Running { is_early };
         if !is_early {
             // The run looks at everything and says itself when the next one is due.
-            entry.answered = entry.wake_at.take();
+            entry.answered = [entry.woken.take(), entry.wake_at.take()].into_iter().flatten().min();
         }
         let offers = std::mem::take(&mut entry.offers);
         self.running += 1;
@@ -220,7 +225,8 @@ impl<K: QueueKey> Queue<K> {
                 pause = entry.paused_until.map(|until| until.saturating_sub(now))
             }
             Next::Failed => {
-                pause = entry.throttle.note_error(&self.limits.error_delays);
+                let delay = entry.throttle.note_error(&self.limits.error_delays);
+                pause = delay.or(Some(PLAIN_PAUSE));
                 entry.paused_until = pause.map(|pause| now.saturating_add(pause));
                 entry.is_early_used = false;
             }
@@ -321,9 +327,10 @@ impl<K: QueueKey> Queue<K> {
 
     fn wake_due(&mut self, now: Moment) {
         while self.next_wake().is_some_and(|at| at <= now) {
-            let Some(Reverse((_, key))) = self.wakes.pop() else { return };
+            let Some(Reverse((at, key))) = self.wakes.pop() else { return };
             let entry = self.entries.get_mut(&key).expect("a valid wake has an entry");
             entry.wake_at = None;
+            entry.woken.get_or_insert(at);
             if entry.paused_until.is_some_and(|until| until <= now) {
                 entry.paused_until = None;
             }

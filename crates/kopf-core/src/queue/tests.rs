@@ -234,6 +234,7 @@ enum Action {
     Wake(Key, u64),
     Take,
     Done(usize, u8),
+    Forget(Key),
     Pass(u64),
 }
 
@@ -241,75 +242,122 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let key = || (0..2_u8, 0..3_u8).prop_map(|(group, number)| Key(group, number));
     let urgency = prop_oneof![Just(Urgency::Fresh), Just(Urgency::Backlog)];
     let action = prop_oneof![
-        3 => (key(), urgency).prop_map(|(key, urgency)| Action::Offer(key, urgency)),
-        1 => (key(), 0..20_u64).prop_map(|(key, after)| Action::Wake(key, after)),
-        4 => Just(Action::Take),
-        4 => (0..4_usize, 0..3_u8).prop_map(|(which, how)| Action::Done(which, how)),
-        2 => (0..4_u64).prop_map(Action::Pass),
+        6 => (key(), urgency).prop_map(|(key, urgency)| Action::Offer(key, urgency)),
+        2 => (key(), 0..20_u64).prop_map(|(key, after)| Action::Wake(key, after)),
+        8 => Just(Action::Take),
+        8 => (0..4_usize, 0..4_u8).prop_map(|(which, how)| Action::Done(which, how)),
+        1 => key().prop_map(Action::Forget),
+        4 => (0..4_u64).prop_map(Action::Pass),
     ];
     prop::collection::vec(action, 0..120)
+}
+
+/// A queue with what it owes.
+struct Debts {
+    queue: Queue<Key>,
+    running_max: usize,
+    now: u64,
+    /// The keys under way, and whether something was due for them before.
+    running: Vec<(Ticket<Key>, bool)>,
+    /// Keys that still have to run.
+    wanted: BTreeSet<Key>,
+    /// Keys that are to be woken up, or whose pause is to end.
+    due: BTreeSet<Key>,
+}
+
+impl Debts {
+    fn act(&mut self, action: Action) {
+        let now = self.now;
+        match action {
+            Action::Offer(key, urgency) => {
+                self.queue.offer(key, urgency, s(now));
+                self.wanted.insert(key);
+            }
+            Action::Wake(key, after) => {
+                self.queue.wake_at(key, s(now + after));
+                self.owe(key);
+            }
+            Action::Take => {
+                self.take();
+            }
+            Action::Done(which, how) if !self.running.is_empty() => {
+                let index = which % self.running.len();
+                let choices = [Next::Rest, Next::WakeAt(s(now + 3)), Next::Failed, Next::AsBefore];
+                self.finish(index, choices[usize::from(how)]);
+            }
+            Action::Done(..) => {}
+            Action::Forget(key) => {
+                self.queue.forget(&key);
+                self.wanted.remove(&key);
+                self.due.remove(&key);
+                for (ticket, was_due) in &mut self.running {
+                    *was_due &= ticket.key != key;
+                }
+            }
+            Action::Pass(seconds) => self.now += seconds,
+        }
+    }
+
+    fn owe(&mut self, key: Key) {
+        self.wanted.insert(key);
+        self.due.insert(key);
+    }
+
+    fn take(&mut self) -> bool {
+        let Some(ticket) = self.queue.take(s(self.now)) else { return false };
+        let key = ticket.key;
+        assert!(!self.running.iter().any(|(other, _)| other.key == key), "two runs of one key");
+        assert!(self.running.len() < self.running_max);
+        self.wanted.remove(&key);
+        let was_due = if ticket.is_early { self.due.contains(&key) } else { self.due.remove(&key) };
+        self.running.push((ticket, was_due));
+        true
+    }
+
+    fn finish(&mut self, index: usize, next: Next) {
+        let (ticket, was_due) = self.running.swap_remove(index);
+        let key = ticket.key;
+        self.queue.done(ticket, next, s(self.now));
+        let is_owed = match next {
+            Next::Rest => false,
+            Next::WakeAt(_) | Next::Failed => true,
+            Next::AsBefore => was_due,
+        };
+        if is_owed {
+            self.owe(key);
+        }
+    }
+
+    fn finish_all(&mut self) {
+        while !self.running.is_empty() {
+            self.finish(0, Next::Rest);
+        }
+    }
 }
 
 proptest! {
     #[test]
     fn no_key_is_lost_and_none_runs_twice_at_a_time(
-        actions in actions(), running_max in 1..4_usize,
+        actions in actions(), running_max in 1..4_usize, has_delays in any::<bool>(),
     ) {
         let mut queue = queue(running_max);
-        let mut now = 0;
-        let mut running: Vec<Ticket<Key>> = Vec::new();
-        // Keys that still have to run, with the moment by which they may.
-        let mut wanted: BTreeMap<Key, u64> = BTreeMap::new();
-        type Wanted = BTreeMap<Key, u64>;
-        let take_one = |queue: &mut Queue<Key>, now, running: &mut Vec<_>, wanted: &mut Wanted| {
-            let Some(ticket) = queue.take(s(now)) else { return false };
-            let under_way: BTreeSet<Key> = running.iter().map(|t: &Ticket<Key>| t.key).collect();
-            assert!(!under_way.contains(&ticket.key), "two runs of one key");
-            assert!(running.len() < running_max);
-            wanted.remove(&ticket.key);
-            running.push(ticket);
-            true
-        };
+        if !has_delays {
+            queue.limits.error_delays.clear();
+        }
+        let (running, wanted, due) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        let mut debts = Debts { queue, running_max, now: 0, running, wanted, due };
         for action in actions {
-            match action {
-                Action::Offer(key, urgency) => {
-                    queue.offer(key, urgency, s(now));
-                    wanted.entry(key).or_insert(now);
-                }
-                Action::Wake(key, after) => {
-                    queue.wake_at(key, s(now + after));
-                    wanted.entry(key).or_insert(now + after);
-                }
-                Action::Take => {
-                    take_one(&mut queue, now, &mut running, &mut wanted);
-                }
-                Action::Done(which, how) if !running.is_empty() => {
-                    let ticket = running.swap_remove(which % running.len());
-                    let key = ticket.key;
-                    let choices = [Next::Rest, Next::WakeAt(s(now + 3)), Next::Failed];
-                    let next = choices[usize::from(how)];
-                    let pause = queue.done(ticket, next, s(now));
-                    if next != Next::Rest {
-                        wanted.entry(key).or_insert(now + pause.map_or(3, |pause| pause.as_secs()));
-                    }
-                }
-                Action::Done(..) => {}
-                Action::Pass(seconds) => now += seconds,
-            }
+            debts.act(action);
         }
         // In the end everything runs, after at most the longest pause or wake, round by round.
-        for _ in 0..wanted.len() + running.len() + 8 {
-            for ticket in running.drain(..) {
-                queue.done(ticket, Next::Rest, s(now));
-            }
-            now += 20;
-            while take_one(&mut queue, now, &mut running, &mut wanted) {}
+        for _ in 0..debts.wanted.len() + debts.running.len() + 8 {
+            debts.finish_all();
+            debts.now += 20;
+            while debts.take() {}
         }
-        prop_assert!(wanted.is_empty(), "lost: {wanted:?}");
-        for ticket in running {
-            queue.done(ticket, Next::Rest, s(now));
-        }
-        prop_assert!(queue.is_empty(), "{} entries are left", queue.len());
+        prop_assert!(debts.wanted.is_empty(), "lost: {:?}", debts.wanted);
+        debts.finish_all();
+        prop_assert!(debts.queue.is_empty(), "{} entries are left", debts.queue.len());
     }
 }
 
