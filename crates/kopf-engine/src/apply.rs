@@ -62,6 +62,18 @@ pub(crate) async fn apply(
     }
 }
 
+/// How many transformations wait for a server that does not take them; the oldest give way.
+const UNSENT_TRANSFORMATIONS_MAX: usize = 64;
+
+/// Keeps a patch that waits for its server within its limit.
+pub(crate) fn limit(patch: &mut Patch) {
+    let excess = patch.transformations.len().saturating_sub(UNSENT_TRANSFORMATIONS_MAX);
+    if excess > 0 {
+        tracing::error!(excess, "too many changes wait for the server; dropped the oldest");
+        patch.transformations.drain(..excess);
+    }
+}
+
 /// The later of two states of the same object.
 pub(crate) fn newest(one: Object, other: Object) -> Object {
     let version = |object: &Object| object.resource_version().parse::<u64>().ok();

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kopf_client::Urgency;
+use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason};
@@ -18,17 +18,24 @@ use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_core::settings::Background;
-use kopf_model::{Patch, Timestamp};
+use kopf_core::throttle::Throttle;
+use kopf_model::{Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, apply};
+use crate::apply::{Applied, Outdated, apply, limit, newest};
 use crate::message::{Key, Message};
 use crate::report::{self, Attempted};
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
 use crate::timers::Timer;
+
+/// How often in a row a write may meet a newer state.
+const CONFLICTS_MAX: u32 = 5;
+
+/// The pause between attempts to write where no delays are given.
+const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the background of an object means for its cycle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,7 +91,7 @@ pub(crate) struct Runner {
     live: Live,
     memo: Arc<Extensions>,
     stopper: Stopper,
-    /// What could not be written because the object had changed.
+    /// What could not be written so far.
     unsent: Patch,
     alive: Arc<Farewell>,
 }
@@ -339,6 +346,22 @@ impl Runner {
         while !self.stopper.is_set() {
             let Some(outcome) = self.attempt(&mut state).await else { return };
             if outcome.is_final || self.stopper.sleep(outcome.delay.unwrap_or_default()).await {
+                break;
+            }
+        }
+        self.settle().await;
+    }
+
+    /// Writes what is left when the function is not called any more, for as long as it may run.
+    pub(crate) async fn settle(&mut self) {
+        let delays = self.shared.context.settings.read().queueing.error_delays.clone();
+        let mut throttle = Throttle::default();
+        while !self.unsent.is_empty() {
+            let delay = throttle.note_error(&delays).unwrap_or(PLAIN_PAUSE);
+            let is_last = self.stopper.sleep(delay).await;
+            let patch = std::mem::take(&mut self.unsent);
+            self.write(patch).await;
+            if is_last {
                 return;
             }
         }
@@ -410,27 +433,63 @@ impl Runner {
         Some(outcome)
     }
 
-    async fn write(&mut self, patch: Patch) {
-        if patch.is_empty() {
-            return;
-        }
-        let object = self.live.get();
-        let resource = &self.served.resource;
-        match apply(&self.shared.cluster, resource, &object, &patch, Urgency::Normal).await {
-            Ok(Applied::Changed(newer)) => {
-                let newest = crate::apply::newest(self.live.get(), newer);
-                self.live.set(newest);
+    /// Writes on top of the newest state; what cannot be written now waits for the next time.
+    async fn write(&mut self, mut patch: Patch) {
+        for _ in 0..CONFLICTS_MAX {
+            if patch.is_empty() {
+                return;
             }
-            Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => {}
-            Ok(Applied::Outdated(outdated)) => self.unsent = outdated.patch,
-            Err(error) => {
-                let handler = &self.handler;
-                tracing::error!(%error, "what {handler} wanted to change could not be written");
-                if error.failure.is_transient() {
-                    self.unsent = patch;
+            let object = self.live.get();
+            let resource = &self.served.resource;
+            match apply(&self.shared.cluster, resource, &object, &patch, Urgency::Normal).await {
+                Ok(Applied::Changed(newer)) => return self.see(newer),
+                Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
+                Ok(Applied::Outdated(Outdated { patch: rest, error })) => {
+                    patch = rest;
+                    match self.look_again(&object).await {
+                        Some(false) if error.failure == Failure::Invalid => {
+                            return self.report_unwritten(&error);
+                        }
+                        Some(_) => {}
+                        None => break,
+                    }
+                }
+                Err(error) => {
+                    self.report_unwritten(&error);
+                    if error.failure.is_refusal() {
+                        return;
+                    }
+                    break;
                 }
             }
         }
+        limit(&mut patch);
+        self.unsent = patch;
+    }
+
+    /// Looks for a newer state than one that a write was refused for, whose event may be late;
+    /// tells whether there is one, or none if that is not known.
+    async fn look_again(&self, tried: &Object) -> Option<bool> {
+        let target = Target {
+            resource: &self.served.resource,
+            namespace: tried.namespace(),
+            name: tried.name(),
+            subresource: None,
+        };
+        let found = self.shared.cluster.get(target).await.ok();
+        let found = found.filter(|found| found.uid() == tried.uid())?;
+        let is_newer = found.resource_version() != tried.resource_version();
+        self.see(found);
+        Some(is_newer)
+    }
+
+    fn see(&self, object: Object) {
+        self.live.set(newest(self.live.get(), object));
+    }
+
+    fn report_unwritten(&self, error: &RequestError) {
+        let handler = &self.handler;
+        tracing::error!(%error, "what {handler} wanted to change could not be written");
     }
 
     /// The progress before the first attempt.

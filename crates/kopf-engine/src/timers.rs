@@ -238,6 +238,10 @@ impl Timer {
         let _ending = Ending(Arc::clone(&self));
         let started = Instant::now();
         let Some(outcome) = rest.runner.attempt(&mut rest.progress).await else { return };
+        if outcome.is_final && self.options.interval.is_none() {
+            // Nobody knows when the next run will be.
+            rest.runner.settle().await;
+        }
         let mut condition = self.condition.lock();
         // Looked at under the lock: whoever sets the flag later will see a timer at rest.
         if rest.runner.is_stopping() {

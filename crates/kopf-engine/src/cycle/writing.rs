@@ -8,14 +8,12 @@ use kopf_core::loops::patched_fields;
 use kopf_model::{FieldPath, Object, Patch, Transformation};
 
 use super::{Cycle, CycleError, Mode};
-use crate::apply::{Applied, Outdated, apply};
+use crate::apply::{Applied, Outdated, apply, limit};
 use crate::store::Version;
 
 /// How often in a row a write is forbidden before it is taken for refused: rights may be granted
 /// soon, but a policy does not change its mind.
 const FORBIDDEN_MAX: u32 = 5;
-/// How many transformations wait for a server that does not take them; the oldest give way.
-const UNSENT_TRANSFORMATIONS_MAX: usize = 64;
 
 impl Cycle {
     /// Sends a patch; a refused one is reduced to our own part, so that the object is not stuck.
@@ -99,11 +97,7 @@ impl Cycle {
         let is_repeated = !self.memory.unsent.is_empty();
         let mut patch = std::mem::take(&mut self.memory.unsent);
         patch.absorb(std::mem::take(&mut *self.patch.lock()));
-        let excess = patch.transformations.len().saturating_sub(UNSENT_TRANSFORMATIONS_MAX);
-        if excess > 0 {
-            tracing::error!(excess, "too many changes wait for the server; dropped the oldest");
-            patch.transformations.drain(..excess);
-        }
+        limit(&mut patch);
         let mut applied = self.apply(patch, Urgency::Normal).await?;
         if let Applied::Outdated(outdated) = applied {
             applied = self.resend_outdated(outdated).await?;

@@ -27,4 +27,5 @@ mod subhandlers;
 mod threads;
 mod torture;
 mod traces;
+mod wishes;
 mod world;
