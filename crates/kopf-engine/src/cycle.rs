@@ -237,7 +237,8 @@ impl Cycle {
         let served = Arc::clone(&self.served);
         let tending = self.tended(&snapshot).await;
         let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
-        let remembered = self.memory.progress.take().unwrap_or_default();
+        // Kept until there is a newer one: a filter that panics must not lose it.
+        let remembered = self.memory.progress.clone().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &served.handlers.changing,

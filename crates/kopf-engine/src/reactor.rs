@@ -487,6 +487,7 @@ impl Reactor {
         let known = self.watches.get_mut(&key.watch);
         if known.is_none_or(|watch| watch.store.get(key.uid).is_none()) {
             stop_daemons(&self.shared, &mut done.memory, StopReason::RESOURCE_DELETED);
+            self.forget_indexed(key, &done.subject.object);
         }
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };
@@ -514,6 +515,17 @@ impl Reactor {
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
             // A list without it has ended while a worker was at it.
             self.vanish_as(key, done.subject.object);
+        }
+    }
+
+    /// The watch of an object has ended while a worker was at it, which may have indexed it since.
+    fn forget_indexed(&mut self, key: Key, object: &Object) {
+        // Another version of its resource may be served instead.
+        if self.watches.values_mut().any(|watch| watch.store.get(key.uid).is_some()) {
+            return;
+        }
+        for index in self.shared.stores.values() {
+            index.discard(&object.key());
         }
     }
 

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{Reactor, group_of};
 use crate::cycle::{self, Mode};
 use crate::message::{Key, Message};
+use crate::store::Version;
 
 impl Reactor {
     /// Winds up within the limits of the settings.
@@ -64,13 +65,15 @@ impl Reactor {
         }
     }
 
-    /// Writes progress that was kept in memory only, so that the next process goes on from there.
+    /// Writes what is in memory only, so that the next process goes on from there: progress that
+    /// could wait, and what the server did not take so far.
     async fn persist(&mut self, limit: Duration) {
         let mut keys = Vec::new();
         for (id, watch) in &mut self.watches {
             for (uid, record) in watch.store.iter_mut() {
                 let Some(memory) = &record.memory else { continue };
-                if let (true, Some(body)) = (memory.progress.is_some(), &record.body) {
+                let is_unwritten = memory.progress.is_some() || !memory.unsent.is_empty();
+                if let (true, Some(body)) = (is_unwritten, &record.body) {
                     keys.push(Key { watch: *id, group: group_of(body), uid });
                 }
             }
@@ -86,7 +89,9 @@ impl Reactor {
         while let Some(ticket) = self.queue.take(now) {
             match self.prepare(ticket) {
                 Ok(mut job) => {
-                    job.mode = Mode::Closing;
+                    // A state that is older than what was handled decides nothing.
+                    let is_outdated = Version::of(&job.object) < job.version;
+                    job.mode = if is_outdated { Mode::EventsOnly } else { Mode::Closing };
                     closings.push(Box::pin(cycle::run(Arc::clone(&self.shared), job)));
                 }
                 Err(ticket) => {

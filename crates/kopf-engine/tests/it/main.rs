@@ -14,6 +14,7 @@ mod indexes;
 mod leaks;
 mod logged;
 mod login;
+mod losses;
 mod operator;
 mod outages;
 mod peering;
