@@ -13,6 +13,9 @@ use tokio::time::Instant;
 /// The upper bounds of the latency buckets, in seconds; one more bucket is for the rest.
 pub const LATENCY_BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
+/// How many handlers are counted one by one: sub-handlers can have any number of names.
+const HANDLERS_MAX: usize = 1000;
+
 /// A view of a running engine; cheap to clone.
 #[derive(Clone)]
 pub struct StatusHandle {
@@ -55,7 +58,8 @@ pub struct Status {
     pub objects: usize,
     /// The approximate size of the stores.
     pub store_bytes: usize,
-    /// All handlers that were called.
+    /// All handlers that were called. When there are very many, those of one function which come
+    /// later are counted together, as `function/*`.
     pub handlers: BTreeMap<String, HandlerStatus>,
     /// Events that event handlers never saw, since they were slower than the events of an object.
     pub events_lost: u64,
@@ -212,11 +216,7 @@ impl Board {
     /// Counts one call of a handler.
     pub(crate) fn called(&self, id: &str, took: Duration, ending: Ending) {
         let mut inner = self.0.lock();
-        let handlers = &mut inner.status.handlers;
-        if !handlers.contains_key(id) {
-            handlers.insert(id.to_owned(), HandlerStatus::default());
-        }
-        let handler = handlers.get_mut(id).expect("it was inserted just now");
+        let handler = inner.handler(id);
         handler.calls += 1;
         match ending {
             Ending::Success => handler.successes += 1,
@@ -241,6 +241,21 @@ impl Board {
             }
         }
         status
+    }
+}
+
+impl Inner {
+    /// Where the calls of a handler are counted.
+    fn handler(&mut self, id: &str) -> &mut HandlerStatus {
+        let handlers = &mut self.status.handlers;
+        if handlers.contains_key(id) {
+            return handlers.get_mut(id).expect("it was found just now");
+        }
+        if handlers.len() < HANDLERS_MAX {
+            return handlers.entry(id.to_owned()).or_default();
+        }
+        let function = id.split('/').next().unwrap_or_default();
+        handlers.entry(format!("{function}/*")).or_default()
     }
 }
 

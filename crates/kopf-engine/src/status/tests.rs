@@ -57,3 +57,18 @@ async fn calls_are_counted_by_their_end_and_duration() {
     assert_eq!((handler.calls, handler.successes, handler.retries), (2, 1, 1));
     assert_eq!((handler.buckets[0], handler.buckets[LATENCY_BOUNDS.len()]), (1, 1));
 }
+
+#[tokio::test]
+async fn any_number_of_sub_handlers_is_counted_within_the_limit() {
+    let board = Board::new();
+    for number in 0..5 * HANDLERS_MAX {
+        board.called(&format!("fn/part-{number}"), Duration::ZERO, Ending::Success);
+    }
+    board.called("other_fn", Duration::ZERO, Ending::Success);
+    board.called("fn/part-0", Duration::ZERO, Ending::Success);
+    let handlers = board.snapshot().handlers;
+    assert!(handlers.len() <= HANDLERS_MAX + 2, "{}", handlers.len());
+    assert_eq!(handlers["fn/part-0"].calls, 2);
+    assert_eq!(handlers["fn/*"].calls, 4 * HANDLERS_MAX as u64);
+    assert_eq!(handlers["other_fn/*"].calls, 1, "told under its function at least");
+}
