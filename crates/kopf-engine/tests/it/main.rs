@@ -15,6 +15,7 @@ mod leaks;
 mod logged;
 mod login;
 mod losses;
+mod memory;
 mod operator;
 mod outages;
 mod peering;
