@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::handler::{
-    DaemonOptions, Delay, ErrorsMode, Family, Need, Retrying, TimerOptions, Touches,
-    WebhookOptions, handler_id,
+    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Family, Need, ObserveOptions, Retrying,
+    TimerOptions, Touches, WebhookOptions, handler_id,
 };
 use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, MetaFilter, Returned, ValueFilter,
@@ -21,11 +21,13 @@ use kopf_model::selector::SelectorError;
 use kopf_model::{FieldPath, Selector};
 
 use crate::declare::Declaration;
+use crate::desired::Child;
 use crate::error::Error;
 use crate::filter::{self, Condition};
 use crate::input::{Input, Requirement};
 use crate::kind::{self, Kind};
 use crate::outcome::{Failure, Outcome};
+use crate::selector::TypedResource;
 use crate::view::View;
 
 /// A closure that can be a handler of a kind.
@@ -60,7 +62,7 @@ pub fn blocking<F>(function: F) -> Blocking<F> {
     Blocking(Arc::new(function))
 }
 
-/// What a closure may return: nothing, or a `Result`.
+/// What a closure may return: nothing, or a `Result`; for desired children also a list of them.
 #[diagnostic::on_unimplemented(
     message = "a closure for `{HandlerKind}` cannot return `{Self}`",
     note = "return nothing, or a `kopf::Result` of a value"
@@ -99,6 +101,16 @@ impl<K: Kind, T: Outcome<K>, E: Failure> Answer<K> for Result<T, E> {
     fn has_value() -> bool {
         // Only types without borrowed parts have an id, so the name has to do.
         std::any::type_name::<T>() != std::any::type_name::<()>()
+    }
+}
+
+impl<C: Into<Child>> Answer<kind::Desired> for Vec<C> {
+    fn into_returned(self) -> Returned {
+        Outcome::<kind::Desired>::into_output(self).map_err(HandlerError::from)
+    }
+
+    fn has_value() -> bool {
+        true
     }
 }
 
@@ -222,6 +234,19 @@ impl ForResources for Selector {
     fn into_selector(self) -> Result<Selector, SelectorError> {
         Ok(self)
     }
+}
+
+/// The resource of a type, for wherever a text would do.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kopf_handler::closure;
+///
+/// let handler = closure::event(closure::of::<Pod>(), || async {});
+/// ```
+#[must_use]
+pub fn of<T: TypedResource>() -> Selector {
+    T::selector()
 }
 
 /// A closure as a handler, with its options.
@@ -535,6 +560,64 @@ pub fn timer<Inputs: 'static>(
 ) -> Closure<kind::Timer> {
     let options = TimerOptions { interval: Some(interval), ..Default::default() };
     Closure::new("timer", HandlerKind::Timer(options), function).of(resources)
+}
+
+/// A function from the object to the children that it should have, which are watched.
+///
+/// Called in every cycle of the object: what it captures, such as an `Arc` of something that
+/// changes, is looked at when the object or one of its children changes.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Service};
+/// use kopf_handler::{Child, Name, closure};
+///
+/// let children = [closure::of::<ConfigMap>(), closure::of::<Service>()];
+/// let handler = closure::desired("sites.example.com", children, |name: Name| async move {
+///     let data = std::collections::BTreeMap::from([("site".to_owned(), name.0)]);
+///     let map = ConfigMap { data: Some(data), ..ConfigMap::default() };
+///     vec![Child::from(map), Child::from(Service::default())]
+/// });
+/// ```
+///
+/// # Panics
+/// Panics when the texts do not name a resource, or when there are none for the children; they are
+/// part of the program.
+pub fn desired<Inputs: 'static, C: ForResources>(
+    resources: impl ForResources,
+    children: impl IntoIterator<Item = C>,
+    function: impl HandlerFn<kind::Desired, Inputs>,
+) -> Closure<kind::Desired> {
+    let options = DesiredOptions { children: kinds_of_children("desired", children) };
+    Closure::new("desired", HandlerKind::Desired(options), function).of(resources)
+}
+
+/// Called when an object or one of its children changes, with all children in `Owned<T>`.
+///
+/// # Panics
+/// Panics when the texts do not name a resource, or when there are none for the children; they are
+/// part of the program.
+pub fn observe<Inputs: 'static, C: ForResources>(
+    resources: impl ForResources,
+    children: impl IntoIterator<Item = C>,
+    function: impl HandlerFn<kind::Observe, Inputs>,
+) -> Closure<kind::Observe> {
+    let options = ObserveOptions { children: kinds_of_children("observe", children) };
+    Closure::new("observe", HandlerKind::Observe(options), function).of(resources)
+}
+
+fn kinds_of_children<C: ForResources>(
+    name: &str,
+    children: impl IntoIterator<Item = C>,
+) -> Vec<Selector> {
+    let children: Vec<Selector> = children
+        .into_iter()
+        .map(|child| match child.into_selector() {
+            Ok(selector) => selector,
+            Err(error) => panic!("handler {name}: {error}"),
+        })
+        .collect();
+    assert!(!children.is_empty(), "handler {name}: say which kinds of children there are");
+    children
 }
 
 /// A handler of changes of one field; its id has the field as a suffix.

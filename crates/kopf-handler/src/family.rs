@@ -8,7 +8,7 @@ use kopf_core::Call;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::input::{InputRef, subject};
+use crate::input::{Input, InputRef, subject};
 use crate::kind::FamilyKind;
 
 /// The children of one kind that the object has, ordered by name: a slice of them.
@@ -48,6 +48,23 @@ where
     T: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {
     fn take(call: &Call) -> Result<Self, Error> {
+        Self::of(call)
+    }
+}
+
+/// For closures, which cannot borrow their inputs.
+impl<K, T> Input<K> for Owned<T>
+where
+    K: FamilyKind,
+    T: kube::Resource<DynamicType = ()> + DeserializeOwned,
+{
+    fn take(call: &Call) -> Result<Self, Error> {
+        Self::of(call)
+    }
+}
+
+impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Owned<T> {
+    fn of(call: &Call) -> Result<Self, Error> {
         let (group, version, kind) = (T::group(&()), T::version(&()), T::kind(&()));
         let family = call.family.as_ref();
         let resource = family.and_then(|family| family.resource(&group, &version, &kind));

@@ -336,6 +336,45 @@ builder_methods! {
 }
 
 impl Operator {
+    /// Gives every object the children that a closure says, of these kinds.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use kopf::prelude::*;
+    ///
+    /// let image: Arc<str> = "busybox".into();
+    /// let operator = kopf::Operator::new("demo").desired("crews.example.com", ["pods.v1"], move || {
+    ///     let containers = json!([{"name": "sailor", "image": *image}]);
+    ///     async move { vec![json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers}})] }
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource, or when there are none for the children; they
+    /// are part of the program.
+    pub fn desired<Inputs: 'static, C: ForResources>(
+        self,
+        resources: impl ForResources,
+        children: impl IntoIterator<Item = C>,
+        function: impl HandlerFn<kind::Desired, Inputs>,
+    ) -> Self {
+        self.add(closure::desired(resources, children, function))
+    }
+
+    /// Calls a closure when an object or one of its children of these kinds changes.
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource, or when there are none for the children; they
+    /// are part of the program.
+    pub fn observe<Inputs: 'static, C: ForResources>(
+        self,
+        resources: impl ForResources,
+        children: impl IntoIterator<Item = C>,
+        function: impl HandlerFn<kind::Observe, Inputs>,
+    ) -> Self {
+        self.add(closure::observe(resources, children, function))
+    }
+
     /// Calls a closure for changes of one field.
     ///
     /// # Panics

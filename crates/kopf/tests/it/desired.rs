@@ -1,9 +1,11 @@
 //! Desired children on the embedded server: they come, come back, change and go.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kopf::closure;
 use kopf::prelude::*;
 use kopf_testing::World;
 use kube::api::{ListParams, ObjectMeta, PostParams};
@@ -145,6 +147,40 @@ fn children_come_and_come_back_and_are_repaired() {
         world.patch::<ConfigMap>("web-b", &unlabel).await.expect("it is patched");
         world.settled().await;
         assert_eq!(maps(&world, "default").await, ["web-a", "web-b"]);
+        running.stop().await.expect("it stops");
+    });
+}
+
+#[test]
+fn a_closure_says_by_what_it_holds_which_children_there_are() {
+    kopf_testing::run(|world: World| async move {
+        prepare(&world).await;
+        let (text, seen) = (Arc::new(Mutex::new("first")), Arc::new(Mutex::new(Vec::new())));
+        let (held, noted) = (Arc::clone(&text), Arc::clone(&seen));
+        let kinds = || [closure::of::<ConfigMap>()];
+        let operator = kopf::Operator::new("sites")
+            .desired(closure::of::<Site>(), kinds(), move |site: This<Site>| {
+                let text = *held.lock().unwrap();
+                let page = |title: &String| page(title.clone(), None, text);
+                let pages: Vec<ConfigMap> = site.spec.pages.iter().map(page).collect();
+                async move { pages }
+            })
+            .observe(closure::of::<Site>(), kinds(), move |maps: Owned<ConfigMap>| {
+                let name = |map: &ConfigMap| map.metadata.name.clone().unwrap_or_default();
+                noted.lock().unwrap().push(maps.iter().map(name).collect::<Vec<_>>().join(" "));
+                async {}
+            });
+        let running = world.start(operator).await;
+        world.create(&site(80, &["a", "b"], &[])).await.expect("it is created");
+        world.settled().await;
+        assert_eq!(maps(&world, "default").await, ["a", "b"]);
+        assert_eq!(seen.lock().unwrap().last().expect("a call"), "a b");
+        *text.lock().unwrap() = "second";
+        world.delete::<ConfigMap>("a").await.expect("it is deleted");
+        world.settled().await;
+        let map: ConfigMap = world.get("b").await.expect("a page");
+        assert_eq!(map.data.expect("data")["text"], "second", "what is held has changed");
+        world.get::<ConfigMap>("a").await.expect("the page is back");
         running.stop().await.expect("it stops");
     });
 }

@@ -35,7 +35,7 @@ fn describe(declaration: &Declaration) -> String {
         ),
         HandlerKind::Validate(options) => webhook("validate", options),
         HandlerKind::Mutate(options) => webhook("mutate", options),
-        other => format!("{:?}", std::mem::discriminant(other)),
+        other => format!("{:?} {:?}", std::mem::discriminant(other), other.children()),
     };
     let meta = |filter: &MetaFilter| match filter {
         MetaFilter::Equals(text) => format!("={text}"),
@@ -215,6 +215,34 @@ fn handlers_beside_changes_are_the_same() {
             .ignore_failures(),
     );
     check::<mutated>(closure::mutate("kopfexamples", || async {}).id("mutated"));
+}
+
+#[kopf::desired("kopfexamples", children("pods.v1"), retries = 2)]
+async fn wanted(name: Name) -> Vec<Value> {
+    vec![json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": *name}})]
+}
+
+#[kopf::observe("kopfexamples", children("pods.v1"), labels = {"app": "web"})]
+async fn watched(_: Owned<k8s_openapi::api::core::v1::Pod>) {}
+
+#[test]
+fn handlers_of_children_are_the_same() {
+    let pod = |name: Name| json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": *name}});
+    let all = move |name: Name| async move { vec![pod(name)] };
+    check::<wanted>(closure::desired("kopfexamples", ["pods.v1"], all).id("wanted").retries(2));
+    let look = |_: Owned<k8s_openapi::api::core::v1::Pod>| async {};
+    check::<watched>(
+        closure::observe("kopfexamples", ["pods.v1"], look)
+            .id("watched")
+            .label("app", MetaFilter::Equals("web".into())),
+    );
+}
+
+#[test]
+#[should_panic(expected = "handler desired: say which kinds of children there are")]
+fn closures_say_which_kinds_of_children_there_are() {
+    let nothing: [&str; 0] = [];
+    drop(closure::desired("kopfexamples", nothing, || async { Vec::<Value>::new() }));
 }
 
 #[kopf::on::startup(retries = 1)]
