@@ -10,6 +10,8 @@ from pathlib import Path
 
 import kopf
 
+from compact_storage import CompactDiffBaseStorage
+
 KIND = ("kopf.dev", "v1", "kopfexamples")
 
 
@@ -28,6 +30,8 @@ def configure(settings, **_):
             settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
                 prefix=prefix, key="last"
             )
+        case "compact":
+            settings.persistence.diffbase_storage = CompactDiffBaseStorage()
         case "multi":
             prefix = "my-op.example.com"
             settings.persistence.progress_storage = kopf.MultiProgressStorage([
