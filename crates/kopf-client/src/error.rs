@@ -30,6 +30,9 @@ pub struct RequestError {
     pub reason: Option<Box<str>>,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
+    /// Whether it names another `metadata.uid` than the object has: meanwhile the name may have been
+    /// taken by another one.
+    pub is_misdirected: bool,
     /// The underlying error, for connection failures.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -81,6 +84,20 @@ struct Status {
 #[serde(default, rename_all = "camelCase")]
 struct Details {
     retry_after_seconds: Option<u64>,
+    causes: Option<Vec<Cause>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    field: Option<String>,
+}
+
+impl Status {
+    fn complains_about(&self, field: &str) -> bool {
+        let causes = self.details.iter().flat_map(|details| &details.causes).flatten();
+        causes.filter_map(|cause| cause.field.as_deref()).any(|named| named == field)
+    }
 }
 
 impl Failure {
@@ -140,6 +157,7 @@ impl RequestError {
             message: message.into(),
             reason: None,
             retry_after: None,
+            is_misdirected: false,
             source: None,
         }
     }
@@ -171,6 +189,7 @@ impl RequestError {
             method: method.clone(),
             path: path.into(),
             message: message.into(),
+            is_misdirected: status.as_ref().is_some_and(|it| it.complains_about("metadata.uid")),
             reason: status.and_then(|it| it.reason).map(Into::into),
             retry_after: from_header.or(from_status),
             source: None,

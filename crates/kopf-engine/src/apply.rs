@@ -3,12 +3,33 @@
 //! A patch without transformations goes as a merge patch. With transformations everything goes as
 //! a JSON patch with a test of the version, so that a concurrent edit of a list cannot be lost; if
 //! the test fails, the whole patch is handed back for the next attempt on the newer body.
+//! Both are for their own object only, and not for another one that has taken its name.
 
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::write::{self, Content};
+use kopf_model::json_patch::Operation;
 use kopf_model::{Diff, DiffItem, DiffScope, FieldPath, Object, Patch, Resource, merge};
 use serde_json::{Map, Value};
+
+use guard::{Guard, Guarded, Part};
+
+mod guard;
+
+/// How often the version of a status is looked up after a conflict. In the end the status is written
+/// to whatever version: busy writers must not keep us from it.
+const CONFLICTS_MAX: usize = 3;
+
+/// How sure it must be that a status is not of another object that has taken the name of ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    /// As far as servers mind uids. For those who write all the time, beside one another, and soon
+    /// no more if the object is gone.
+    Enough,
+    /// Entirely, at the price of more requests when others write at the same time. Progress can be
+    /// in there, and the other object would be taken for handled.
+    Utmost,
+}
 
 /// What became of a patch.
 pub(crate) enum Applied {
@@ -20,7 +41,7 @@ pub(crate) enum Applied {
     Outdated(Outdated),
     /// The object does not exist any more.
     NotFound,
-    /// Nor does it, but another one of its name does, and has taken at least a part of the patch.
+    /// Nor does it, but another one of its name does.
     Replaced,
 }
 
@@ -38,9 +59,9 @@ pub(crate) async fn apply(
     resource: &Resource,
     object: &Object,
     patch: &Patch,
-    urgency: Urgency,
+    (urgency, care): (Urgency, Care),
 ) -> Result<Applied, RequestError> {
-    let writer = Writer { cluster, resource, object, urgency };
+    let writer = Writer { cluster, resource, object, urgency, care };
     let result = if patch.transformations.is_empty() {
         writer.merge(&patch.merge).await
     } else {
@@ -85,76 +106,150 @@ struct Writer<'a> {
     resource: &'a Resource,
     object: &'a Object,
     urgency: Urgency,
+    care: Care,
 }
 
 impl Writer<'_> {
     async fn merge(&self, merge: &Map<String, Value>) -> Result<Applied, RequestError> {
         let has_status = self.has_status();
         let is_status = |key: &str| has_status && key == "status";
-        let main = Part::of(merge, |key| !is_status(key)).filter(|it| it.changes(self.object));
-        let status = Part::of(merge, is_status).filter(|it| it.changes(self.object));
+        let main = Part::of(merge, |key| !is_status(key)).filter(|it| self.is_changed_by(it));
+        let status = Part::of(merge, is_status).filter(|it| self.is_changed_by(it));
         let answered = match (&main, &status) {
             (None, None) => return Ok(Applied::Unchanged),
-            (Some(main), None) => self.merge_part(main, None).await?,
-            (None, Some(status)) => self.merge_part(status, Some("status")).await?,
+            (Some(main), None) => self.merge_main(main).await?,
+            (None, Some(status)) => self.merge_status(status, self.object).await?,
             (Some(main), Some(status)) => {
                 // The object says that it was handled only once the results are safe: a crash
                 // between the two repeats the handlers, instead of losing what they returned.
-                let one = match self.merge_part(status, Some("status")).await {
+                let one = match self.merge_status(status, self.object).await {
                     Err(error) if error.failure.is_transient() => return Err(error),
+                    Ok(None) => return Ok(Applied::Replaced),
                     // What the server will never take must not hold up the rest.
                     other => other,
                 };
-                if one.as_ref().is_ok_and(|one| self.is_other(one)) {
-                    return Ok(Applied::Replaced);
+                match (one, self.merge_main(main).await?) {
+                    (Err(error), Some(_)) => return Err(error),
+                    (Ok(Some(one)), Some(other)) => Some(newest(one, other)),
+                    (_, None) | (Ok(None), _) => None,
                 }
-                let other = self.merge_part(main, None).await?;
-                newest(one?, other)
             }
         };
-        if self.is_other(&answered) {
-            return Ok(Applied::Replaced);
-        }
+        let Some(answered) = answered else { return Ok(Applied::Replaced) };
         self.check(main.iter().chain(&status), &answered);
         Ok(Applied::Changed(answered))
     }
 
+    /// Patches the object; none if it is another one.
+    async fn merge_main(&self, part: &Part<'_>) -> Result<Option<Object>, RequestError> {
+        self.merge_part(part, None, Guard::by_uid(self.object, part)).await
+    }
+
+    /// Patches the status, given the newest known state; none if it is of another object.
+    async fn merge_status(
+        &self,
+        part: &Part<'_>,
+        known: &Object,
+    ) -> Result<Option<Object>, RequestError> {
+        let guard = match self.care {
+            Care::Enough => Guard::by_uid(self.object, part),
+            Care::Utmost => Guard::by_version(known),
+        };
+        match self.merge_part(part, Some("status"), guard).await {
+            Err(error) if error.failure == Failure::Conflict && self.care == Care::Utmost => {
+                tracing::debug!(%error, "the object has changed meanwhile; looking for its uid");
+                // Rare and large.
+                Box::pin(self.merge_newer_status(part)).await
+            }
+            other => other,
+        }
+    }
+
+    /// The same after a conflict.
+    async fn merge_newer_status(&self, part: &Part<'_>) -> Result<Option<Object>, RequestError> {
+        for _ in 0..CONFLICTS_MAX {
+            // Changes nothing, and no other object takes it. Reading the object would do as well,
+            // but operators need not be allowed to read single objects.
+            let question = Part(Vec::new());
+            let Some(newer) = self.merge_main(&question).await? else { return Ok(None) };
+            match self.merge_part(part, Some("status"), Guard::by_version(&newer)).await {
+                Err(error) if error.failure == Failure::Conflict => {}
+                other => return other,
+            }
+        }
+        self.merge_part(part, Some("status"), Guard::by_uid(self.object, part)).await
+    }
+
+    /// One request; none if the answer is about another object.
     async fn merge_part(
         &self,
         part: &Part<'_>,
         subresource: Option<&str>,
-    ) -> Result<Object, RequestError> {
+        guard: Guard<'_>,
+    ) -> Result<Option<Object>, RequestError> {
         let what = subresource.unwrap_or("resource");
-        let bytes = to_bytes(part);
+        let bytes = to_bytes(&Guarded { part, guard });
         tracing::debug!("Merge-patching the {what} with: {}", String::from_utf8_lossy(&bytes));
-        self.cluster.patch(self.target(subresource), PatchContent::Merge(bytes), self.urgency).await
+        let content = PatchContent::Merge(bytes);
+        match self.cluster.patch(self.target(subresource), content, self.urgency).await {
+            Ok(answered) if self.is_other(&answered) => Ok(None),
+            Ok(answered) => Ok(Some(answered)),
+            Err(error) if error.is_misdirected && matches!(guard, Guard::Uid(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn transform(&self, requests: &mut write::Writer) -> Result<Applied, RequestError> {
         let mut newest: Option<Object> = None;
         while let Some(write) = requests.next(newest.as_ref().unwrap_or(self.object)) {
-            let subresource = write.to_status.then_some("status");
-            let what = subresource.unwrap_or("resource");
-            let (kind, content) = match &write.content {
-                Content::Merge(merge) => ("Merge", PatchContent::Merge(to_bytes(merge))),
-                Content::Json(steps) => ("JSON", PatchContent::Json(to_bytes(steps))),
+            let answered = match &write.content {
+                Content::Merge(merge) => {
+                    let part = Part(merge.iter().collect());
+                    match write.to_status {
+                        true => {
+                            let known = newest.as_ref().unwrap_or(self.object);
+                            self.merge_status(&part, known).await?
+                        }
+                        false => self.merge_main(&part).await?,
+                    }
+                }
+                Content::Json(steps) => self.edit(steps, write.to_status).await?,
             };
-            let (PatchContent::Merge(bytes) | PatchContent::Json(bytes)) = &content;
-            tracing::debug!("{kind}-patching the {what} with: {}", String::from_utf8_lossy(bytes));
-            let target = self.target(subresource);
-            let answered = self.cluster.patch(target, content, self.urgency).await?;
-            if self.is_other(&answered) {
-                return Ok(Applied::Replaced);
-            }
+            let Some(answered) = answered else { return Ok(Applied::Replaced) };
             newest = Some(answered);
             requests.accepted(&write);
         }
         Ok(newest.map_or(Applied::Unchanged, Applied::Changed))
     }
 
+    /// Sends steps, the first of which is a test; none if the answer is about another object.
+    async fn edit(
+        &self,
+        steps: &[Operation],
+        is_status: bool,
+    ) -> Result<Option<Object>, RequestError> {
+        let subresource = is_status.then_some("status");
+        let what = subresource.unwrap_or("resource");
+        let bytes = to_bytes(&steps);
+        tracing::debug!("JSON-patching the {what} with: {}", String::from_utf8_lossy(&bytes));
+        let (target, content) = (self.target(subresource), PatchContent::Json(bytes));
+        let answered = self.cluster.patch(target, content, self.urgency).await?;
+        Ok(Some(answered).filter(|answered| !self.is_other(answered)))
+    }
+
     /// Whether the answer is about another object: patches go by name.
     fn is_other(&self, answered: &Object) -> bool {
         answered.uid() != self.object.uid()
+    }
+
+    fn is_changed_by(&self, part: &Part<'_>) -> bool {
+        let is_change = |(key, change): &(&String, &Value)| {
+            merge::is_change(self.object.stanza(key).as_deref(), change)
+        };
+        let is_metadata = |(key, _): &&(&String, &Value)| *key == "metadata";
+        let others = part.0.iter().filter(|entry| !is_metadata(entry));
+        // Metadata take longest to read.
+        others.chain(part.0.iter().filter(is_metadata)).any(is_change)
     }
 
     fn has_status(&self) -> bool {
@@ -193,33 +288,6 @@ impl Writer<'_> {
                 odd.join(", ")
             );
         }
-    }
-}
-
-/// The part of a merge patch that goes into one request.
-struct Part<'a>(Vec<(&'a String, &'a Value)>);
-
-impl<'a> Part<'a> {
-    /// The entries that belong to the part; none if there are none.
-    fn of(merge: &'a Map<String, Value>, belongs: impl Fn(&str) -> bool) -> Option<Self> {
-        let entries: Vec<_> = merge.iter().filter(|(key, _)| belongs(key)).collect();
-        (!entries.is_empty()).then_some(Self(entries))
-    }
-
-    fn changes(&self, object: &Object) -> bool {
-        let is_change = |(key, change): &(&String, &Value)| {
-            merge::is_change(object.stanza(key).as_deref(), change)
-        };
-        let is_metadata = |(key, _): &&(&String, &Value)| *key == "metadata";
-        let others = self.0.iter().filter(|entry| !is_metadata(entry));
-        // Metadata take longest to read.
-        others.chain(self.0.iter().filter(is_metadata)).any(is_change)
-    }
-}
-
-impl serde::Serialize for Part<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
     }
 }
 

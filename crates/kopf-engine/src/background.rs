@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, Outdated, apply, limit, newest};
+use crate::apply::{Applied, Care, Outdated, apply, limit, newest};
 use crate::message::{Key, Message};
 use crate::report::{self, Attempted};
 use crate::shared::{Served, Shared, emit, object_span};
@@ -441,7 +441,8 @@ impl Runner {
             }
             let object = self.live.get();
             let resource = &self.served.resource;
-            match apply(&self.shared.cluster, resource, &object, &patch, Urgency::Normal).await {
+            let manner = (Urgency::Normal, Care::Enough);
+            match apply(&self.shared.cluster, resource, &object, &patch, manner).await {
                 Ok(Applied::Changed(newer)) => return self.see(newer),
                 Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
                 Ok(Applied::Outdated(Outdated { patch: rest, error })) => {

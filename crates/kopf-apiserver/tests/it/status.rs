@@ -178,3 +178,45 @@ async fn a_status_that_is_applied_to_the_object_itself_is_ignored() {
          declared in schema"
     );
 }
+
+/// The answer to a merge patch: its code, and which fields are wrong.
+async fn refusal(client: &LocalClient, target: Target<'_>, metadata: Value) -> (u16, Vec<String>) {
+    let patch = json!({ "metadata": metadata, "status": { "phase": "Running" } });
+    match client.patch(target, Patch::Merge(patch)).await {
+        Ok(_) => (200, Vec::new()),
+        Err(error) => {
+            let causes = error.details.map(|details| details.causes).unwrap_or_default();
+            (error.code, causes.into_iter().map(|cause| cause.field).collect())
+        }
+    }
+}
+
+/// Controllers rely on it: a patch with a uid is for that object, and for no other of its name.
+#[tokio::test]
+async fn a_uid_in_a_merge_patch_is_a_condition_except_in_the_status_of_custom_kinds() {
+    let client = world().await;
+    let (table, _, _, _, spec, _) = kinds().pop().expect("the definition is the last");
+    let definition = json!({ "metadata": { "name": "xs.t.io" }, "spec": spec });
+    client.create(table, "", definition).await.expect("a definition");
+    let custom = json!({ "apiVersion": "t.io/v1", "kind": "X", "metadata": { "name": "x" } });
+    client.create("xs.t.io", "", custom).await.expect("an object");
+    client.create("nodes", "", json!({ "metadata": { "name": "x" } })).await.expect("a node");
+    let wrong = vec!["metadata.uid".to_owned(); 2];
+    for table in ["xs.t.io", "nodes"] {
+        for subresource in ["", "status"] {
+            let target = Target::new(table, "", "x").through(subresource);
+            let stored = client.get(target).await.expect("it is there");
+            let own = json!({ "uid": stored.uid() });
+            assert_eq!(refusal(&client, target, own).await, (200, Vec::new()));
+            let version = client.get(target).await.expect("it is there").resource_version();
+            assert_eq!(version == stored.resource_version(), subresource.is_empty(), "{table}");
+            let expected = match (table, subresource) {
+                ("xs.t.io", "status") => (200, Vec::new()),
+                _ => (422, wrong.clone()),
+            };
+            assert_eq!(refusal(&client, target, json!({ "uid": UID })).await, expected);
+            let (code, _) = refusal(&client, target, json!({ "resourceVersion": "1" })).await;
+            assert_eq!(code, 409, "{table} {subresource}");
+        }
+    }
+}

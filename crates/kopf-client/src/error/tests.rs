@@ -79,3 +79,15 @@ fn an_expired_continue_token_is_known_by_its_reason() {
     let object = br#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#;
     assert!(RequestError::streamed("/x", object).is_expired());
 }
+
+#[test]
+fn the_uid_of_another_object_is_told_from_other_invalid_fields() {
+    let refusal = |field: &str| {
+        let causes = format!(r#"[{{"reason":"FieldValueInvalid","field":"{field}"}}]"#);
+        let body = format!(r#"{{"kind":"Status","code":422,"details":{{"causes":{causes}}}}}"#);
+        answered(422, &[], &body)
+    };
+    assert!(refusal("metadata.uid").is_misdirected);
+    assert!(!refusal("metadata.labels").is_misdirected);
+    assert!(!answered(422, &[], "").is_misdirected);
+}

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Cycle;
-use crate::apply::{Applied, apply};
+use crate::apply::{Applied, Care, apply};
 use crate::pass::{Cancelled, Pass};
 use crate::store::Version;
 
@@ -160,8 +160,8 @@ impl Cycle {
             state.store(storage, inputs.snapshot.object(), &mut patch);
         }
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let is_missed = match apply(cluster, resource, &self.object, &patch, Urgency::Normal).await
-        {
+        let manner = (Urgency::Normal, Care::Utmost);
+        let is_missed = match apply(cluster, resource, &self.object, &patch, manner).await {
             Ok(Applied::Changed(object)) => {
                 self.object = object;
                 pass.forget_transformations(transformations);

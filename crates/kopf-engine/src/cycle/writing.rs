@@ -8,7 +8,7 @@ use kopf_core::loops::patched_fields;
 use kopf_model::{FieldPath, Object, Patch, Transformation};
 
 use super::{Cycle, CycleError, Mode};
-use crate::apply::{Applied, Outdated, apply, limit};
+use crate::apply::{Applied, Care, Outdated, apply, limit};
 use crate::store::Version;
 
 /// How often in a row a write is forbidden before it is taken for refused: rights may be granted
@@ -44,7 +44,8 @@ impl Cycle {
 
     async fn send(&self, patch: &Patch, urgency: Urgency) -> Result<Applied, RequestError> {
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let applied = apply(cluster, resource, &self.object, patch, urgency).await?;
+        let manner = (urgency, Care::Utmost);
+        let applied = apply(cluster, resource, &self.object, patch, manner).await?;
         if let Applied::Changed(_) = &applied {
             self.note_write(patch);
         }

@@ -24,6 +24,7 @@ fn failed(failure: Failure) -> RequestError {
         message: "failed by the test".into(),
         reason: None,
         retry_after: None,
+        is_misdirected: false,
         source: None,
     }
 }

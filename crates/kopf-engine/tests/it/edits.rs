@@ -1,7 +1,7 @@
 //! What others do to an object while a cycle is at it: nothing of it may be lost.
 
-use kopf_core::handler::HandlerKind;
-use kopf_core::invoke::Output;
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::{Call, Output, Returned};
 use kopf_core::settings::{ProgressStorageSetting, Settings};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -77,47 +77,95 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
     engine.stop().await.expect("a clean end");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_object_that_replaces_ours_is_not_gone_on_with() {
-    let world = World::new().await;
+/// Deletes the object and creates another one of its name.
+async fn replace(api: &Api<DynamicObject>) {
+    api.delete("a", &DeleteParams::default()).await.expect("deleted");
+    let other = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+        "metadata": {"name": "a"}, "spec": {"x": 2},
+    });
+    let other = serde_json::from_value(other).expect("an object");
+    api.create(&PostParams::default(), &other).await.expect("created");
+}
+
+/// A handler of creations that replaces the first object, and does something to each.
+fn replacing(
+    world: &World,
+    act: impl Fn(&Call, &Value) -> Returned + Clone + Send + Sync + 'static,
+) -> Handler {
     let (api, calls) = (world.api(), world.calls.clone());
-    let create = async_handler("create_fn", HandlerKind::Create, move |call| {
-        let (api, calls) = (api.clone(), calls.clone());
+    async_handler("create_fn", HandlerKind::Create, move |call| {
+        let (api, calls, act) = (api.clone(), calls.clone(), act.clone());
         async move {
-            let subject = call.subject.expect("a creation is about an object");
-            calls.note("create_fn");
-            if subject.object.value()["spec"]["x"] == 1 {
-                api.delete("a", &DeleteParams::default()).await.expect("deleted");
-                let other = serde_json::from_value(json!({
-                    "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
-                    "metadata": {"name": "a"}, "spec": {"x": 2},
-                }));
-                let other = other.expect("an object");
-                api.create(&PostParams::default(), &other).await.expect("created");
-                // The other one is handled meanwhile.
-                quiesce().await;
+            let subject = call.subject.clone().expect("a creation is about an object");
+            let x = subject.object.value()["spec"]["x"].clone();
+            calls.note(format!("create_fn {x}"));
+            if x == 1 {
+                replace(&api).await;
             }
-            Ok(Output::Nothing)
+            act(&call, &x)
         }
-    });
-    let calls = world.calls.clone();
-    let update = async_handler("update_fn", HandlerKind::Update, move |_| {
-        let calls = calls.clone();
-        async move {
-            calls.note("update_fn");
-            quiesce().await;
-            Ok(Output::Nothing)
-        }
-    });
+    })
+}
+
+/// Only the other object is left, once and for all handled as one that was created.
+async fn assert_replaced(world: &World, create: Handler) -> Value {
+    let update = world.noting("update_fn", HandlerKind::Update);
     let engine = world.start(vec![create, update]).await;
     world.create("a", json!({"x": 1})).await;
     eventually("both creations", || world.calls.count() >= 2).await;
     world.until_handled("a").await;
     tokio::time::sleep(std::time::Duration::from_secs(30)).await;
-    world.until_handled("a").await;
-    // Our note has met the other object, which looks as if it was changed since; but only once.
-    assert_eq!(world.calls.all(), ["create_fn", "create_fn", "update_fn"]);
+    let object = world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn 1", "create_fn 2"]);
     eventually("the forgetting", || engine.status().snapshot().objects == 1).await;
+    engine.stop().await.expect("a clean end");
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_replaces_ours_gets_nothing_of_it() {
+    let world = World::new().await;
+    let create = replacing(&world, |call, x| {
+        if *x == 1 {
+            call.patch.lock().set(&"spec.note".into(), json!("of the first"));
+        }
+        Ok(Output::Nothing)
+    });
+    let object = assert_replaced(&world, create).await;
+    assert_eq!(object["spec"], json!({"x": 2}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_an_object_that_replaces_ours_is_its_own() {
+    let world = World::with_status().await;
+    let create = replacing(&world, |_, x| match x.as_i64() {
+        Some(1) => Ok(Output::Json(json!("of the first"))),
+        _ => Ok(Output::Nothing),
+    });
+    let object = assert_replaced(&world, create).await;
+    assert_eq!(object["status"], Value::Null);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_others_write_to_gets_ours_too() {
+    let world = World::with_status().await;
+    let api = world.api();
+    let create = async_handler("create_fn", HandlerKind::Create, move |_| {
+        let api = api.clone();
+        async move {
+            edit(&api, json!({"metadata": {"labels": {"l": "x"}}})).await;
+            Ok(Output::Json(json!("done")))
+        }
+    });
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({"x": 1})).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(object["status"]["create_fn"], "done");
+    let mut writes = world.writes();
+    writes.retain(|it| it.path.ends_with("/status"));
+    let codes: Vec<u16> = writes.iter().map(|it| it.code).collect();
+    assert_eq!(codes, [409, 200], "once more, for the newer version");
     engine.stop().await.expect("a clean end");
 }
 

@@ -1,0 +1,53 @@
+//! What is sent of a merge patch, with its condition.
+
+use kopf_model::Object;
+use serde_json::{Value, json};
+
+use super::{Guard, Guarded, Part};
+
+fn object(uid: &str) -> Object {
+    Object::from_value(json!({"metadata": {"name": "a", "uid": uid, "resourceVersion": "5"}}))
+}
+
+/// The body of the request for a patch of an object with this uid.
+fn sent(patch: &Value, uid: &str) -> String {
+    let object = object(uid);
+    let part = Part::of(patch.as_object().unwrap(), |_| true).unwrap();
+    let guard = Guard::by_uid(&object, &part);
+    serde_json::to_string(&Guarded { part: &part, guard }).unwrap()
+}
+
+#[test]
+fn the_uid_goes_with_the_other_metadata_or_alone() {
+    assert_eq!(sent(&json!({"spec": {"x": 1}}), "u"), r#"{"spec":{"x":1},"metadata":{"uid":"u"}}"#);
+    assert_eq!(
+        sent(&json!({"metadata": {"annotations": {"k": null}}, "status": {}}), "u"),
+        r#"{"metadata":{"uid":"u","annotations":{"k":null}},"status":{}}"#
+    );
+}
+
+#[test]
+fn what_handlers_say_of_the_metadata_is_theirs() {
+    for metadata in [json!({"uid": "theirs"}), json!({"uid": null}), json!(null), json!("odd")] {
+        let patch = json!({"metadata": metadata});
+        assert_eq!(sent(&patch, "u"), patch.to_string());
+    }
+}
+
+#[test]
+fn objects_without_a_uid_have_no_condition() {
+    let patch = json!({"metadata": {"labels": {"l": "x"}}});
+    assert_eq!(sent(&patch, ""), patch.to_string());
+}
+
+#[test]
+fn a_version_is_a_condition_too() {
+    let patch = json!({"status": {"s": 1}});
+    let part = Part::of(patch.as_object().unwrap(), |_| true).unwrap();
+    let object = object("u");
+    let guarded = Guarded { part: &part, guard: Guard::by_version(&object) };
+    assert_eq!(
+        serde_json::to_string(&guarded).unwrap(),
+        r#"{"status":{"s":1},"metadata":{"resourceVersion":"5"}}"#
+    );
+}
