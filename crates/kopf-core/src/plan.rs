@@ -11,7 +11,7 @@ use kopf_model::{Patch, StoredForm, Timestamp, finalizer as finalizers};
 
 use crate::cause::{self, Snapshot};
 use crate::finalizer::{self, Holding, Step};
-use crate::handler::{Handler, HandlerKind};
+use crate::handler::Handler;
 use crate::invoke::Output;
 use crate::lifecycle::Lifecycle;
 use crate::logtext::{self, Line};
@@ -299,19 +299,6 @@ pub fn deliver_result(id: &str, outcome: &Outcome, patch: &mut Patch) {
     if let (None, Output::Json(result)) = (&outcome.error, &outcome.output) {
         patch.set_result(id, result);
     }
-}
-
-/// Whether a handler would hold the object, for explanations.
-#[must_use]
-pub fn may_need_finalizer(handler: &Handler) -> bool {
-    matches!(
-        handler.kind,
-        HandlerKind::Delete { optional: false }
-            | HandlerKind::Daemon(_)
-            | HandlerKind::Timer(_)
-            | HandlerKind::Desired(_)
-            | HandlerKind::Observe(_)
-    )
 }
 
 #[cfg(test)]

@@ -4,16 +4,17 @@
 //! concern it. Objects that stop matching appear as deleted; where that would matter, because
 //! something is to be cleaned up or told of, nothing is left to the server.
 
+mod selectable;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kopf_model::Resource;
-use serde_json::Value;
 
-use crate::filter::{MetaFilter, ValueFilter};
-use crate::handler::Handler;
-use crate::plan::may_need_finalizer;
+use crate::filter::MetaFilter;
+use crate::handler::{Handler, HandlerKind};
 use crate::registry::ResourceHandlers;
+use selectable::FieldCondition;
 
 /// Selectors for lists and watches of one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,26 +25,77 @@ pub struct ServerSelectors {
     pub fields: Option<String>,
 }
 
+/// What a condition is about; it decides what it means that an object stops to meet it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// A label: only the present one counts.
+    Label,
+    /// A field that stays as it is for the life of the object, such as its name.
+    Constant,
+    /// A field that may change: for handlers of changes, its former value counts as well.
+    Variable,
+}
+
+/// Whether objects that do not meet such a condition of a handler of this kind need not be seen.
+///
+/// | kinds | label | constant field | variable field |
+/// |---|---|---|---|
+/// | indexes | yes | yes | yes |
+/// | changes, deletions that hold nothing | yes | yes | no |
+/// | raw events | no | yes | no |
+/// | deletions that hold objects, daemons, timers, desired children, observers | no | no | no |
+#[must_use]
+pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
+    use HandlerKind as Kind;
+    match kind {
+        // Only what is there now counts, and objects that stop matching are dropped as well.
+        Kind::Index => true,
+        // A change from the value to another one concerns them, and is noted on the object, even
+        // if there is no handler for it: after a change back the object is not a new one.
+        Kind::Create
+        | Kind::Update
+        | Kind::Resume { .. }
+        | Kind::Field
+        | Kind::Sub
+        | Kind::Delete { optional: true } => basis != Basis::Variable,
+        // They must not be told of deletions that are none.
+        Kind::Event => basis == Basis::Constant,
+        // Finalizers, daemons and children must be cleaned up on objects that stop matching; and
+        // finalizers also on those that never did, where an operator with other conditions was.
+        Kind::Delete { optional: false }
+        | Kind::Daemon(_)
+        | Kind::Timer(_)
+        | Kind::Desired(_)
+        | Kind::Observe(_) => false,
+        // They watch nothing.
+        Kind::Validate(_)
+        | Kind::Mutate(_)
+        | Kind::Startup
+        | Kind::Cleanup
+        | Kind::Login
+        | Kind::Probe => true,
+    }
+}
+
 /// What all handlers of a resource have in common.
 #[must_use]
 pub fn common_selectors(handlers: &ResourceHandlers, resource: &Resource) -> ServerSelectors {
-    let all: Vec<&Arc<Handler>> = handlers.changing.iter().chain(&handlers.indexing).collect();
-    // Finalizers, daemons and children must be cleaned up on objects that stop matching, and event
-    // handlers must not be told of deletions that are none.
-    let sees_everything = !handlers.watching.is_empty()
-        || !handlers.spawning.is_empty()
-        || !handlers.desiring.is_empty()
-        || all.iter().any(|handler| may_need_finalizer(handler));
-    let Some((first, _)) = all.split_first() else { return ServerSelectors::default() };
-    if sees_everything {
-        return ServerSelectors::default();
-    }
-    let keys: BTreeSet<&str> = first.filters.labels.iter().map(|(key, _)| key.as_str()).collect();
-    let labels: Vec<_> = keys.into_iter().filter_map(|key| common_label(&all, key)).collect();
+    let ResourceHandlers { watching, changing, spawning, indexing, desiring, .. } = handlers;
+    let families = [watching, changing, spawning, indexing, desiring];
+    let all: Vec<&Arc<Handler>> = families.into_iter().flatten().collect();
+    let allow = |basis: Basis| all.iter().all(|handler| may_leave_out(&handler.kind, basis));
+    let field = common_field(&all, resource).filter(|field| allow(field.basis));
     ServerSelectors {
-        labels: (!labels.is_empty()).then(|| labels.join(",")),
-        fields: common_field(&all, resource),
+        labels: common_labels(&all).filter(|_| allow(Basis::Label)),
+        fields: field.map(|field| format!("{}={}", field.label, escape_field_value(&field.text))),
     }
+}
+
+fn common_labels(handlers: &[&Arc<Handler>]) -> Option<String> {
+    let first = handlers.first()?;
+    let keys: BTreeSet<&str> = first.filters.labels.iter().map(|(key, _)| key.as_str()).collect();
+    let labels: Vec<_> = keys.into_iter().filter_map(|key| common_label(handlers, key)).collect();
+    (!labels.is_empty()).then(|| labels.join(","))
 }
 
 /// The condition on one label that holds for whatever any of the handlers wants.
@@ -79,25 +131,11 @@ fn common_label(handlers: &[&Arc<Handler>], key: &str) -> Option<String> {
     }
 }
 
-/// The condition on the name or the namespace, if all handlers have the same one.
-///
-/// These never change, so that old and new values are the same. Which other fields the server
-/// knows depends on the resource.
-fn common_field(handlers: &[&Arc<Handler>], resource: &Resource) -> Option<String> {
-    let mut common = None;
-    for handler in handlers {
-        let field = handler.filters.field.as_ref()?.to_string();
-        let Some(ValueFilter::Equals(Value::String(value))) = &handler.filters.value else {
-            return None;
-        };
-        let is_constant =
-            field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced);
-        if !is_constant || common.as_ref().is_some_and(|known| *known != (field.clone(), value)) {
-            return None;
-        }
-        common = Some((field, value));
-    }
-    common.map(|(field, value)| format!("{field}={}", escape_field_value(value)))
+/// The condition on a field, if all handlers have the same one: servers know no alternatives.
+fn common_field(handlers: &[&Arc<Handler>], resource: &Resource) -> Option<FieldCondition> {
+    let mut wanted = handlers.iter().map(|it| FieldCondition::of(&it.filters, resource));
+    let first = wanted.next()??;
+    wanted.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// A name, maybe after the domain of whoever defines it and a slash.

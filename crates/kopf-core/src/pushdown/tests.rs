@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf_model::Resource;
 use serde_json::json;
 
-use super::{ServerSelectors, common_selectors};
+use super::{Basis, ServerSelectors, common_selectors, may_leave_out};
 use crate::filter::{MetaFilter, ValueFilter};
 use crate::fixture::{handler, resource};
 use crate::handler::{Handler, HandlerKind};
@@ -92,6 +92,103 @@ fn with_value(kind: HandlerKind, field: &str, value: &str) -> Handler {
 }
 
 #[test]
+fn what_may_be_left_out_depends_on_the_kind_and_on_what_may_change() {
+    use HandlerKind as Kind;
+    let [all, no_variable, constant, none] =
+        [[true, true, true], [true, true, false], [false, true, false], [false, false, false]];
+    let table = [
+        (Kind::Index, all),
+        (Kind::Create, no_variable),
+        (Kind::Update, no_variable),
+        (Kind::Resume { deleted: false }, no_variable),
+        (Kind::Resume { deleted: true }, no_variable),
+        (Kind::Field, no_variable),
+        (Kind::Sub, no_variable),
+        (Kind::Delete { optional: true }, no_variable),
+        (Kind::Event, constant),
+        (Kind::Delete { optional: false }, none),
+        (Kind::Daemon(Default::default()), none),
+        (Kind::Timer(Default::default()), none),
+        (Kind::Desired(Default::default()), none),
+        (Kind::Observe(Default::default()), none),
+        (Kind::Validate(Default::default()), all),
+        (Kind::Mutate(Default::default()), all),
+        (Kind::Startup, all),
+        (Kind::Cleanup, all),
+        (Kind::Login, all),
+        (Kind::Probe, all),
+    ];
+    for (row, (kind, expected)) in table.iter().enumerate() {
+        let bases = [Basis::Label, Basis::Constant, Basis::Variable];
+        let decided = bases.map(|basis| may_leave_out(kind, basis));
+        assert_eq!(decided, *expected, "row {row}");
+    }
+}
+
+/// The field selector for handlers with the same condition on a field of a built-in resource.
+fn asked(kinds: &[HandlerKind], place: &str, field: &str, value: ValueFilter) -> Option<String> {
+    let (group, plural) = place.split_once('/').unwrap();
+    let (group, plural) = (group.to_owned(), plural.to_owned());
+    let resource = Resource { group, plural, ..resource() };
+    let with_field = |kind: &HandlerKind| {
+        let mut handler = handler("h", kind.clone());
+        handler.filters.field = Some(field.into());
+        handler.filters.value = Some(value.clone());
+        handler
+    };
+    let registry: Registry = kinds.iter().map(with_field).collect();
+    common_selectors(&registry.for_resource(&resource), &resource).fields
+}
+
+#[test]
+fn values_are_asked_for_as_the_texts_that_the_server_compares() {
+    let equals = |value: serde_json::Value| ValueFilter::Equals(value);
+    let succeeded = ("batch/jobs", "status.succeeded");
+    let source = ("/events", "source.component");
+    for ((place, field), filter, expected) in [
+        (("/pods", "status.phase"), equals(json!("Running")), Some("status.phase=Running")),
+        (("/pods", "status.phase"), equals(json!(1)), None),
+        (("/pods", "status.phase"), ValueFilter::Present, None),
+        (("/pods", "spec.nodeName"), ValueFilter::Absent, Some("spec.nodeName=")),
+        (("/pods", "spec.nodeName"), equals(json!(r"a=b,c\d")), Some(r"spec.nodeName=a\=b\,c\\d")),
+        (("/pods", "spec.unknown"), equals(json!("x")), None),
+        (("apps/pods", "status.phase"), equals(json!("x")), None),
+        (("/nodes", "spec.unschedulable"), equals(json!(true)), Some("spec.unschedulable=true")),
+        (("/nodes", "spec.unschedulable"), ValueFilter::Absent, Some("spec.unschedulable=false")),
+        (("/nodes", "spec.unschedulable"), equals(json!("true")), None),
+        (succeeded, equals(json!(1)), Some("status.successful=1")),
+        (succeeded, equals(json!(1.5)), None),
+        (succeeded, equals(json!("1")), None),
+        (succeeded, ValueFilter::Absent, Some("status.successful=0")),
+        (("batch/jobs", "status.successful"), equals(json!(1)), None),
+        (("apps/replicasets", "status.replicas"), equals(json!(1)), None),
+        (source, equals(json!("kubelet")), Some("source=kubelet")),
+        (source, equals(json!("")), None),
+        (source, ValueFilter::Absent, None),
+        (("/secrets", "type"), ValueFilter::Matches(Arc::new(|_, _, _| true)), None),
+    ] {
+        let found = asked(&[HandlerKind::Index], place, field, filter);
+        assert_eq!(found.as_deref(), expected, "{place} {field}");
+    }
+}
+
+#[test]
+fn fields_that_change_are_asked_for_by_indexes_alone() {
+    let kind = |value: &str| ValueFilter::Equals(json!(value));
+    let phase = |kinds: &[HandlerKind]| asked(kinds, "/pods", "status.phase", kind("Running"));
+    let (index, create) = (HandlerKind::Index, HandlerKind::Create);
+    let indexes = [index.clone(), index.clone()];
+    assert_eq!(phase(&indexes).as_deref(), Some("status.phase=Running"));
+    assert_eq!(phase(&[HandlerKind::Create]), None);
+    assert_eq!(phase(&[HandlerKind::Index, HandlerKind::Create]), None);
+    assert_eq!(phase(&[HandlerKind::Event]), None);
+    let typed = |kinds: &[HandlerKind]| asked(kinds, "/secrets", "type", kind("Opaque"));
+    let all = [index, create, HandlerKind::Update, HandlerKind::Event];
+    assert_eq!(typed(&all).as_deref(), Some("type=Opaque"));
+    assert_eq!(typed(&[HandlerKind::Delete { optional: false }]), None);
+}
+
+#[test]
 fn names_and_namespaces_are_pushed_when_all_want_the_same() {
     let fields = |handlers: Vec<Handler>| selectors(handlers).fields;
     let named = |name: &str| with_value(HandlerKind::Create, "metadata.name", name);
@@ -100,7 +197,10 @@ fn names_and_namespaces_are_pushed_when_all_want_the_same() {
     assert_eq!(fields(vec![named("x"), named("y")]), None);
     assert_eq!(fields(vec![named("x"), handler("h", HandlerKind::Create)]), None);
     assert_eq!(fields(vec![with_value(HandlerKind::Index, "spec.s", "a")]), None);
-    assert_eq!(fields(vec![with_value(HandlerKind::Event, "metadata.name", "x")]), None);
+    let event = with_value(HandlerKind::Event, "metadata.name", "x");
+    assert_eq!(fields(vec![event, named("x")]).as_deref(), Some("metadata.name=x"));
+    let daemon = with_value(HandlerKind::Daemon(Default::default()), "metadata.name", "x");
+    assert_eq!(fields(vec![daemon, named("x")]), None);
 }
 
 #[test]

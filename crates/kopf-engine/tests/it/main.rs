@@ -25,6 +25,7 @@ mod proxy;
 mod real;
 mod refusals;
 mod secrets;
+mod selection;
 mod subhandlers;
 mod threads;
 mod torture;
