@@ -329,6 +329,15 @@ impl Cycle {
         let known = known.map(|(_, essence)| essence);
         let snapshot = Snapshot::take(subject, event, memory, &self.served.storages, extra, known)?;
         self.essence = fingerprint.map(|it| (it, snapshot.new.clone()));
+        if snapshot.new.is_partial() && !std::mem::replace(&mut self.flags.unread, true) {
+            let (namespace, name) = (self.object.namespace(), self.object.name());
+            tracing::warn!(
+                namespace,
+                name,
+                kind = self.object.kind(),
+                "the object nests too deep to be read: its changes will not be handled"
+            );
+        }
         Ok(snapshot)
     }
 

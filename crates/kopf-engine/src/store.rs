@@ -67,6 +67,8 @@ pub(crate) struct Flags {
     pub(crate) held: bool,
     /// Deletion was requested at the settled version.
     pub(crate) deleting: bool,
+    /// It was told that the object is too deep to be read.
+    pub(crate) unread: bool,
 }
 
 /// What is waiting for a worker.

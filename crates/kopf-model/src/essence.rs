@@ -43,7 +43,9 @@ pub fn build(
     {
         return Essence::from_text(text);
     }
-    let mut essence = object.members(|key| !is_system_key(key));
+    let members = object.readable_members(|key| !is_system_key(key));
+    let is_partial = members.is_none();
+    let mut essence = members.unwrap_or_default();
     if let Some(metadata) = essential_metadata(object, keeps) {
         essence.insert("metadata".to_owned(), metadata);
     }
@@ -57,7 +59,10 @@ pub fn build(
     for field in ignored {
         field.remove(&mut essence);
     }
-    Essence::from(essence)
+    match is_partial {
+        true => Essence::from_part(essence),
+        false => Essence::from(essence),
+    }
 }
 
 /// Drops empty labels, annotations, metadata and status, which mean the same as absent ones.

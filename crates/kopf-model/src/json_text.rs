@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
+use crate::deep;
 use crate::raw::{Malformed, bytes_equal};
 
 /// Integers of so many digits are written as they are read.
@@ -26,7 +27,7 @@ pub(crate) fn push_ascii(text: &mut String, json: &[u8]) -> Result<(), Malformed
     match std::str::from_utf8(json) {
         Ok(plain) if has_form(json) => text.push_str(plain),
         _ => {
-            let value: Value = serde_json::from_slice(json).map_err(|_| Malformed::somewhere())?;
+            let value: Value = deep::read(json).map_err(|_| Malformed::somewhere())?;
             text.push_str(&to_ascii(&value));
         }
     }

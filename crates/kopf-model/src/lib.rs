@@ -3,6 +3,7 @@
 //! No I/O, no async, no clock. What is persisted on objects has its types here and nowhere else,
 //! byte-compatible with Kopf's formats by default.
 
+mod deep;
 pub mod diff;
 pub mod essence;
 pub mod event;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::deep;
 use crate::field::{FieldPath, resolve_keys};
 use crate::raw::{self, Cursor};
 
@@ -113,12 +114,11 @@ impl Object {
 
     /// The whole object as a tree, parsed at the first use.
     ///
-    /// Null if the bytes are not JSON after all: only their structure was looked at before.
+    /// Null if the bytes are not JSON after all: only their structure was looked at before. The same
+    /// for more than 256 levels.
     #[must_use]
     pub fn value(&self) -> &Value {
-        self.0
-            .tree
-            .get_or_init(|| Box::new(serde_json::from_slice(&self.0.raw).unwrap_or_default()))
+        self.0.tree.get_or_init(|| Box::new(deep::read(&self.0.raw).unwrap_or_default()))
     }
 
     /// One of the top-level values, such as the status; the rest is not parsed for it.
@@ -129,7 +129,7 @@ impl Object {
         }
         if key == "status" {
             let raw = Some(self.raw_status()).filter(|raw| !raw.is_empty())?;
-            return serde_json::from_slice(raw).ok().map(Cow::Owned);
+            return deep::read(raw).ok().map(Cow::Owned);
         }
         self.members(|other| other == key).shift_remove(key).map(Cow::Owned)
     }
@@ -162,11 +162,18 @@ impl Object {
 
     /// Those of the top-level values whose keys are accepted.
     pub(crate) fn members(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
-        if let Some(tree) = self.0.tree.get() {
-            return accepted(Some(tree), accepts);
+        self.readable_members(accepts).unwrap_or_default()
+    }
+
+    /// The same; none for what is not JSON after all, or too deep, and has nothing as `value` says.
+    pub(crate) fn readable_members(
+        &self,
+        accepts: impl Fn(&str) -> bool,
+    ) -> Option<Map<String, Value>> {
+        match self.0.tree.get() {
+            Some(tree) => tree.is_object().then(|| accepted(Some(tree), accepts)),
+            None => raw::members(&self.0.raw, accepts).ok(),
         }
-        // What is not JSON after all has nothing, as `value` says.
-        raw::members(&self.0.raw, accepts).unwrap_or_default()
     }
 
     /// Those of the metadata whose keys are accepted.

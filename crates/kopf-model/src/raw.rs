@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use crate::deep;
+
 mod brackets;
 
 /// The bytes are not JSON.
@@ -245,7 +247,7 @@ pub(crate) fn members(
     Cursor::new(raw).members(|cursor, key| {
         let (key, place) = (key.read()?, cursor.value()?);
         if accepts(&key) {
-            let value = serde_json::from_slice(cursor.at(&place));
+            let value = deep::read(cursor.at(&place));
             members.insert(key.into_owned(), value.map_err(|_| cursor.malformed())?);
         }
         Ok(())

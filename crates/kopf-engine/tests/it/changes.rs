@@ -1,10 +1,13 @@
 //! Creation, update, deletion, retries: what is called, and how many writes it takes.
 
+use kopf_apiserver::Target;
 use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::{HandlerError, Output};
 use serde_json::json;
 
-use crate::world::{FINALIZER, LAST_HANDLED, World, handler, last_handled, quiesce, temporary};
+use crate::world::{
+    FINALIZER, LAST_HANDLED, World, eventually, handler, last_handled, quiesce, temporary,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_create_handler_takes_exactly_one_patch() {
@@ -202,4 +205,28 @@ async fn an_object_without_its_last_handled_state_is_created_anew() {
     world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0", "update_fn:0"]);
     engine.stop().await.expect("a clean end");
+}
+
+/// The usual decoder reads 127 levels; servers take many more.
+#[tokio::test(start_paused = true)]
+async fn changes_of_deep_objects_are_handled() {
+    for [before, after] in [[json!(1.5), json!(2.5)], [json!("\u{fc}"), json!("\u{f6}")]] {
+        let world = World::new().await;
+        let create = world.noting("create_fn", HandlerKind::Create);
+        let engine =
+            world.start(vec![create, world.noting("update_fn", HandlerKind::Update)]).await;
+        for (bottom, calls) in [(before, 1), (after, 2)] {
+            let spec = (0..200).fold(bottom, |inside, _| json!({"a": inside}));
+            let object = json!({
+                "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+                "metadata": {"name": "a"}, "spec": spec,
+            });
+            let target = Target::new("kopfexamples.kopf.dev", "default", "a");
+            let patch = kopf_apiserver::Patch::Apply(object, true);
+            world.server.local().patch(target, patch).await.expect("it applies");
+            eventually("the call", || world.calls.count() == calls).await;
+        }
+        assert_eq!(world.calls.all(), ["create_fn:0", "update_fn:0"]);
+        engine.stop().await.expect("a clean end");
+    }
 }

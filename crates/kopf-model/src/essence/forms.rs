@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::deep;
 use crate::json_text::to_ascii;
 
 /// The essence of an object, or a part of it; cheap to clone.
@@ -18,12 +19,27 @@ pub struct Essence(Arc<Forms>);
 struct Forms {
     text: OnceLock<String>,
     tree: OnceLock<Value>,
+    is_partial: bool,
 }
 
 impl Essence {
     /// Takes JSON as [`text`](Self::text) would give it.
     pub(crate) fn from_text(text: String) -> Self {
-        Self(Arc::new(Forms { text: OnceLock::from(text), tree: OnceLock::new() }))
+        let (text, tree) = (OnceLock::from(text), OnceLock::new());
+        Self(Arc::new(Forms { text, tree, is_partial: false }))
+    }
+
+    /// Takes what could be read of an object.
+    pub(crate) fn from_part(tree: Value) -> Self {
+        let (text, tree) = (OnceLock::new(), OnceLock::from(tree));
+        Self(Arc::new(Forms { text, tree, is_partial: true }))
+    }
+
+    /// Whether the object could not be read, so that changes of it are not seen: it nests deeper
+    /// than 256 levels.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.0.is_partial
     }
 
     /// Compact JSON in the form that is stored on objects.
@@ -35,14 +51,17 @@ impl Essence {
     /// The tree.
     #[must_use]
     pub fn value(&self) -> &Value {
-        self.0.tree.get_or_init(|| serde_json::from_str(self.text()).unwrap_or_default())
+        self.0.tree.get_or_init(|| deep::read(self.text().as_bytes()).unwrap_or_default())
     }
 
     /// Changes the tree.
     pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut tree = self.value().clone();
         change(&mut tree);
-        *self = Self::from(tree);
+        *self = match self.0.is_partial {
+            true => Self::from_part(tree),
+            false => Self::from(tree),
+        };
     }
 
     /// Whether this is the very same essence; others can be equal to it, too.
@@ -60,7 +79,8 @@ impl Essence {
 
 impl From<Value> for Essence {
     fn from(tree: Value) -> Self {
-        Self(Arc::new(Forms { text: OnceLock::new(), tree: OnceLock::from(tree) }))
+        let (text, tree) = (OnceLock::new(), OnceLock::from(tree));
+        Self(Arc::new(Forms { text, tree, is_partial: false }))
     }
 }
 

@@ -217,3 +217,49 @@ fn the_last_handled_state_counts_only_where_it_is_asked_for() {
     others["metadata"]["annotations"]["kopf.zalando.org/touch-dummy"] = json!("now");
     assert_eq!(noted(&before), noted(&others));
 }
+
+/// An object whose spec nests so deep, with what is not in the stored form yet at the bottom.
+fn deep(levels: usize, bottom: &str) -> Object {
+    let metadata = r#"{"name":"a","labels":{"l":"x"}}"#;
+    let (open, close) = (r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    let raw = format!(r#"{{"kind":"K","metadata":{metadata},"spec":{open}{bottom}{close}}}"#);
+    Object::parse(raw).unwrap()
+}
+
+#[test]
+fn deep_objects_have_whole_essences() {
+    for bottom in ["1.50", "\"\u{fc}\"", "1"] {
+        let object = deep(200, bottom);
+        let essence = build(&object, &[], &[]);
+        let whole = object.value();
+        assert_eq!((&essence["spec"], essence.is_partial()), (&whole["spec"], false));
+        assert!(whole["spec"]["a"]["a"].is_object());
+        let same: Value = crate::deep::read(essence.text().as_bytes()).unwrap();
+        assert_eq!(essence, same);
+    }
+}
+
+#[test]
+fn what_is_too_deep_to_be_read_is_told() {
+    let mut essence = build(&deep(1000, "1.50"), &[], &[]);
+    assert!(essence.is_partial());
+    essence.edit(|tree| drop(tree.as_object_mut().unwrap().shift_remove("x")));
+    assert!(essence.is_partial());
+    assert_eq!(essence["metadata"]["labels"]["l"], "x");
+}
+
+/// Whatever goes down into a tree needs a stack for it.
+#[test]
+fn the_deepest_trees_fit_into_half_a_stack() {
+    let thread = std::thread::Builder::new().stack_size(1 << 20);
+    let work = || {
+        let levels = crate::deep::LEVELS_MAX - 2;
+        let (one, other) = (deep(levels, "1.50"), deep(levels, "2.50"));
+        let essence = |object: &Object| build(object, &[], &["x".into()]);
+        let (one, other) = (essence(&one), essence(&other));
+        assert_eq!(crate::Diff::between(Some(&one), Some(&other)).iter().count(), 1);
+        assert_ne!(one.text(), other.text());
+        assert_ne!(one.value().clone(), *other.value());
+    };
+    thread.spawn(work).unwrap().join().unwrap();
+}

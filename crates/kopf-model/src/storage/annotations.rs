@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::compact;
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
+use crate::deep;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
@@ -71,7 +72,7 @@ impl DiffBaseStorage for AnnotationsDiffBase {
                     return Ok(Some(new.clone()));
                 }
                 let error = |source| StorageError { place: format!("annotation {key}"), source };
-                let stored = serde_json::from_str(&text).map_err(|source| error(source.into()))?;
+                let stored = deep::read(text.as_bytes()).map_err(|source| error(source.into()))?;
                 let stored = compact::expand(stored, new).map_err(error)?;
                 if !stored.is_null() {
                     return Ok(Some(stored.into()));

@@ -11,6 +11,7 @@ use blake2::digest::{Update, VariableOutput};
 use serde_json::{Map, Value, json};
 
 use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
+use crate::deep;
 use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::json_text::to_ascii;
@@ -78,7 +79,7 @@ pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKi
     }
     let data = compact.get("data").and_then(Value::as_str).unwrap_or_default();
     let plain = zstd::bulk::decompress(&STANDARD.decode(data)?, DECOMPRESSED_SIZE_MAX)?;
-    let mut essence = serde_json::from_slice(&plain)?;
+    let mut essence = deep::read(&plain)?;
     restore_unchanged(&mut essence, Some(new));
     Ok(essence)
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
+use crate::deep;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::object::Object;
@@ -59,7 +60,7 @@ impl DiffBaseStorage for StatusDiffBase {
         if text.trim_ascii_end() == new.text() {
             return Ok(Some(new.clone()));
         }
-        let stored: Value = serde_json::from_str(text).map_err(|source| StorageError {
+        let stored: Value = deep::read(text.as_bytes()).map_err(|source| StorageError {
             place: format!("field {}", self.field),
             source: source.into(),
         })?;
