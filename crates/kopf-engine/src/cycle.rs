@@ -96,6 +96,8 @@ pub(crate) enum CycleError {
     Write(#[from] RequestError),
     #[error("the server does not know the object, and does not say that it is gone")]
     Missing,
+    #[error("the server takes our finalizer, but the object does not have it afterwards")]
+    Unheld,
     #[error("a filter or another callback panicked: {0}")]
     Panic(String),
 }
@@ -375,6 +377,10 @@ impl Cycle {
                 let before = std::mem::replace(&mut self.object, object.clone());
                 has_remains = plan.is_handled && self.has_remains();
                 self.watch_for_loops(&before, &object).await;
+                if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
+                    // Going on would ask for it again, without end.
+                    return Err(CycleError::Unheld);
+                }
             }
             Applied::Outdated(outdated) => {
                 self.memory.unsent = outdated.patch;

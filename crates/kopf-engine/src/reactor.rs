@@ -231,11 +231,15 @@ impl Reactor {
 
     fn next_wake(&mut self) -> Instant {
         const TURN_MAX: Duration = Duration::from_secs(5);
+        let is_congested = self.is_congested();
         // Daemons write, too, and tell nobody when they are done.
-        let turn_max = if self.is_congested() { CONGESTED_TURN } else { TURN_MAX };
+        let turn_max = if is_congested { CONGESTED_TURN } else { TURN_MAX };
         let turn = Instant::now() + turn_max;
-        let queue = self.queue.next_wake().and_then(|moment| self.origin.checked_add(moment));
-        [queue, self.rediscovery.next_at].into_iter().flatten().fold(turn, Instant::min)
+        // Nothing is handed out in a pause or a jam: what is due would leave us no rest.
+        let is_stopped = self.is_paused || is_congested;
+        let queue = self.queue.next_wake().filter(|_| !is_stopped);
+        let queue = queue.and_then(|moment| self.origin.checked_add(moment));
+        [queue, self.rediscovery.wake_at()].into_iter().flatten().fold(turn, Instant::min)
     }
 
     fn moment(&self) -> Moment {

@@ -212,7 +212,7 @@ impl Cycle {
         self.wake_at = Some(self.after(timeout));
     }
 
-    fn is_held(&self, object: &Object) -> bool {
+    pub(super) fn is_held(&self, object: &Object) -> bool {
         object.finalizers().contains(&self.served.finalizer)
     }
 

@@ -43,6 +43,13 @@ pub(super) struct Rediscovery {
     pub(super) next_at: Option<Instant>,
 }
 
+impl Rediscovery {
+    /// When the next one is to begin; the one that is under way is waited for.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.next_at.filter(|_| self.under_way.is_none())
+    }
+}
+
 impl Reactor {
     /// Starts discovery and the watches that it depends on.
     pub(super) fn begin(&mut self) {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
-use crate::world::{World, eventually, quiesce};
+use crate::world::{Watchdog, World, eventually, quiesce};
 
 /// How long a watch may be silent.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
@@ -230,6 +230,28 @@ async fn namespaces_are_left_when_they_go() {
     eventually("the second", || watched() == ["team-1", "team-2"]).await;
     api.delete("team-1", &DeleteParams::default()).await.expect("deleted");
     eventually("the end of the first", || watched() == ["team-2"]).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_discovery_that_takes_long_is_waited_for_at_rest() {
+    let _watchdog = Watchdog::new("an operator that waits for a discovery never rests");
+    let world = World::new().await;
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    let (path, fault) = ("/apis", Fault::Hang);
+    let method = Some(http::Method::GET);
+    world.journal.add_rule(Rule { method, path, watches: Some(false), times: 1, fault });
+    // The second change asks for another discovery while the first one is under way.
+    for number in ["1", "2"] {
+        let edit = json!({"metadata": {"labels": {"edit": number}}});
+        let edit = kube::api::Patch::Merge(edit);
+        let name = "kopfexamples.kopf.dev";
+        world.crds().patch(name, &Default::default(), &edit).await.expect("it is edited");
+        quiesce().await;
+    }
+    tokio::time::sleep(Duration::from_secs(1_000)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
     engine.stop().await.expect("a clean end");
 }
 

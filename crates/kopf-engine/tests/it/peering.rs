@@ -10,7 +10,9 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParam
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Recorded, Rule};
-use crate::world::{Calls, World, async_handler, eventually, handler, last_handled, quiesce};
+use crate::world::{
+    Calls, Watchdog, World, async_handler, eventually, handler, last_handled, quiesce, temporary,
+};
 
 fn peerings(world: &World) -> Api<DynamicObject> {
     let resource = ApiResource {
@@ -388,4 +390,27 @@ async fn namespaces_of_a_pattern_have_peers_of_their_own() {
         let left = namespaced_peerings(&world, namespace).get("default").await.expect("it exists");
         assert!(left.data["status"]["us"].is_null(), "our record is taken back");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_whose_time_comes_in_a_pause_wait_for_its_end_at_rest() {
+    let _watchdog = Watchdog::new("a paused operator never rests");
+    let world = World::new().await;
+    create_peering(&world).await;
+    let calls = world.calls.clone();
+    let failing = handler("create_fn", HandlerKind::Create, move |call| {
+        calls.note(format!("create_fn:{}", call.attempt.retry));
+        if call.attempt.retry == 0 { Err(temporary("not yet", 60.0)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![failing]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("the first attempt", || world.calls.count() == 1).await;
+    freeze(&world, 1_000_000).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    peerings(&world).delete("default", &DeleteParams::default()).await.expect("it is deleted");
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:1"]);
+    engine.stop().await.expect("a clean end");
 }

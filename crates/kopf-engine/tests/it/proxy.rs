@@ -57,6 +57,10 @@ pub(crate) enum Fault {
     Double,
     /// A watch in which the later of two events comes first.
     Swap,
+    /// Answer as if all was well, but change nothing.
+    Ignore,
+    /// No answer at all.
+    Hang,
     /// The connection breaks.
     Break,
     /// The server takes it, and then the connection breaks.
@@ -85,7 +89,12 @@ impl Fault {
             }
             Self::Swap => chaos::swap(body),
             Self::Double => Doubled(body).boxed_unsync(),
-            Self::Answer(..) | Self::AnswerAfter(_) | Self::Break | Self::BreakAfter => body,
+            Self::Answer(..)
+            | Self::AnswerAfter(_)
+            | Self::Ignore
+            | Self::Hang
+            | Self::Break
+            | Self::BreakAfter => body,
         }
     }
 }
@@ -235,16 +244,14 @@ impl Proxy {
             method: parts.method.clone(),
             path,
             query,
-            content_type: parts
-                .headers
-                .get("content-type")
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default()
-                .to_owned(),
+            content_type: content_type(&parts.headers),
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
             code: 0,
         };
         let fault = misfortune.fault.or(fault);
+        if let Some(Fault::Hang) = fault {
+            return std::future::pending().await;
+        }
         if let Some(Fault::Break) = fault {
             self.journal.0.lock().requests.push(recorded);
             return Err(std::io::Error::other("the connection is broken by the test"));
@@ -254,7 +261,10 @@ impl Proxy {
             self.journal.0.lock().requests.push(recorded);
             return Ok(failure(code, retry_after));
         }
-        let request = Request::from_parts(parts, Full::new(body));
+        let mut request = Request::from_parts(parts, Full::new(body));
+        if let Some(Fault::Ignore) = fault {
+            *request.method_mut() = Method::GET;
+        }
         let response = self.service.call(request).await.expect("infallible");
         recorded.code = response.status().as_u16();
         tokio::time::sleep(misfortune.delay_after).await;
@@ -277,6 +287,11 @@ impl Proxy {
         };
         Ok(Response::from_parts(parts, body))
     }
+}
+
+fn content_type(headers: &http::HeaderMap) -> String {
+    let value = headers.get("content-type").and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
 }
 
 /// A watch stream that repeats what it tells.

@@ -207,3 +207,21 @@ async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
     assert_eq!(object["status"]["edited"], true);
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_pause() {
+    let world = World::new().await;
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![create, delete]).await;
+    let (path, fault) = ("/kopfexamples/a", Fault::Ignore);
+    let method = Some(Method::PATCH);
+    world.journal.add_rule(Rule { method, path, watches: None, times: 6, fault });
+    let begun = tokio::time::Instant::now();
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create_fn:0"]);
+    // The pauses after the first six errors.
+    assert!(begun.elapsed().as_secs() >= 1 + 1 + 2 + 3 + 5 + 8, "{:?}", begun.elapsed());
+    engine.stop().await.expect("a clean end");
+}

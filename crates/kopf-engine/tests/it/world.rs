@@ -262,6 +262,26 @@ impl World {
     }
 }
 
+/// Ends the process if it is not dropped in time: on a controlled clock no time passes while
+/// somebody is busy, so that a test with an operator that never rests would have no end.
+pub(crate) struct Watchdog {
+    _alive: std::sync::mpsc::Sender<()>,
+}
+
+impl Watchdog {
+    pub(crate) fn new(trouble: &'static str) -> Self {
+        let (alive, watched) = std::sync::mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            let heard = watched.recv_timeout(Duration::from_secs(60));
+            if heard == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{trouble}");
+                std::process::abort();
+            }
+        });
+        Self { _alive: alive }
+    }
+}
+
 /// Shows the logs of a test when `$TEST_LOG` is set.
 pub(crate) fn log_if_wanted() {
     if std::env::var_os("TEST_LOG").is_some() {
