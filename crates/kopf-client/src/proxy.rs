@@ -1,26 +1,29 @@
 //! Which proxy leads to the cluster: the one of the credentials, or one of the environment.
 //!
-//! Makes tunnels through HTTP proxies. Others are refused rather than silently gone around.
+//! Makes tunnels through HTTP and SOCKS proxies. Others are refused rather than silently gone around.
 
 use http::{HeaderValue, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube::Config;
 
 use crate::login::{LoginError, unusable};
 
-/// A proxy that speaks HTTP.
+/// Where SOCKS proxies usually are.
+const SOCKS_PORT: u16 = 1080;
+
+/// A proxy, by what it speaks.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Proxy {
-    address: Uri,
-    credentials: Option<HeaderValue>,
+pub(crate) enum Proxy {
+    Http { address: Uri, credentials: Option<HeaderValue> },
+    Socks { address: Uri, credentials: Option<(String, String)> },
 }
 
-/// Only tunnels through HTTP proxies are made.
+/// Only tunnels through HTTP and SOCKS proxies are made.
 #[derive(Debug, thiserror::Error)]
-#[error("the proxy {0} is not an HTTP proxy")]
-struct UnknownProxy(Uri);
+#[error("a proxy is reached by http:// or socks5://, not by {0}://")]
+struct UnknownProxy(String);
 
 /// The proxy for a cluster, if there is one.
 pub(crate) fn choose(config: &Config, trust_env: bool) -> Result<Option<Proxy>, LoginError> {
@@ -29,23 +32,71 @@ pub(crate) fn choose(config: &Config, trust_env: bool) -> Result<Option<Proxy>, 
         None if trust_env => Matcher::from_env(),
         None => return Ok(None),
     };
-    let Some(found) = matcher.intercept(&config.cluster_url) else { return Ok(None) };
-    let address = found.uri().clone();
-    if address.scheme_str() != Some("http") {
-        return Err(unusable("the proxy", UnknownProxy(address)));
+    let unknown = |address: &Uri| {
+        let scheme = address.scheme_str().unwrap_or_default();
+        unusable("the proxy", UnknownProxy(scheme.to_owned()))
+    };
+    match (matcher.intercept(&config.cluster_url), &config.proxy_url) {
+        (Some(found), _) => match Proxy::of(&found) {
+            Some(proxy) => Ok(Some(proxy)),
+            None => Err(unknown(found.uri())),
+        },
+        (None, Some(url)) => Err(unknown(url)),
+        (None, None) => Ok(None),
     }
-    Ok(Some(Proxy { credentials: found.basic_auth().cloned(), address }))
 }
 
 impl Proxy {
-    /// Connections through the proxy.
-    pub(crate) fn tunnel(&self, connector: HttpConnector) -> Tunnel<HttpConnector> {
-        let tunnel = Tunnel::new(self.address.clone(), connector);
-        match &self.credentials {
-            Some(credentials) => tunnel.with_auth(credentials.clone()),
-            None => tunnel,
+    fn of(found: &Intercept) -> Option<Self> {
+        let address = found.uri().clone();
+        match address.scheme_str()? {
+            "http" => Some(Self::Http { credentials: found.basic_auth().cloned(), address }),
+            // The name of the cluster is left to the proxy either way, as in `kubectl`.
+            "socks5" | "socks5h" => {
+                let credentials = found.raw_auth();
+                let credentials =
+                    credentials.map(|(user, word)| (user.to_owned(), word.to_owned()));
+                Some(Self::Socks { address: with_port(address, SOCKS_PORT)?, credentials })
+            }
+            _ => None,
         }
     }
+}
+
+/// Connections through an HTTP proxy.
+pub(crate) fn tunnel(
+    address: &Uri,
+    credentials: Option<&HeaderValue>,
+    connector: HttpConnector,
+) -> Tunnel<HttpConnector> {
+    let tunnel = Tunnel::new(address.clone(), connector);
+    match credentials {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+/// Connections through a SOCKS proxy.
+pub(crate) fn socks(
+    address: &Uri,
+    credentials: Option<&(String, String)>,
+    connector: HttpConnector,
+) -> SocksV5<HttpConnector> {
+    let socks = SocksV5::new(address.clone(), connector);
+    match credentials {
+        Some((user, password)) => socks.with_auth(user.clone(), password.clone()),
+        None => socks,
+    }
+}
+
+/// The same address with a port, if it has none.
+fn with_port(address: Uri, port: u16) -> Option<Uri> {
+    if address.port().is_some() {
+        return Some(address);
+    }
+    let mut parts = address.into_parts();
+    parts.authority = Some(format!("{}:{port}", parts.authority?).parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 #[cfg(test)]

@@ -325,7 +325,12 @@ fn door(
     connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
     connector.set_connect_timeout(timeout.or(config.connect_timeout));
     match proxy {
-        Some(proxy) => door_over(config, secrets, proxy.tunnel(connector)),
+        Some(Proxy::Http { address, credentials }) => {
+            door_over(config, secrets, proxy::tunnel(address, credentials.as_ref(), connector))
+        }
+        Some(Proxy::Socks { address, credentials }) => {
+            door_over(config, secrets, proxy::socks(address, credentials.as_ref(), connector))
+        }
         None => door_over(config, secrets, connector),
     }
 }

@@ -6,13 +6,29 @@ fn config(proxy: Option<&str>) -> Config {
     config
 }
 
+fn chosen(url: &str) -> Proxy {
+    choose(&config(Some(url)), false).expect("usable").expect("a proxy")
+}
+
 #[test]
 fn the_proxy_of_the_credentials_is_used_with_its_password() {
-    let found = choose(&config(Some("http://user:pa%20ss@proxy.example:3128")), false);
-    let proxy = found.expect("usable").expect("a proxy");
-    assert_eq!(proxy.address, Uri::from_static("http://proxy.example:3128/"));
+    let Proxy::Http { address, credentials } = chosen("http://user:pa%20ss@proxy.example:3128")
+    else {
+        panic!("it speaks HTTP");
+    };
+    assert_eq!(address, Uri::from_static("http://proxy.example:3128/"));
     // `user:pa ss`
-    assert_eq!(proxy.credentials.expect("credentials"), "Basic dXNlcjpwYSBzcw==");
+    assert_eq!(credentials.expect("credentials"), "Basic dXNlcjpwYSBzcw==");
+}
+
+#[test]
+fn socks_proxies_have_a_usual_port() {
+    let of = |address, credentials| Proxy::Socks { address, credentials };
+    let address = Uri::from_static("socks5://proxy.example:1080/");
+    assert_eq!(chosen("socks5://proxy.example"), of(address, None));
+    let address = Uri::from_static("socks5h://proxy.example:9050/");
+    let credentials = Some(("user".to_owned(), "pa ss".to_owned()));
+    assert_eq!(chosen("socks5h://user:pa%20ss@proxy.example:9050"), of(address, credentials));
 }
 
 #[test]
@@ -22,6 +38,11 @@ fn there_is_no_proxy_unless_somebody_names_one() {
 
 #[test]
 fn other_proxies_are_refused_rather_than_ignored() {
-    let error = choose(&config(Some("socks5://proxy.example:1080")), false).expect_err("unknown");
-    assert_eq!(error.to_string(), "could not use the credentials of the proxy");
+    for url in ["https://proxy.example:443", "socks4://me:secret@proxy.example", "odd://proxy"] {
+        let error = choose(&config(Some(url)), false).expect_err(url);
+        assert_eq!(error.to_string(), "could not use the credentials of the proxy");
+        let cause = std::error::Error::source(&error).expect("a cause").to_string();
+        assert!(cause.contains(url.split(':').next().expect("a scheme")), "{cause}");
+        assert!(!cause.contains("secret"), "{cause}");
+    }
 }

@@ -516,15 +516,47 @@ async fn tunnelling_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
     address
 }
 
-#[tokio::test]
-async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
+/// A SOCKS proxy that tunnels for those who know the password, and counts them.
+async fn socks_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let tunnels = Arc::clone(&tunnels);
+            tokio::spawn(async move {
+                let mut greeting = [0; 3];
+                near.read_exact(&mut greeting).await.expect("a greeting");
+                assert_eq!(greeting, [5, 1, 2], "only by password");
+                near.write_all(&[5, 2]).await.expect("an answer");
+                let mut password = [0; 11];
+                near.read_exact(&mut password).await.expect("a password");
+                assert_eq!(&password, b"\x01\x02me\x06secret");
+                near.write_all(&[1, 0]).await.expect("an answer");
+                let mut request = [0; 10];
+                near.read_exact(&mut request).await.expect("a request");
+                assert_eq!(request[..4], [5, 1, 0, 1], "connect to an IPv4 address");
+                let port = u16::from_be_bytes([request[8], request[9]]);
+                let target = ([request[4], request[5], request[6], request[7]], port);
+                tunnels.fetch_add(1, Ordering::Relaxed);
+                let far = tokio::net::TcpStream::connect(SocketAddr::from(target)).await;
+                let mut far = far.expect("a server");
+                near.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.expect("an answer");
+                // Either side may hang up at any moment.
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    address
+}
+
+/// Handles an object through the proxy of a kubeconfig.
+async fn goes_through(proxy: String, tunnels: &AtomicUsize) {
     let (world, door) = guarded().await;
-    let folder = Folder::new("proxy");
-    let tunnels = Arc::new(AtomicUsize::new(0));
-    let proxy = tunnelling_proxy(Arc::clone(&tunnels)).await;
+    let folder = Folder::new(proxy.split(':').next().expect("a scheme"));
     let text = kubeconfig(&door, &[("it", json!({"token": "one"}))]);
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
-    config["clusters"][0]["cluster"]["proxy-url"] = json!(format!("http://me:secret@{proxy}"));
+    config["clusters"][0]["cluster"]["proxy-url"] = json!(proxy);
     let path = folder.write("config", &config.to_string());
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = world.start_built(engine(vec![asking(&world)], login)).await;
@@ -532,4 +564,18 @@ async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
     world.until_handled("a").await;
     assert!(tunnels.load(Ordering::Relaxed) >= 2, "watches and writes go through it");
     running.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let proxy = tunnelling_proxy(Arc::clone(&tunnels)).await;
+    goes_through(format!("http://me:secret@{proxy}"), &tunnels).await;
+}
+
+#[tokio::test]
+async fn the_socks_proxy_of_a_kubeconfig_leads_to_the_cluster() {
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let proxy = socks_proxy(Arc::clone(&tunnels)).await;
+    goes_through(format!("socks5://me:secret@{proxy}"), &tunnels).await;
 }
