@@ -11,7 +11,8 @@ use kopf_model::peering::Peer;
 pub struct Standing {
     /// Whether to work or to pause.
     pub verdict: Verdict,
-    /// The identities of records that are not valid any more and should be removed.
+    /// The identities of others whose records are not valid any more and should be removed; ours
+    /// is written anew.
     pub dead: Vec<String>,
     /// When to look again, if nothing changes before: a peer that stops us may be dead by then.
     pub recheck_at: Option<Timestamp>,
@@ -52,7 +53,7 @@ pub fn judge(peers: &[Peer], identity: &str, priority: i64, now: Timestamp) -> S
     let blocking = above.iter().chain(&equal);
     Standing {
         verdict,
-        dead: dead.iter().map(|peer| peer.identity.clone()).collect(),
+        dead: dead.iter().map(|peer| peer.identity.clone()).filter(|it| it != identity).collect(),
         recheck_at: blocking.map(|peer| peer.deadline()).min(),
     }
 }

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use kopf_client::{Discovered, GroupVersion};
 use kopf_core::handler::{Handler, HandlerKind};
+use kopf_model::namespace::NamespacePattern;
 use kopf_model::selector::Selected;
 use kopf_model::{Object, Resource};
 use serde_json::Value;
-
-use crate::namespaces::NamespacePattern;
 
 /// More versions than this are discovered all at once.
 const VERSIONS_MAX: usize = 4;

@@ -11,11 +11,12 @@ use kopf_client::{
     ChangeKind, Collection, Failure, Observation, PatchContent, Target, Urgency, WatchLimits,
     Watcher,
 };
+use kopf_core::peering::{Verdict, judge};
 use kopf_core::settings::Peering as Settings;
-use kopf_model::record::{format_time, parse_time};
+use kopf_model::peering::Peer;
 use kopf_model::{Object, Resource, Timestamp};
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -29,7 +30,6 @@ const VERSION: &str = "v1";
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon the peering resource is looked for again after an error.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
-const DEFAULT_LIFETIME: i64 = 60;
 
 /// Who pauses us, by peering object; any of them is enough.
 #[derive(Default)]
@@ -46,24 +46,6 @@ struct Place {
 
 /// A place with the tasks that look after it, which end when this is dropped.
 type Joined = (Arc<Place>, JoinSet<()>);
-
-/// The record of one operator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Peer {
-    identity: String,
-    priority: i64,
-    deadline: Timestamp,
-}
-
-/// What the records of the others mean for us.
-#[derive(Debug, PartialEq, Eq)]
-struct Judgement {
-    dead: Vec<String>,
-    higher: Vec<String>,
-    equal: Vec<String>,
-    /// When the first of those who pause us is dead unless it is heard of again.
-    until: Option<Timestamp>,
-}
 
 /// Who we are for others: the pod's name, or user, host, time and some luck.
 pub(crate) fn identity(now: Timestamp) -> String {
@@ -164,8 +146,8 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     };
     for resource in resources {
         for namespace in &namespaces {
-            let records = Map::from_iter([(identity.to_owned(), Value::Null)]);
-            write(shared, &resource, namespace.as_deref(), &settings.name, records).await;
+            let removal = Peer::removal([identity]);
+            write(shared, &resource, namespace.as_deref(), &settings.name, &removal).await;
         }
     }
 }
@@ -214,11 +196,11 @@ async fn write(
     resource: &Resource,
     namespace: Option<&str>,
     name: &str,
-    records: Map<String, Value>,
+    patch: &Value,
 ) -> bool {
     let subresource = resource.subresources.contains("status").then_some("status");
     let target = Target { resource, namespace, name, subresource };
-    let content = PatchContent::Merge(json!({"status": records}).to_string().into());
+    let content = PatchContent::Merge(patch.to_string().into());
     match shared.cluster.patch(target, content, Urgency::Urgent).await {
         Ok(_) => true,
         Err(error) => {
@@ -276,12 +258,13 @@ impl Place {
         loop {
             let settings = self.settings();
             let lifetime = settings.lifetime.as_secs().max(1);
-            let record = json!({
-                "priority": settings.priority,
-                "lifetime": lifetime,
-                "lastseen": format_time(self.shared.clock.now()),
-            });
-            let exists = self.write(Map::from_iter([(self.identity.clone(), record)])).await;
+            let peer = Peer {
+                identity: self.identity.clone(),
+                priority: settings.priority,
+                lifetime: Duration::from_secs(lifetime),
+                lastseen: self.shared.clock.now(),
+            };
+            let exists = self.write(&peer.announcement()).await;
             if !exists || !settings.stealth {
                 let word = if exists { "ok" } else { "not found" };
                 tracing::debug!(place = self.name(), "Keep-alive in '{}': {word}.", settings.name);
@@ -291,9 +274,9 @@ impl Place {
         }
     }
 
-    async fn write(&self, records: Map<String, Value>) -> bool {
+    async fn write(&self, patch: &Value) -> bool {
         let name = self.settings().name;
-        write(&self.shared, &self.resource, self.namespace.as_deref(), &name, records).await
+        write(&self.shared, &self.resource, self.namespace.as_deref(), &name, patch).await
     }
 
     async fn watch(self: Arc<Self>) {
@@ -365,28 +348,33 @@ impl Place {
     async fn judge(&self, object: &Object) -> Option<Timestamp> {
         let settings = self.settings();
         let now = self.shared.clock.now();
-        let judgement = judge(object, &self.identity, settings.priority, now);
+        let peers = Peer::read_all(object.value(), now);
+        let standing = judge(&peers, &self.identity, settings.priority, now);
         let was_paused = self.pauses.get(&self.name());
         // Those who share the objects among them work side by side.
         let is_shared = !self.shared.context.settings.read().watching.shard_selectors.is_empty();
-        let has_equals = !judgement.equal.is_empty() && !is_shared;
-        let is_paused = !judgement.higher.is_empty() || has_equals;
-        if !judgement.higher.is_empty() && !was_paused {
-            tracing::info!("Pausing operations in favour of {:?}.", judgement.higher);
-        } else if judgement.higher.is_empty() && has_equals {
-            tracing::warn!(
-                "Possibly conflicting operators with the same priority: {:?}.",
-                judgement.equal
-            );
-        } else if was_paused && !is_paused {
-            tracing::info!("Resuming operations after the pause.");
+        let is_paused = match &standing.verdict {
+            Verdict::Work => false,
+            Verdict::Yield { .. } => true,
+            Verdict::Conflict { .. } => !is_shared,
+        };
+        match &standing.verdict {
+            Verdict::Yield { to } if !was_paused => {
+                tracing::info!("Pausing operations in favour of {to:?}.");
+            }
+            Verdict::Conflict { with } if !is_shared => {
+                tracing::warn!("Possibly conflicting operators with the same priority: {with:?}.");
+            }
+            _ if was_paused && !is_paused => {
+                tracing::info!("Resuming operations after the pause.");
+            }
+            _ => {}
         }
         self.pauses.set(&self.shared, &self.name(), is_paused);
-        if !judgement.dead.is_empty() {
-            let records = judgement.dead.into_iter().map(|id| (id, Value::Null)).collect();
-            self.write(records).await;
+        if !standing.dead.is_empty() {
+            self.write(&Peer::removal(standing.dead.iter().map(String::as_str))).await;
         }
-        judgement.until
+        standing.recheck_at
     }
 }
 
@@ -396,53 +384,3 @@ async fn sleep_or_wait(wait: Option<Duration>) {
         None => std::future::pending().await,
     }
 }
-
-fn judge(object: &Object, own: &str, priority: i64, now: Timestamp) -> Judgement {
-    let mut judgement =
-        Judgement { dead: Vec::new(), higher: Vec::new(), equal: Vec::new(), until: None };
-    for peer in peers(object, now) {
-        let is_rival = peer.identity != own && peer.priority >= priority;
-        if peer.deadline <= now {
-            // Our own stale record is of a former life only if it is not ours now.
-            if peer.identity != own {
-                judgement.dead.push(peer.identity);
-            }
-            continue;
-        }
-        if !is_rival {
-            continue;
-        }
-        let until = judgement.until.map_or(peer.deadline, |known| known.min(peer.deadline));
-        judgement.until = Some(until);
-        if peer.priority > priority {
-            judgement.higher.push(peer.identity);
-        } else {
-            judgement.equal.push(peer.identity);
-        }
-    }
-    judgement
-}
-
-fn peers(object: &Object, now: Timestamp) -> Vec<Peer> {
-    let Some(records) = object.value().get("status").and_then(Value::as_object) else {
-        return Vec::new();
-    };
-    let number = |record: &Value, name: &str| record.get(name).and_then(Value::as_i64);
-    records
-        .iter()
-        .filter(|(_, record)| record.is_object())
-        .map(|(identity, record)| {
-            let lifetime = number(record, "lifetime").unwrap_or(DEFAULT_LIFETIME);
-            let seen = record.get("lastseen").and_then(Value::as_str).and_then(parse_time);
-            let lifetime = Duration::from_secs(u64::try_from(lifetime).unwrap_or(0));
-            Peer {
-                identity: identity.clone(),
-                priority: number(record, "priority").unwrap_or(0),
-                deadline: kopf_core::progress::later(seen.unwrap_or(now), lifetime),
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests;

@@ -81,7 +81,7 @@ impl Recorder {
 impl Record for Recorder {
     fn record(&self, about: &Subject, kind: &str, reason: &str, message: &str) {
         let object = &about.object;
-        if object.kind() == "Event" {
+        if is_event(object) {
             return;
         }
         let entry = Entry {
@@ -256,6 +256,12 @@ fn core_events() -> Resource {
         preferred: true,
         verbs: Default::default(),
     }
+}
+
+/// Whether this is an event itself, and not an object of another group with the same name.
+fn is_event(object: &Object) -> bool {
+    let version = object.api_version();
+    object.kind() == "Event" && (version == "v1" || version.starts_with("events.k8s.io/"))
 }
 
 fn reference(object: &Object, namespace: &str) -> Value {

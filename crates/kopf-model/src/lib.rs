@@ -6,7 +6,6 @@
 mod deep;
 pub mod diff;
 pub mod essence;
-pub mod event;
 pub mod field;
 pub mod finalizer;
 pub mod hierarchy;

@@ -1,142 +1,151 @@
-//! Patterns of namespaces that an operator serves: names, globs with negations, regexps.
+//! Which namespaces an operator serves: comma-separated globs with negation, as in Kopf, or regular
+//! expressions.
 
 use regex::Regex;
 
-/// One pattern; an operator serves a namespace when any of its patterns matches.
+/// A pattern of namespace names, such as `team-*, !team-test`.
 #[derive(Clone, Debug)]
 pub struct NamespacePattern {
     text: String,
-    kind: Kind,
+    globs: Vec<Glob>,
+    regex: Option<Regex>,
 }
 
-#[derive(Clone, Debug)]
-enum Kind {
-    Globs(Vec<Glob>),
-    Regex(Regex),
-}
-
-#[derive(Clone, Debug)]
-struct Glob {
-    regex: Regex,
-    is_negated: bool,
-}
-
-/// Why a pattern cannot be used.
+/// A regular expression of namespaces is malformed.
 #[derive(Debug, thiserror::Error)]
-#[error("the namespace pattern {pattern:?} is not valid")]
-pub struct PatternError {
-    /// The pattern.
-    pub pattern: String,
-    source: Box<regex::Error>,
+#[error("`{text}` is no regular expression of namespaces")]
+pub struct InvalidNamespacePattern {
+    /// The expression.
+    pub text: String,
+    /// What is wrong with it.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl PartialEq for NamespacePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.regex.is_some() == other.regex.is_some()
+    }
+}
+
+impl Eq for NamespacePattern {}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Glob {
+    negated: bool,
+    pattern: Vec<char>,
 }
 
 impl NamespacePattern {
-    /// Reads comma-separated globs such as `prod-*, !prod-test`; `*`, `?` and `[seq]` have their
-    /// usual meaning, and a leading `!` excludes.
+    /// Reads a pattern.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut globs: Vec<Glob> = text
+            .split(',')
+            .map(str::trim)
+            .map(|part| Glob {
+                negated: part.starts_with('!'),
+                pattern: part.trim_start_matches('!').chars().collect(),
+            })
+            .collect();
+        if globs.first().is_some_and(|first| first.negated) {
+            globs.insert(0, Glob { negated: false, pattern: vec!['*'] });
+        }
+        Self { text: text.trim().to_owned(), globs, regex: None }
+    }
+
+    /// Reads a regular expression, which must match whole names.
     ///
     /// # Errors
-    /// Fails when a set of characters is malformed.
-    pub fn globs(text: &str) -> Result<Self, PatternError> {
-        let mut globs = Vec::new();
-        for (index, glob) in text.split(',').map(str::trim).enumerate() {
-            let is_negated = glob.starts_with('!');
-            if index == 0 && is_negated {
-                globs.push(Glob { regex: compile(text, "*")?, is_negated: false });
-            }
-            let regex = compile(text, glob.trim_start_matches('!'))?;
-            globs.push(Glob { regex, is_negated });
-        }
-        Ok(Self { text: text.to_owned(), kind: Kind::Globs(globs) })
+    /// Fails when it is malformed.
+    pub fn regex(text: &str) -> Result<Self, InvalidNamespacePattern> {
+        let regex = Regex::new(&format!("^(?:{text})$")).map_err(|source| {
+            InvalidNamespacePattern { text: text.to_owned(), source: source.into() }
+        })?;
+        Ok(Self { text: text.to_owned(), globs: Vec::new(), regex: Some(regex) })
     }
 
-    /// Takes a regular expression that must match the whole name.
-    ///
-    /// # Errors
-    /// Fails when the expression is malformed.
-    pub fn regex(expression: &str) -> Result<Self, PatternError> {
-        let regex = anchored(expression, expression)?;
-        Ok(Self { text: expression.to_owned(), kind: Kind::Regex(regex) })
-    }
-
-    /// Whether a namespace matches.
+    /// Whether a namespace is meant.
     #[must_use]
-    pub fn matches(&self, namespace: &str) -> bool {
-        match &self.kind {
-            Kind::Regex(regex) => regex.is_match(namespace),
-            Kind::Globs(globs) => {
-                let mut globs = globs.iter();
-                let Some(first) = globs.next() else { return false };
-                // The first glob is the frame: later ones never bring in what is outside of it.
-                let is_inside = first.regex.is_match(namespace);
-                globs.fold(is_inside, |matches, glob| {
-                    let is_match = glob.regex.is_match(namespace);
-                    if glob.is_negated {
-                        matches && !is_match
-                    } else {
-                        matches || (is_inside && is_match)
-                    }
-                })
-            }
+    pub fn matches(&self, name: &str) -> bool {
+        if let Some(regex) = &self.regex {
+            return regex.is_match(name);
         }
+        let name: Vec<char> = name.chars().collect();
+        let mut globs = self.globs.iter();
+        let Some(first) = globs.next() else { return false };
+        let first = matches_glob(&first.pattern, &name);
+        globs.fold(first, |result, glob| {
+            let matched = matches_glob(&glob.pattern, &name);
+            if glob.negated { result && !matched } else { result || (first && matched) }
+        })
     }
 
-    /// The only name that can match, when the pattern is just a name.
+    /// The name, if the pattern is just that.
     #[must_use]
-    pub fn exact_name(&self) -> Option<&str> {
-        let is_plain =
-            matches!(self.kind, Kind::Globs(_)) && !self.text.contains(['!', '*', '?', ',']);
-        is_plain.then(|| self.text.trim())
+    pub fn exact(&self) -> Option<&str> {
+        let is_plain = self.regex.is_none()
+            && !self.text.contains(['!', '*', '?', ',', '['])
+            && !self.text.is_empty();
+        is_plain.then_some(self.text.as_str())
     }
 }
 
-fn compile(whole: &str, glob: &str) -> Result<Regex, PatternError> {
-    let mut expression = String::with_capacity(glob.len() * 2);
-    let mut rest = glob;
-    while let Some(character) = rest.chars().next() {
-        rest = &rest[character.len_utf8()..];
-        match character {
-            '*' => expression.push_str(".*"),
-            '?' => expression.push('.'),
-            '[' => match set_length(rest) {
-                Some(length) => {
-                    push_set(&mut expression, &rest[..length]);
-                    rest = &rest[length + 1..];
-                }
-                None => expression.push_str(r"\["),
-            },
-            other => expression.push_str(&regex::escape(other.encode_utf8(&mut [0; 4]))),
-        }
+impl From<&str> for NamespacePattern {
+    fn from(text: &str) -> Self {
+        Self::new(text)
     }
-    anchored(whole, &expression)
-}
-
-/// The length of a set of characters up to its closing bracket, if it is closed.
-fn set_length(rest: &str) -> Option<usize> {
-    let start = usize::from(rest.starts_with('!'));
-    // A bracket right at the beginning is a member, not the end.
-    let start = start + usize::from(rest[start..].starts_with(']'));
-    rest[start..].find(']').map(|end| start + end)
-}
-
-fn push_set(expression: &mut String, set: &str) {
-    let (negation, members) = match set.strip_prefix('!') {
-        Some(members) => ("^", members),
-        None => ("", set),
-    };
-    let members = members.replace('\\', r"\\").replace('[', r"\[").replace(']', r"\]");
-    let members = members.replace('^', r"\^").replace('&', r"\&").replace('~', r"\~");
-    expression.push_str(&format!("[{negation}{members}]"));
-}
-
-fn anchored(pattern: &str, expression: &str) -> Result<Regex, PatternError> {
-    Regex::new(&format!("^(?s:{expression})$"))
-        .map_err(|source| PatternError { pattern: pattern.to_owned(), source: Box::new(source) })
 }
 
 impl std::fmt::Display for NamespacePattern {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.text)
     }
+}
+
+/// `*`, `?`, `[abc]`, `[a-z]`, `[!abc]`, as in Python's `fnmatch`.
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
+    match pattern.first() {
+        None => name.is_empty(),
+        Some('*') => (0..=name.len()).any(|skipped| matches_glob(&pattern[1..], &name[skipped..])),
+        Some('?') => !name.is_empty() && matches_glob(&pattern[1..], &name[1..]),
+        Some('[') => match (closing(pattern), name.first()) {
+            (Some(end), Some(letter)) => {
+                in_set(&pattern[1..end], *letter) && matches_glob(&pattern[end + 1..], &name[1..])
+            }
+            (Some(_), None) => false,
+            (None, _) => name.first() == Some(&'[') && matches_glob(&pattern[1..], &name[1..]),
+        },
+        Some(letter) => name.first() == Some(letter) && matches_glob(&pattern[1..], &name[1..]),
+    }
+}
+
+fn closing(pattern: &[char]) -> Option<usize> {
+    let mut start = 1;
+    if pattern.get(start) == Some(&'!') {
+        start += 1;
+    }
+    // A bracket right at the beginning of the set is a member of it.
+    (start + 1..pattern.len()).find(|index| pattern[*index] == ']')
+}
+
+fn in_set(set: &[char], letter: char) -> bool {
+    let (negated, set) = match set.first() {
+        Some('!') => (true, &set[1..]),
+        _ => (false, set),
+    };
+    let mut index = 0;
+    let mut found = false;
+    while index < set.len() {
+        if index + 2 < set.len() && set[index + 1] == '-' {
+            found |= set[index] <= letter && letter <= set[index + 2];
+            index += 3;
+        } else {
+            found |= set[index] == letter;
+            index += 1;
+        }
+    }
+    found != negated
 }
 
 #[cfg(test)]

@@ -89,3 +89,36 @@ fn interest_and_finalizers_ignore_the_conditions_on_changes() {
     assert!(is_of_interest(&optional, &bare, &noop));
     assert!(!requires_finalizer(&optional, &bare, &noop));
 }
+
+#[test]
+fn every_combination_selects_its_handlers() {
+    let flags = [false, true];
+    for reason in Reason::ALL {
+        for [initial, is_deleting, is_changed] in flags
+            .map(|one| flags.map(|two| flags.map(|three| [one, two, three])))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let concerns = |id: &str| match id {
+                "create" => reason == Reason::Create,
+                "update" => reason == Reason::Update,
+                "delete" => reason == Reason::Delete,
+                "resume" => initial && !is_deleting,
+                "resume-deleted" => initial,
+                "field" => is_changed,
+                other => panic!("{other} is unknown"),
+            };
+            let (old, new) =
+                (json!({"spec": {"f": 1}}), json!({"spec": {"f": 1 + u8::from(is_changed)}}));
+            let timestamp = is_deleting.then_some("t");
+            let subject = subject(json!({"metadata": {"deletionTimestamp": timestamp}}));
+            let selected =
+                for_change(&handlers(), &subject, &change(reason, initial, Some(old), new));
+            let selected: Vec<_> = selected.iter().map(|handler| handler.id.to_string()).collect();
+            let mut expected: Vec<_> = handlers().iter().map(|it| it.id.to_string()).collect();
+            expected.retain(|id| concerns(id));
+            assert_eq!(selected, expected, "{reason:?} {initial} {is_deleting} {is_changed}");
+        }
+    }
+}

@@ -22,3 +22,11 @@ fn references_omit_what_is_empty() {
         json!({"kind": "Node", "name": "n", "namespace": "default"})
     );
 }
+
+#[test]
+fn only_events_of_kubernetes_have_no_events() {
+    for (version, expected) in [("v1", true), ("events.k8s.io/v1", true), ("x.dev/v1", false)] {
+        let object = Object::from_value(json!({"apiVersion": version, "kind": "Event"}));
+        assert_eq!(is_event(&object), expected, "{version}");
+    }
+}

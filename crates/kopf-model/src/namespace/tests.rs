@@ -1,51 +1,47 @@
-//! Patterns and the namespaces that they match.
+use super::*;
 
-use super::NamespacePattern;
-
-#[track_caller]
-fn check(pattern: &str, matching: &[&str], other: &[&str]) {
-    let pattern = NamespacePattern::globs(pattern).unwrap();
+fn check(pattern: &str, matching: &[&str], others: &[&str]) {
+    let pattern = NamespacePattern::new(pattern);
     for name in matching {
-        assert!(pattern.matches(name), "{pattern} should match {name}");
+        assert!(pattern.matches(name), "{pattern} must match {name}");
     }
-    for name in other {
-        assert!(!pattern.matches(name), "{pattern} should not match {name}");
+    for name in others {
+        assert!(!pattern.matches(name), "{pattern} must not match {name}");
     }
 }
 
 #[test]
 fn globs_match_whole_names() {
-    check("ns", &["ns"], &["ns1", "ans", "NS"]);
-    check("ns-*", &["ns-", "ns-a"], &["ns", "xns-a"]);
-    check("n?", &["ns"], &["n", "nss"]);
-    check("n[abx-z]", &["na", "ny"], &["nc", "n"]);
-    check("n[!ab]", &["nc"], &["na"]);
-    check("n[", &["n["], &["n"]);
-    check("n.s", &["n.s"], &["nxs"]);
+    check("default", &["default"], &["default2", "xdefault", ""]);
+    check("team-*", &["team-", "team-a"], &["steam-a"]);
+    check("ns?", &["ns1"], &["ns", "ns12"]);
+    check("ns[0-4a]", &["ns3", "nsa"], &["ns5", "nsb"]);
+    check("ns[!0-4]", &["ns5"], &["ns3"]);
+    check("", &[], &["a"]);
+    check(", a", &[], &["a"]);
 }
 
 #[test]
-fn negations_exclude_and_later_globs_stay_inside_the_first() {
-    check("prod-*, !prod-test-*", &["prod-a"], &["prod-test-1", "dev"]);
-    check("!secret", &["anything"], &["secret"]);
-    check("a*,!ab*,abc", &["a", "abc"], &["abd", "b"]);
-    check("a*,!ab*,xyz", &["a"], &["xyz"]);
-}
-
-#[test]
-fn regular_expressions_match_whole_names() {
-    let pattern = NamespacePattern::regex("prod|dev-[0-9]+").unwrap();
-    assert!(pattern.matches("prod") && pattern.matches("dev-12"));
-    assert!(!pattern.matches("production") && !pattern.matches("dev-"));
-    assert!(NamespacePattern::regex("(").is_err());
+fn later_globs_narrow_and_widen_within_the_first() {
+    check("myapp-*, !*-pr-*, myapp-pr-123", &["myapp-live", "myapp-pr-123"], &["myapp-pr-9", "x"]);
+    check("!kube-*", &["default"], &["kube-system"]);
+    check("a, b", &["a"], &["b"]);
 }
 
 #[test]
 fn only_plain_names_are_exact() {
-    let exact = |text| NamespacePattern::globs(text).unwrap().exact_name().map(str::to_owned);
-    assert_eq!(exact(" ns "), Some("ns".into()));
-    for text in ["n*", "n?", "!n", "a,b"] {
-        assert_eq!(exact(text), None);
+    assert_eq!(NamespacePattern::new(" default ").exact(), Some("default"));
+    for text in ["a*", "!a", "a,b", "a?", "[a]", ""] {
+        assert_eq!(NamespacePattern::new(text).exact(), None, "{text}");
     }
-    assert!(NamespacePattern::regex("ns").unwrap().exact_name().is_none());
+}
+
+#[test]
+fn regular_expressions_match_whole_names() {
+    let pattern = NamespacePattern::regex(r"team-\d+|x").expect("an expression");
+    assert!(pattern.matches("team-12") && pattern.matches("x"));
+    assert!(!pattern.matches("team-12b") && !pattern.matches("ax"));
+    assert_eq!(NamespacePattern::regex("x").expect("an expression").exact(), None);
+    let error = NamespacePattern::regex("team-(").expect_err("malformed");
+    assert_eq!(error.to_string(), "`team-(` is no regular expression of namespaces");
 }
