@@ -1,6 +1,7 @@
 //! The engine against the embedded API server, in process and on a controlled clock.
 
 mod admission;
+mod await_points;
 mod background;
 mod changes;
 mod chaos;
@@ -16,6 +17,7 @@ mod logged;
 mod login;
 mod losses;
 mod memory;
+mod mortal;
 mod operator;
 mod outages;
 mod peering;

@@ -55,7 +55,7 @@ fn failing_once(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
 }
 
 /// What must be the same however often the engine was killed.
-fn essence(object: &Value) -> Value {
+pub(crate) fn essence(object: &Value) -> Value {
     json!({
         "spec": object["spec"],
         "status": object["status"],
@@ -175,12 +175,15 @@ async fn the_end_is_the_same_wherever_the_engine_is_killed() {
 }
 
 /// More with `TORTURE_SEEDS=1000`; one with `TORTURE_SEED=7`.
-fn seeds() -> Vec<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("TORTURE_SEED") {
+pub(crate) fn seeds() -> Vec<u64> {
+    match number_in("TORTURE_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("TORTURE_SEEDS").unwrap_or(25)).collect(),
+        None => (0..number_in("TORTURE_SEEDS").unwrap_or(25)).collect(),
     }
+}
+
+pub(crate) fn number_in(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,7 +67,7 @@ pub(crate) fn examples() -> ApiResource {
     }
 }
 
-fn crd(status_subresource: bool) -> Value {
+pub(crate) fn crd(status_subresource: bool) -> Value {
     let mut version = json!({
         "name": "v1", "served": true, "storage": true,
         "schema": {"openAPIV3Schema": {
