@@ -9,6 +9,7 @@ use std::time::Duration;
 use kopf_client::{RequestError, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
+use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
@@ -125,6 +126,10 @@ pub(crate) struct Cycle {
     known: (Version, Option<EssenceHash>),
 }
 
+/// A cycle until its end. One that is cut off at the end of the engine has nobody to hand the memory
+/// of its object back to, but the daemons in it are to have their grace.
+struct Underway(Option<Cycle>);
+
 /// What handlers asked to change, as far as it is known before the write.
 #[derive(Default)]
 struct Wanted {
@@ -145,7 +150,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         Subject { resource: Arc::clone(&job.served.resource), object: job.object.clone() };
     let span = object_span(&subject);
     let events = job.events;
-    let mut cycle = Cycle {
+    let mut underway = Underway(Some(Cycle {
         shared,
         served: job.served,
         key: job.ticket.key,
@@ -162,17 +167,30 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         essence: None,
         wanted: Wanted::default(),
         known: (job.version, job.settled),
-    };
+    }));
     async move {
+        let cycle = underway.0.as_mut().expect("it was put there above");
         let processing = std::panic::AssertUnwindSafe(cycle.process(events));
         let result = match futures::FutureExt::catch_unwind(processing).await {
             Ok(result) => result,
             Err(panic) => Err(CycleError::Panic(crate::execute::panic_text(panic.as_ref()))),
         };
+        let cycle = underway.0.take().expect("nobody else takes it");
         cycle.finish(result)
     }
     .instrument(span)
     .await
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        // Without a runtime there is no time left either, and they end with the memory.
+        if let Some(cycle) = &mut self.0
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            cycle.stop_in_background(StopReason::OPERATOR_EXITING);
+        }
+    }
 }
 
 impl Cycle {

@@ -157,7 +157,7 @@ impl Cycle {
     }
 
     /// Stops everything without waiting for it.
-    fn stop_in_background(&mut self, reason: StopReason) {
+    pub(super) fn stop_in_background(&mut self, reason: StopReason) {
         let daemons: BTreeMap<_, _> = std::mem::take(&mut self.memory.daemons);
         let settings = self.shared.context.settings.read().background.clone();
         for daemon in daemons.into_values() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_core::handler::{DaemonOptions, Delay, HandlerKind, TimerOptions};
+use kopf_core::handler::{DaemonOptions, Delay, Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
@@ -109,15 +109,14 @@ async fn daemons_end_with_the_operator() {
     assert_eq!(world.calls.all(), ["begun", "ended"]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end() {
-    let world = World::new().await;
+/// A daemon that needs some time to stop.
+fn tidy(world: &World) -> Handler {
     let calls = world.calls.clone();
     let options = DaemonOptions {
         cancellation_backoff: Some(Duration::from_secs(5)),
         ..DaemonOptions::default()
     };
-    let daemon = async_handler("daemon", HandlerKind::Daemon(options), move |call| {
+    async_handler("daemon", HandlerKind::Daemon(options), move |call| {
         let calls = calls.clone();
         async move {
             calls.note("begun");
@@ -126,7 +125,13 @@ async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end()
             calls.note("tidied up");
             Ok(Output::Nothing)
         }
-    });
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end() {
+    let world = World::new().await;
+    let daemon = tidy(&world);
     let slow = async_handler("slow", HandlerKind::Update, |_| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(Output::Nothing)
@@ -146,6 +151,23 @@ async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end()
     eventually("a queue", || engine.status().snapshot().queued == 1).await;
     engine.stop().await.expect("a clean end");
     assert_eq!(world.calls.all(), ["begun", "begun", "tidied up", "tidied up"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_beside_a_handler_that_is_cut_off_have_their_grace_at_the_end() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let endless = async_handler("endless", HandlerKind::Update, move |_| {
+        calls.note("endless");
+        std::future::pending()
+    });
+    let engine = world.start(vec![tidy(&world), endless]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    eventually("the update", || world.calls.count() == 2).await;
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.calls.all(), ["begun", "endless", "tidied up"]);
 }
 
 #[tokio::test(start_paused = true)]
