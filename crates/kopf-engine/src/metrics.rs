@@ -54,8 +54,15 @@ fn engine(text: &mut Text, status: &Status) {
 fn watches(text: &mut Text, status: &Status) {
     let watches: Vec<Labelled<'_>> = status.watches.iter().map(|it| labelled(it, None)).collect();
     // An operator may well have handlers of namespaces, too: series must differ.
-    let scouts = status.scouts.iter().map(|it| labelled(it, Some("discovery")));
-    let all: Vec<Labelled<'_>> = watches.iter().cloned().chain(scouts).collect();
+    let own = [
+        ("discovery", &status.scouts),
+        ("children", &status.children),
+        ("peering", &status.peering),
+    ];
+    let own = own.into_iter().flat_map(|(purpose, watches)| {
+        watches.iter().map(move |watch| labelled(watch, Some(purpose)))
+    });
+    let all: Vec<Labelled<'_>> = watches.iter().cloned().chain(own).collect();
     text.family("kopf_watch_age_seconds", "gauge", "Time since the server spoke on a watch.");
     for (labels, watch) in &all {
         text.sample("kopf_watch_age_seconds", labels, &watch.age.as_secs_f64());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::{
-    ChangeKind, Collection, Failure, Observation, PatchContent, Target, Urgency, WatchLimits,
-    Watcher,
+    ChangeKind, Collection, Failure, Observation, PatchContent, RequestError, Target, Urgency,
+    WatchLimits, Watcher,
 };
 use kopf_core::peering::{Verdict, judge};
 use kopf_core::settings::Peering as Settings;
@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use crate::insights::{Scope, Surroundings};
 use crate::message::Message;
 use crate::shared::Shared;
+use crate::status::{Board, Purpose, WatchStatus};
 
 const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 const VERSION: &str = "v1";
@@ -46,6 +47,17 @@ struct Place {
 
 /// A place with the tasks that look after it, which end when this is dropped.
 type Joined = (Arc<Place>, JoinSet<()>);
+
+/// What is known of a peering object by its watch.
+struct Watched {
+    board: Arc<Board>,
+    /// The watch's place on the board, until this is dropped.
+    id: u32,
+    name: String,
+    newest: Option<Object>,
+    is_in_list: bool,
+    is_failing: bool,
+}
 
 /// Who we are for others: the pod's name, or user, host, time and some luck.
 pub(crate) fn identity(now: Timestamp) -> String {
@@ -295,10 +307,9 @@ impl Place {
         let watcher = Watcher::new(self.shared.cluster.clone(), collection, (), sink);
         let following = tokio::spawn(watcher.run());
         let _guard = tokio_util::task::AbortOnDropHandle::new(following);
-        let mut newest: Option<Object> = None;
-        let mut is_in_list = false;
+        let mut watched = Watched::begin(&self, name);
         loop {
-            let until = match &newest {
+            let until = match &watched.newest {
                 Some(object) => self.judge(object).await,
                 None => None,
             };
@@ -309,22 +320,9 @@ impl Place {
             tokio::select! {
                 batch = observations.recv() => {
                     let Some(((), batch)) = batch else { return };
-                    let was_there = newest.is_some();
-                    for observation in batch {
-                        match observation {
-                            Observation::ListBegun { .. } => is_in_list = false,
-                            Observation::Listed(object) if object.name() == name => {
-                                newest = Some(object);
-                                is_in_list = true;
-                            }
-                            Observation::ListEnded { .. } if !is_in_list => newest = None,
-                            Observation::Changed(kind, object) if object.name() == name => {
-                                newest = (kind != ChangeKind::Deleted).then_some(object);
-                            }
-                            _ => {}
-                        }
-                    }
-                    if was_there && newest.is_none() {
+                    let was_there = watched.newest.is_some();
+                    watched.take_in(batch);
+                    if was_there && watched.newest.is_none() {
                         self.go_on_alone();
                     }
                 }
@@ -375,6 +373,57 @@ impl Place {
             self.write(&Peer::removal(standing.dead.iter().map(String::as_str))).await;
         }
         standing.recheck_at
+    }
+}
+
+impl Watched {
+    fn begin(place: &Place, name: String) -> Self {
+        let board = Arc::clone(&place.shared.board);
+        let status = WatchStatus {
+            resource: place.resource.to_string(),
+            namespace: place.namespace.as_deref().map(str::to_owned),
+            ..WatchStatus::default()
+        };
+        let id = board.add_watch(Purpose::Peering, status);
+        Self { board, id, name, newest: None, is_in_list: false, is_failing: false }
+    }
+
+    fn take_in(&mut self, batch: Vec<Observation>) {
+        self.board.listen(self.id, &batch);
+        for observation in batch {
+            self.is_failing &= matches!(
+                observation,
+                Observation::ListBegun { .. } | Observation::Disturbed { .. }
+            );
+            match observation {
+                Observation::ListBegun { .. } => self.is_in_list = false,
+                Observation::Listed(object) if object.name() == self.name => {
+                    self.newest = Some(object);
+                    self.is_in_list = true;
+                }
+                Observation::ListEnded { .. } if !self.is_in_list => self.newest = None,
+                Observation::Changed(kind, object) if object.name() == self.name => {
+                    self.newest = (kind != ChangeKind::Deleted).then_some(object);
+                }
+                Observation::Disturbed { error, .. } => self.tell(&error),
+                _ => {}
+            }
+        }
+    }
+
+    /// Failures in a row are told once.
+    fn tell(&mut self, error: &RequestError) {
+        if std::mem::replace(&mut self.is_failing, true) {
+            return;
+        }
+        let error = error.report();
+        tracing::warn!(error, "the watch of peers has failed; they are not seen until it works");
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.board.remove_watch(self.id);
     }
 }
 

@@ -198,7 +198,7 @@ impl Probes {
         let mut reasons: Vec<String> = status
             .watches
             .iter()
-            .chain(&status.scouts)
+            .chain(status.own_watches())
             .filter(|watch| watch.awaited && !watch.listed)
             .map(|watch| match &watch.failing {
                 Some(error) => format!("{} is not listed yet: {error}\n", watch.resource),

@@ -76,7 +76,6 @@ pub(crate) struct Reactor {
     interests: Vec<Arc<Handler>>,
     insights: Insights,
     watches: BTreeMap<u32, Watch>,
-    next_watch: u32,
     /// The watches of children, and the keys of objects that may have some, by uid.
     child_watches: BTreeMap<u32, ChildWatch>,
     owners: HashMap<String, Key>,
@@ -161,7 +160,6 @@ impl Reactor {
             interests,
             insights: Insights::default(),
             watches: BTreeMap::new(),
-            next_watch: 0,
             child_watches: BTreeMap::new(),
             owners: HashMap::new(),
             queue: Queue::new(limits),

@@ -2,11 +2,11 @@
 //!
 //! The engine writes, others take snapshots. Rendering is theirs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::{Cluster, RequestError};
+use kopf_client::{Cluster, Observation, RequestError};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -40,6 +40,10 @@ pub struct Status {
     pub watches: Vec<WatchStatus>,
     /// The watches of what decides about the others: of namespaces and of definitions.
     pub scouts: Vec<WatchStatus>,
+    /// The watches of the children of objects.
+    pub children: Vec<WatchStatus>,
+    /// The watches of the objects on which operators tell of one another.
+    pub peering: Vec<WatchStatus>,
     /// Objects that wait for being handled now.
     pub queued: usize,
     /// How long the first of them has been waiting, as of a second ago.
@@ -115,6 +119,15 @@ pub struct HandlerStatus {
     pub buckets: [u64; LATENCY_BOUNDS.len() + 1],
 }
 
+/// What a watch is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Handlers,
+    Discovery,
+    Children,
+    Peering,
+}
+
 /// How a call ended, for the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -128,9 +141,15 @@ pub(crate) struct Board(Mutex<Inner>);
 
 struct Inner {
     status: Status,
-    watches: BTreeMap<u32, (WatchStatus, Instant)>,
-    scouts: BTreeSet<u32>,
+    watches: BTreeMap<u32, Noted>,
+    next_watch: u32,
     turned: Instant,
+}
+
+struct Noted {
+    purpose: Purpose,
+    status: WatchStatus,
+    heard_at: Instant,
 }
 
 impl StatusHandle {
@@ -150,8 +169,13 @@ impl Status {
     pub fn is_alive(&self, silence_max: Duration) -> bool {
         // In a pause no objects are watched, and there is nothing wrong with it.
         let watches = self.watches.iter().filter(|_| !self.paused);
-        let is_heard = watches.chain(&self.scouts).all(|it| it.age <= silence_max);
+        let is_heard = watches.chain(self.own_watches()).all(|it| it.age <= silence_max);
         self.reactor_age <= silence_max && is_heard
+    }
+
+    /// The watches that are the engine's own concern, not that of handlers.
+    pub(crate) fn own_watches(&self) -> impl Iterator<Item = &WatchStatus> {
+        self.scouts.iter().chain(&self.children).chain(&self.peering)
     }
 }
 
@@ -160,7 +184,7 @@ impl Board {
         Arc::new(Self(Mutex::new(Inner {
             status: Status::default(),
             watches: BTreeMap::new(),
-            scouts: BTreeSet::new(),
+            next_watch: 0,
             turned: Instant::now(),
         })))
     }
@@ -172,41 +196,62 @@ impl Board {
         change(&mut inner.status);
     }
 
-    /// Changes one watch, made at the first use.
-    pub(crate) fn update_watch(&self, id: u32, change: impl FnOnce(&mut WatchStatus)) {
+    /// Makes room for a watch; returns the number under which it is found, here and elsewhere.
+    pub(crate) fn add_watch(&self, purpose: Purpose, status: WatchStatus) -> u32 {
         let mut inner = self.0.lock();
-        let (watch, _) =
-            inner.watches.entry(id).or_insert_with(|| (WatchStatus::default(), Instant::now()));
-        change(watch);
+        let id = inner.next_watch;
+        inner.next_watch += 1;
+        inner.watches.insert(id, Noted { purpose, status, heard_at: Instant::now() });
+        id
+    }
+
+    /// Changes one watch.
+    pub(crate) fn update_watch(&self, id: u32, change: impl FnOnce(&mut WatchStatus)) {
+        if let Some(watch) = self.0.lock().watches.get_mut(&id) {
+            change(&mut watch.status);
+        }
     }
 
     /// Notes that the server spoke on a watch.
     pub(crate) fn heard(&self, id: u32, objects: usize) {
-        let mut inner = self.0.lock();
-        if let Some((watch, at)) = inner.watches.get_mut(&id) {
-            *at = Instant::now();
-            watch.objects = objects;
-            watch.failing = None;
+        if let Some(watch) = self.0.lock().watches.get_mut(&id) {
+            watch.heard_at = Instant::now();
+            watch.status.objects = objects;
+            watch.status.failing = None;
+        }
+    }
+
+    /// Notes what a batch says about its watch, where nobody counts objects.
+    pub(crate) fn listen(&self, id: u32, batch: &[Observation]) {
+        // A list that only begins says nothing about the server.
+        let says_nothing = |it: &Observation| {
+            matches!(it, Observation::ListBegun { .. } | Observation::Disturbed { .. })
+        };
+        // Failures are the last of their batches.
+        if !batch.iter().all(says_nothing) {
+            self.heard(id, 0);
+        }
+        for observation in batch {
+            match observation {
+                Observation::ListEnded { .. } => {
+                    self.update_watch(id, |status| status.listed = true);
+                }
+                Observation::Disturbed { error, .. } => self.disturbed(id, error),
+                _ => {}
+            }
         }
     }
 
     /// Notes that a watch failed. The server that refuses it is alive, and a new start of the
     /// operator would not change its mind.
     pub(crate) fn disturbed(&self, id: u32, error: &RequestError) {
-        let mut inner = self.0.lock();
-        if let Some((watch, at)) = inner.watches.get_mut(&id) {
-            watch.restarts += 1;
-            watch.failing = Some(error.report());
+        if let Some(watch) = self.0.lock().watches.get_mut(&id) {
+            watch.status.restarts += 1;
+            watch.status.failing = Some(error.report());
             if error.failure.is_refusal() {
-                *at = Instant::now();
+                watch.heard_at = Instant::now();
             }
         }
-    }
-
-    /// Makes room for a watch of what decides about the others.
-    pub(crate) fn add_scout(&self, id: u32, resource: String) {
-        self.update_watch(id, |status| status.resource = resource);
-        self.0.lock().scouts.insert(id);
     }
 
     pub(crate) fn remove_watch(&self, id: u32) {
@@ -233,11 +278,13 @@ impl Board {
         let inner = self.0.lock();
         let mut status = inner.status.clone();
         status.reactor_age = inner.turned.elapsed();
-        for (id, (watch, at)) in &inner.watches {
-            let watch = WatchStatus { age: at.elapsed(), ..watch.clone() };
-            match inner.scouts.contains(id) {
-                true => status.scouts.push(watch),
-                false => status.watches.push(watch),
+        for Noted { purpose, status: watch, heard_at } in inner.watches.values() {
+            let watch = WatchStatus { age: heard_at.elapsed(), ..watch.clone() };
+            match purpose {
+                Purpose::Handlers => status.watches.push(watch),
+                Purpose::Discovery => status.scouts.push(watch),
+                Purpose::Children => status.children.push(watch),
+                Purpose::Peering => status.peering.push(watch),
             }
         }
         status

@@ -44,12 +44,16 @@ fn samples_carry_their_labels() {
 fn the_engines_own_watches_are_told_apart_from_those_of_handlers() {
     let namespaces = WatchStatus { resource: "namespaces.v1".into(), ..WatchStatus::default() };
     let failing = WatchStatus { failing: Some("forbidden".into()), ..namespaces.clone() };
-    let status = Status { watches: vec![namespaces], scouts: vec![failing], ..Status::default() };
+    let (watches, children) = (vec![namespaces.clone()], vec![namespaces.clone()]);
+    let (scouts, peering) = (vec![failing], vec![namespaces]);
+    let status = Status { watches, scouts, children, peering, ..Status::default() };
     let text = render(&status);
     let labels = "resource=\"namespaces.v1\",namespace=\"\"";
     for sample in [
         format!("kopf_watch_failing{{{labels}}} 0\n"),
         format!("kopf_watch_failing{{{labels},purpose=\"discovery\"}} 1\n"),
+        format!("kopf_watch_failing{{{labels},purpose=\"children\"}} 0\n"),
+        format!("kopf_watch_failing{{{labels},purpose=\"peering\"}} 0\n"),
         format!("kopf_watch_age_seconds{{{labels},purpose=\"discovery\"}} 0\n"),
     ] {
         assert!(text.contains(&sample), "{sample} is not in {text}");

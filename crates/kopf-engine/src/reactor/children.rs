@@ -4,13 +4,15 @@ use kopf_client::{ChangeKind, Observation};
 use kopf_core::queue::Urgency;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Reactor, Tag, follow};
+use super::{FirstList, Reactor, Tag, follow};
 use crate::insights::Desired;
+use crate::status::{Purpose, WatchStatus};
 use crate::store::Version;
 
 pub(super) struct ChildWatch {
     desired: Desired,
     pub(super) task: AbortOnDropHandle<()>,
+    pub(super) first_list: FirstList,
     is_failing: bool,
 }
 
@@ -24,6 +26,7 @@ impl Reactor {
             if !is_wanted {
                 watch.task.abort();
                 shared.children.end(*id);
+                shared.board.remove_watch(*id);
             }
             is_wanted
         });
@@ -32,8 +35,16 @@ impl Reactor {
             if self.child_watches.values().any(|watch| watch.desired == desired) {
                 continue;
             }
-            let id = self.next_watch;
-            self.next_watch += 1;
+            let id = self.shared.board.add_watch(
+                Purpose::Children,
+                WatchStatus {
+                    resource: desired.resource.to_string(),
+                    namespace: desired.namespace.as_deref().map(str::to_owned),
+                    // Nothing is decided about children before they are known.
+                    awaited: true,
+                    ..WatchStatus::default()
+                },
+            );
             self.shared.children.begin(id, desired.clone());
             let (resource, namespace) = (desired.resource.clone(), desired.namespace.clone());
             let mut collection = self.collection(resource, namespace, &settings);
@@ -42,11 +53,13 @@ impl Reactor {
             (collection.field_selector, collection.shard_selector) = (None, None);
             tracing::debug!(%collection, "starting a watch of children");
             let task = follow(&self.shared, collection, Tag::Children(id), &self.sink);
-            self.child_watches.insert(id, ChildWatch { desired, task, is_failing: false });
+            let (first_list, is_failing) = (FirstList::default(), false);
+            self.child_watches.insert(id, ChildWatch { desired, task, first_list, is_failing });
         }
     }
 
     pub(super) fn observe_children(&mut self, id: u32, batch: Vec<Observation>) {
+        self.shared.board.listen(id, &batch);
         for observation in batch {
             let Some(watch) = self.child_watches.get_mut(&id) else { return };
             let owners = match observation {
@@ -60,6 +73,7 @@ impl Reactor {
                 }
                 Observation::ListEnded { version } => {
                     watch.is_failing = false;
+                    watch.first_list.complete();
                     let listed_at = Version::parse(&version);
                     let (owners, is_first) = self.shared.children.list_ended(id, listed_at);
                     if is_first {
@@ -70,6 +84,7 @@ impl Reactor {
                     owners
                 }
                 Observation::Disturbed { error, retry_in } => {
+                    watch.first_list.fail(error.failure);
                     if !std::mem::replace(&mut watch.is_failing, true) {
                         let resource = &watch.desired.resource;
                         tracing::warn!(
@@ -87,6 +102,7 @@ impl Reactor {
                 self.offer_owner(&owner);
             }
         }
+        self.check_readiness();
     }
 
     fn offer_owner(&mut self, uid: &str) {

@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::message::{Key, Message};
 use crate::narrowing::{joined, narrow};
 use crate::shared::{Served, Shared};
+use crate::status::{Purpose, WatchStatus};
 use crate::store::Store;
 
 /// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
@@ -198,20 +199,20 @@ impl Reactor {
     }
 
     fn start_watch(&mut self, desired: Desired) {
-        let id = self.next_watch;
-        self.next_watch += 1;
         let settings = self.shared.settings();
         let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
         let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
         let mut collection = self.collection(Arc::clone(&resource), namespace.clone(), &settings);
         narrow(&mut collection, &served.handlers);
-        self.shared.board.update_watch(id, |status| {
-            status.resource = resource.to_string();
-            status.awaited = true;
-            status.namespace = namespace.as_deref().map(str::to_owned);
-            status.labels.clone_from(&collection.label_selector);
-            status.fields.clone_from(&collection.field_selector);
-        });
+        let status = WatchStatus {
+            resource: resource.to_string(),
+            awaited: true,
+            namespace: namespace.as_deref().map(str::to_owned),
+            labels: collection.label_selector.clone(),
+            fields: collection.field_selector.clone(),
+            ..WatchStatus::default()
+        };
+        let id = self.shared.board.add_watch(Purpose::Handlers, status);
         tracing::debug!(%collection, "starting a watch");
         let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
         let watch = Watch {

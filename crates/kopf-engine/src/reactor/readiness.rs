@@ -86,8 +86,9 @@ impl Reactor {
             let mut watches = self.watches.values();
             self.is_settled = is_explored && !watches.any(|watch| watch.first_list.is_awaited());
         }
-        let mut lists =
-            self.watches.values().map(|watch| &watch.first_list).chain(self.list_of_namespaces());
+        let served = self.watches.values().map(|watch| &watch.first_list);
+        let children = self.child_watches.values().map(|watch| &watch.first_list);
+        let mut lists = served.chain(children).chain(self.list_of_namespaces());
         self.is_ready = lists.all(|list| list.is_complete);
         let (is_settled, is_ready) = (self.is_settled, self.is_ready);
         self.shared.board.update(|status| {

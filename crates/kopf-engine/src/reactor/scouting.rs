@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::orchestration::PATIENCE;
 use super::{FirstList, Reactor, Tag, follow};
 use crate::insights::Insights;
-use crate::status::Board;
+use crate::status::{Board, Purpose, WatchStatus};
 
 /// One such watch.
 pub(super) struct Scout {
@@ -29,28 +29,22 @@ pub(super) struct Scout {
 impl Scout {
     /// Takes note of how it is doing; returns the first failure of a row, which is worth telling.
     fn listen(&mut self, board: &Board, batch: &[Observation]) -> Option<Arc<RequestError>> {
-        let says_nothing = |it: &Observation| {
-            matches!(it, Observation::ListBegun { .. } | Observation::Disturbed { .. })
-        };
-        // Failures are the last of their batches.
-        if !batch.iter().all(says_nothing) {
-            self.is_failing = false;
-            board.heard(self.id, 0);
-        }
+        board.listen(self.id, batch);
         let mut news = None;
         for observation in batch {
             match observation {
-                Observation::ListEnded { .. } => {
-                    self.first_list.complete();
-                    board.update_watch(self.id, |status| status.listed = true);
-                }
+                Observation::ListBegun { .. } => {}
                 Observation::Disturbed { error, .. } => {
                     self.first_list.fail(error.failure);
-                    board.disturbed(self.id, error);
                     let was_failing = std::mem::replace(&mut self.is_failing, true);
                     news = (!was_failing).then(|| Arc::clone(error));
                 }
-                _ => {}
+                _ => {
+                    self.is_failing = false;
+                    if let Observation::ListEnded { .. } = observation {
+                        self.first_list.complete();
+                    }
+                }
             }
         }
         news
@@ -82,9 +76,8 @@ impl Reactor {
     }
 
     fn scout(&mut self, resource: Arc<Resource>, tag: Tag) -> Scout {
-        let id = self.next_watch;
-        self.next_watch += 1;
-        self.shared.board.add_scout(id, resource.to_string());
+        let status = WatchStatus { resource: resource.to_string(), ..WatchStatus::default() };
+        let id = self.shared.board.add_watch(Purpose::Discovery, status);
         let collection = self.collection(resource, None, &self.shared.settings());
         let task = follow(&self.shared, collection, tag, &self.sink);
         Scout { id, task, first_list: FirstList::default(), is_failing: false }

@@ -5,12 +5,12 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_silent_watch_makes_the_engine_not_alive() {
     let board = Board::new();
-    board.update_watch(1, |watch| watch.resource = "pods.v1".into());
+    let id = board.add_watch(Purpose::Handlers, WatchStatus::default());
     tokio::time::advance(Duration::from_secs(100)).await;
     board.update(|_| {});
     let limit = Duration::from_secs(90);
     assert!(!board.snapshot().is_alive(limit));
-    board.heard(1, 5);
+    board.heard(id, 5);
     let status = board.snapshot();
     assert!(status.is_alive(limit));
     assert_eq!(status.watches[0].objects, 5);
@@ -29,24 +29,35 @@ fn failed(failure: Failure) -> RequestError {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_refusal_is_seen_but_is_no_silence() {
+/// What is told of a watch that has no handlers.
+async fn check_refusals(purpose: Purpose, of: fn(Status) -> Vec<WatchStatus>) {
     let limit = Duration::from_secs(90);
     for (failure, is_alive) in [(Failure::Forbidden, true), (Failure::Connection, false)] {
         let board = Board::new();
-        board.add_scout(1, "namespaces.v1".into());
+        let id = board.add_watch(purpose, WatchStatus::default());
         tokio::time::advance(Duration::from_secs(100)).await;
         board.update(|status| status.paused = true);
-        board.disturbed(1, &failed(failure));
+        let error = Arc::new(failed(failure));
+        board.listen(id, &[Observation::Disturbed { error, retry_in: Duration::ZERO }]);
         let status = board.snapshot();
         assert_eq!(status.is_alive(limit), is_alive, "{failure:?}");
         assert!(status.watches.is_empty(), "it has no handlers");
-        let scout = &status.scouts[0];
-        assert_eq!(scout.restarts, 1);
-        assert!(scout.failing.as_ref().is_some_and(|it| it.contains("failed by the test")));
-        board.heard(1, 0);
+        let watch = &of(status)[0];
+        assert_eq!((watch.restarts, watch.listed), (1, false));
+        assert!(watch.failing.as_ref().is_some_and(|it| it.contains("failed by the test")));
+        board.listen(id, &[Observation::ListEnded { version: String::new() }]);
         assert!(board.snapshot().is_alive(limit));
+        assert!(of(board.snapshot())[0].listed);
+        board.remove_watch(id);
+        assert!(of(board.snapshot()).is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_seen_but_is_no_silence() {
+    check_refusals(Purpose::Discovery, |status| status.scouts).await;
+    check_refusals(Purpose::Children, |status| status.children).await;
+    check_refusals(Purpose::Peering, |status| status.peering).await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_core::handler::HandlerKind;
+use kopf_core::handler::{DesiredOptions, HandlerKind};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::settings::Settings;
 use kopf_engine::{EngineBuilder, ProbesEndpoint, Running};
@@ -10,6 +10,7 @@ use kopf_model::Selector;
 use serde_json::json;
 
 use crate::debug::get;
+use crate::peering::create_peering;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, handler};
 
@@ -106,6 +107,52 @@ async fn an_operator_that_is_refused_something_is_not_ready_but_alive() {
     until(&endpoint, "/readyz", 503, "configmaps.v1 is not listed yet: GET ").await;
     // A kubelet that starts it again would not change the server's mind.
     until(&endpoint, "/healthz", 200, "{}").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_children_and_of_peers_count_as_all_others() {
+    for (path, resource, purpose) in [
+        ("/configmaps", "configmaps.v1", "children"),
+        ("/clusterkopfpeerings", "clusterkopfpeerings.v1.kopf.dev", "peering"),
+    ] {
+        let world = World::new().await;
+        create_peering(&world).await;
+        let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
+        let options = DesiredOptions { children };
+        let nothing = |_| Ok(Output::Json(json!([])));
+        let desired = handler("children", HandlerKind::Desired(options), nothing);
+        world.journal.add_rule(Rule { times: 1, path, ..requests(true, Fault::Silence) });
+        let (engine, endpoint) = start(world.engine(vec![desired]));
+        until(&endpoint, "/readyz", 200, "ok").await;
+        let failing = format!("resource=\"{resource}\",namespace=\"\",purpose=\"{purpose}\"");
+        until(&endpoint, "/metrics", 200, &format!("kopf_watch_failing{{{failing}}} 0\n")).await;
+        assert_eq!(get(&endpoint, "/healthz").await, (200, "{}".to_owned()));
+        for is_watch in [true, false] {
+            let fault = Fault::Break;
+            let method = Some(http::Method::GET);
+            world.journal.add_rule(Rule { path, method, ..requests(is_watch, fault) });
+        }
+        until(&endpoint, "/metrics", 200, &format!("kopf_watch_failing{{{failing}}} 1\n")).await;
+        until(&endpoint, "/healthz", 500, "no progress").await;
+        world.journal.clear_rules();
+        until(&endpoint, "/healthz", 200, "{}").await;
+        engine.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_is_not_ready_before_it_knows_the_children() {
+    let world = World::new().await;
+    world
+        .journal
+        .add_rule(Rule { path: "/configmaps", ..requests(false, Fault::Answer(403, None)) });
+    let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
+    let desired = world.noting("children", HandlerKind::Desired(DesiredOptions { children }));
+    let (engine, endpoint) = start(world.engine(vec![desired]));
+    until(&endpoint, "/readyz", 503, "configmaps.v1 is not listed yet: GET ").await;
+    world.journal.clear_rules();
+    until(&endpoint, "/readyz", 200, "ok").await;
     engine.stop().await.expect("a clean end");
 }
 
