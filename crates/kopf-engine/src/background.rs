@@ -27,6 +27,7 @@ use tracing::Instrument as _;
 use crate::apply::{Applied, Care, Outdated, apply, limit, newest};
 use crate::message::{Key, Message};
 use crate::report::{self, Attempted};
+use crate::riddle::Riddle;
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
 use crate::timers::Timer;
@@ -93,6 +94,7 @@ pub(crate) struct Runner {
     stopper: Stopper,
     /// What could not be written so far.
     unsent: Patch,
+    riddle: Riddle,
     alive: Arc<Farewell>,
 }
 
@@ -126,6 +128,7 @@ impl Daemon {
             memo,
             stopper: stopper.clone(),
             unsent: Patch::default(),
+            riddle: Riddle::default(),
             alive,
         };
         let task = match &handler.kind {
@@ -447,7 +450,7 @@ impl Runner {
                 Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
                 Ok(Applied::Outdated(Outdated { patch: rest, error })) => {
                     patch = rest;
-                    match self.look_again(&object).await {
+                    match self.look_again(&object, &error).await {
                         Some(false) if error.failure == Failure::Invalid => {
                             return self.report_unwritten(&error);
                         }
@@ -470,15 +473,20 @@ impl Runner {
 
     /// Looks for a newer state than one that a write was refused for, whose event may be late;
     /// tells whether there is one, or none if that is not known.
-    async fn look_again(&self, tried: &Object) -> Option<bool> {
+    async fn look_again(&mut self, tried: &Object, refusal: &RequestError) -> Option<bool> {
         let target = Target {
             resource: &self.served.resource,
             namespace: tried.namespace(),
             name: tried.name(),
             subresource: None,
         };
-        let found = self.shared.cluster.get(target).await.ok();
-        let found = found.filter(|found| found.uid() == tried.uid())?;
+        let found = self.shared.cluster.get(target).await;
+        if let Err(error) = &found
+            && (error.failure, refusal.failure) == (Failure::Forbidden, Failure::Invalid)
+        {
+            self.riddle.note(&self.served.resource, tried, refusal);
+        }
+        let found = found.ok().filter(|found| found.uid() == tried.uid())?;
         let is_newer = found.resource_version() != tried.resource_version();
         self.see(found);
         Some(is_newer)

@@ -29,6 +29,7 @@ mod probes;
 mod reactor;
 mod rehearsal;
 mod report;
+mod riddle;
 mod shared;
 mod status;
 mod stopper;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
 use crate::memos::Memos;
+use crate::riddle::Riddle;
 
 /// What the process remembers of one object.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) progress: Option<Progress>,
     /// A patch that could not be written.
     pub(crate) unsent: Patch,
+    /// Why it is refused, where nobody may look.
+    pub(crate) riddle: Option<Box<Riddle>>,
     /// Daemons and timers that run.
     pub(crate) daemons: BTreeMap<HandlerId, Daemon>,
     /// Those that are stopped without anybody waiting, in a pause or after their patience; as long

@@ -15,6 +15,17 @@ use crate::store::Version;
 /// soon, but a policy does not change its mind.
 const FORBIDDEN_MAX: u32 = 5;
 
+/// What a look for the newest state of an object has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// This is it for sure.
+    Newest,
+    /// It may be another.
+    Unsure,
+    /// We are not allowed to look.
+    Forbidden,
+}
+
 impl Cycle {
     /// Sends a patch; a refused one is reduced to our own part, so that the object is not stuck.
     pub(super) async fn apply(
@@ -126,8 +137,8 @@ impl Cycle {
     /// none, the patch was refused for what it asks for.
     async fn resend_outdated(&mut self, outdated: Outdated) -> Result<Applied, CycleError> {
         let tried = Version::of(&self.object);
-        let is_newest = match self.refresh().await {
-            Ok(is_newest) => is_newest,
+        let look = match self.refresh().await {
+            Ok(look) => look,
             Err(error) => {
                 self.memory.unsent = outdated.patch;
                 return Err(error);
@@ -137,6 +148,11 @@ impl Cycle {
             return self.apply(outdated.patch, Urgency::Normal).await;
         }
         let Outdated { patch, error } = outdated;
+        let is_newest = look == Look::Newest;
+        if look == Look::Forbidden {
+            let riddle = self.memory.riddle.get_or_insert_default();
+            riddle.note(&self.served.resource, &self.object, &error);
+        }
         let (own, was_held) = (self.own_part(&patch), self.is_held(&self.object));
         let sent = match own.is_empty() {
             true => Ok(Applied::Unchanged),
@@ -177,8 +193,8 @@ impl Cycle {
         }
     }
 
-    /// Looks for the newest state of the object; tells whether this is it for sure.
-    pub(super) async fn refresh(&mut self) -> Result<bool, CycleError> {
+    /// Looks for the newest state of the object.
+    pub(super) async fn refresh(&mut self) -> Result<Look, CycleError> {
         let target = Target {
             resource: &self.served.resource,
             namespace: self.object.namespace(),
@@ -188,13 +204,12 @@ impl Cycle {
         match self.shared.cluster.get(target).await {
             Ok(object) if object.uid() == self.object.uid() => {
                 self.object = object;
-                Ok(true)
+                Ok(Look::Newest)
             }
-            Ok(_) => Ok(false),
+            Ok(_) => Ok(Look::Unsure),
             // Operators need not be allowed to read single objects; the watch will tell.
-            Err(error) if matches!(error.failure, Failure::Forbidden | Failure::NotFound) => {
-                Ok(false)
-            }
+            Err(error) if error.failure == Failure::Forbidden => Ok(Look::Forbidden),
+            Err(error) if error.failure == Failure::NotFound => Ok(Look::Unsure),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,18 +1,27 @@
 //! Writes that the server never takes: they are given up, and their objects go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http::Method;
-use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
+use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, async_handler, eventually, handler, last_handled, quiesce};
 
 fn refusing(path: &'static str, times: usize, code: u16) -> Rule {
     let method = Some(Method::PATCH);
     Rule { method, path, watches: None, times, fault: Fault::Answer(code, None) }
+}
+
+/// Nobody may read the object itself.
+fn unreadable() -> Rule {
+    let path = "/kopfexamples/a";
+    let (method, fault) = (Some(Method::GET), Fault::Answer(403, None));
+    Rule { method, path, watches: Some(false), times: usize::MAX, fault }
 }
 
 /// An event handler that notes what it sees, and does something once the status says `go`.
@@ -177,6 +186,38 @@ async fn what_is_wanted_at_an_echo_is_not_lost_by_an_outage() {
     answers_the_echo(world, event).await;
 }
 
+/// A handler whose wish the server never takes.
+fn wanting_the_impossible(kind: HandlerKind) -> Handler {
+    handler("impossible_fn", kind, |call| {
+        let invalid = json!({"not valid!": "x"});
+        call.patch.lock().transform(move |body| body["metadata"]["labels"] = invalid.clone());
+        Ok(Output::Nothing)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
+    for (kind, end) in [
+        (HandlerKind::Create, "the server refused what was to be changed; dropped"),
+        (HandlerKind::Daemon(DaemonOptions::default()), "wanted to change could not be written"),
+    ] {
+        let world = World::new().await;
+        let (logged, _guard) = Logged::warnings();
+        world.journal.add_rule(unreadable());
+        let engine = world.start(vec![wanting_the_impossible(kind)]).await;
+        world.create("a", json!({"x": 1})).await;
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        let fix = "needs = [\"get kopfexamples.kopf.dev\"]";
+        let line = logged.line_with(fix);
+        assert!(line.contains("object=KopfExample default/a"), "{line}");
+        assert!(line.contains("the right to `get` the object"), "{line}");
+        assert_eq!(logged.count(fix), 1, "one line for all attempts");
+        world.journal.clear_rules();
+        eventually("the end of it", || logged.count(end) == 1).await;
+        engine.stop().await.expect("a clean end");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
     let world = World::new().await;
@@ -193,9 +234,7 @@ async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
     });
     world.create("a", json!({"x": 1})).await;
     // Neither the watch nor a read tells of the edit, but the answer to our notes does.
-    let path = "/kopfexamples/a";
-    let (method, fault) = (Some(Method::GET), Fault::Answer(403, None));
-    let forbidden = Rule { method, path, watches: Some(false), times: usize::MAX, fault };
+    let forbidden = unreadable();
     let path = "/kopfexamples";
     let silent =
         Rule { path, watches: Some(true), times: 1, fault: Fault::Silence, ..forbidden.clone() };
