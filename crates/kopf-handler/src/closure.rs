@@ -25,7 +25,7 @@ use crate::desired::Child;
 use crate::error::Error;
 use crate::filter::{self, Condition};
 use crate::input::{Input, Requirement};
-use crate::kind::{self, Kind};
+use crate::kind::{self, Kind, ObjectKind, RetriedKind};
 use crate::outcome::{Failure, Outcome};
 use crate::selector::TypedResource;
 use crate::view::View;
@@ -339,6 +339,13 @@ impl<K: Kind> Closure<K> {
         self.change(|handler| handler.needs.push(need))
     }
 
+    /// A value for the input `Param<T>`.
+    pub fn param<T: Any + Send + Sync>(self, value: T) -> Self {
+        self.change(|handler| handler.param = Some(Arc::new(value)))
+    }
+}
+
+impl<K: RetriedKind> Closure<K> {
     /// How many attempts there are at most.
     pub fn retries(self, retries: u32) -> Self {
         self.change(|handler| handler.retrying.retries = Some(retries))
@@ -360,7 +367,9 @@ impl<K: Kind> Closure<K> {
             handler.retrying = Retrying { errors: Some(mode), ..handler.retrying.clone() }
         })
     }
+}
 
+impl<K: ObjectKind> Closure<K> {
     /// A condition on a label.
     pub fn label(self, key: &str, filter: MetaFilter) -> Self {
         self.change(|handler| handler.filters.labels.push((key.to_owned(), filter)))
@@ -384,11 +393,6 @@ impl<K: Kind> Closure<K> {
     /// A condition on the field of interest.
     pub fn value(self, filter: ValueFilter) -> Self {
         self.change(|handler| handler.filters.value = Some(filter))
-    }
-
-    /// A value for the input `Param<T>`.
-    pub fn param<T: Any + Send + Sync>(self, value: T) -> Self {
-        self.change(|handler| handler.param = Some(Arc::new(value)))
     }
 }
 

@@ -51,6 +51,10 @@ pub trait FamilyKind: ObjectKind {}
 )]
 pub trait BriefKind: ObjectKind {}
 
+/// Kinds whose handlers are tried again after errors.
+#[diagnostic::on_unimplemented(message = "a `{Self}` handler is not tried again after errors")]
+pub trait RetriedKind: Kind {}
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident: $($capability:ident)*;)*) => {$(
         $(#[$doc])*
@@ -63,39 +67,39 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ObjectKind ChangeKind NewKind StoringKind BriefKind;
+    Create: ObjectKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::update`
-    Update: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
+    Update: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::delete`
-    Delete: ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind;
+    Delete: ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::resume`
-    Resume: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
+    Resume: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::field`
-    Field: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
+    Field: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `subhandler`
-    Sub: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind;
+    Sub: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::event`
     Event: ObjectKind StoringKind BriefKind;
     /// `index`
-    Index: ObjectKind BriefKind;
+    Index: ObjectKind BriefKind RetriedKind;
     /// `daemon`
-    Daemon: ObjectKind BackgroundKind StoringKind;
+    Daemon: ObjectKind BackgroundKind StoringKind RetriedKind;
     /// `timer`
-    Timer: ObjectKind BackgroundKind StoringKind BriefKind;
+    Timer: ObjectKind BackgroundKind StoringKind BriefKind RetriedKind;
     /// `desired`
-    Desired: ObjectKind BriefKind FamilyKind;
+    Desired: ObjectKind BriefKind FamilyKind RetriedKind;
     /// `observe`
-    Observe: ObjectKind BriefKind FamilyKind;
+    Observe: ObjectKind BriefKind FamilyKind RetriedKind;
     /// `on::validate`
     Validate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`
     Mutate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::startup`
-    Startup: ActivityKind;
+    Startup: ActivityKind RetriedKind;
     /// `on::cleanup`
-    Cleanup: ActivityKind;
+    Cleanup: ActivityKind RetriedKind;
     /// `on::login`
-    Login: ActivityKind;
+    Login: ActivityKind RetriedKind;
     /// `on::probe`
-    Probe: ActivityKind;
+    Probe: ActivityKind RetriedKind;
 }

@@ -1,0 +1,9 @@
+struct Cloud<T>(T);
+
+#[kopf::handlers]
+impl<T> Cloud<T> {
+    #[kopf::on::create("kopfexamples")]
+    async fn handle(&self) {}
+}
+
+fn main() {}

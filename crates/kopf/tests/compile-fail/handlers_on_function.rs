@@ -1,0 +1,4 @@
+#[kopf::handlers]
+async fn handle() {}
+
+fn main() {}

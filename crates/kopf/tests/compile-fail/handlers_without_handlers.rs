@@ -1,0 +1,6 @@
+#[kopf::handlers]
+mod all {
+    pub async fn handle() {}
+}
+
+fn main() {}

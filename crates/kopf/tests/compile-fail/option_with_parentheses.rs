@@ -1,0 +1,4 @@
+#[kopf::on::create("kopfexamples", retries(5))]
+async fn handle() {}
+
+fn main() {}

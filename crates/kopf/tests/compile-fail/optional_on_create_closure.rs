@@ -1,0 +1,3 @@
+fn main() {
+    let _ = kopf::closure::create("kopfexamples", || async {}).optional();
+}

@@ -1,0 +1,3 @@
+fn main() {
+    let _ = kopf::closure::event("kopfexamples", || async {}).retries(5);
+}
