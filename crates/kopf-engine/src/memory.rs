@@ -44,6 +44,8 @@ pub(crate) struct Memory {
     pub(crate) errors: u32,
     /// How often in a row our own write was the reason for the next one.
     pub(crate) own_changes: u32,
+    /// How often in a row the next attempt was wanted at once; of no interest without progress.
+    pub(crate) hurries: u32,
     /// The attempts of index handlers that failed.
     pub(crate) indexing: BTreeMap<HandlerId, State>,
     /// What is known of desired children, where there are such handlers.

@@ -9,7 +9,8 @@ use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::world::{
-    FINALIZER, LAST_HANDLED, World, async_handler, eventually, handler, quiesce, temporary,
+    FINALIZER, LAST_HANDLED, Watchdog, World, async_handler, eventually, handler, quiesce,
+    temporary,
 };
 
 fn annotation(object: &Value, name: &str) -> Value {
@@ -228,5 +229,24 @@ async fn a_handler_that_changes_its_own_spec_for_ever_is_slowed_down() {
     world.merge("a", json!({"spec": {"x": 2}})).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(world.calls.count() < 20, "{} calls in 30 seconds", world.calls.count());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_retries_without_a_delay_leave_some_rest() {
+    let _watchdog = Watchdog::new("an operator with retries without a delay never rests");
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let impatient = handler("impatient", HandlerKind::Create, move |call| {
+        calls.note("impatient");
+        match call.attempt.runtime() < Duration::from_secs(60) {
+            true => Err(temporary("not yet", 0.0)),
+            false => Ok(Output::Nothing),
+        }
+    });
+    let engine = world.start(vec![impatient]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    assert!(world.calls.count() < 200, "{} attempts in a minute", world.calls.count());
     engine.stop().await.expect("a clean end");
 }
