@@ -81,7 +81,7 @@ impl Default for Policy {
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
             enforce_retry_after: false,
             trust_env: false,
-            concurrent_writes_max: 64,
+            concurrent_writes_max: 128,
             managed_fields: false,
         }
     }
@@ -146,6 +146,11 @@ impl Cluster {
     #[must_use]
     pub fn writes_waiting(&self) -> usize {
         self.0.limiter.waiting()
+    }
+
+    /// Waits until more writes may be under way although none of them is done.
+    pub async fn writes_widened(&self) {
+        self.0.limiter.widened().await;
     }
 
     /// How many answers there were, by method and code; code 0 counts requests without an answer.
@@ -237,16 +242,16 @@ impl Cluster {
                 None => None,
             };
             let result = self.fetch_once(lane, outgoing, &policy).await;
-            drop(permit);
             let error = match result {
                 Ok(bytes) => {
-                    if limited.is_some() {
-                        limiter.succeeded();
+                    if let Some(permit) = permit {
+                        permit.succeeded();
                     }
                     return Ok(bytes);
                 }
                 Err(error) => error,
             };
+            drop(permit);
             if error.failure == Failure::TooManyRequests {
                 limiter.overloaded(error.retry_after);
             }

@@ -1,18 +1,34 @@
 //! How many writes may be under way: grows while all goes well, shrinks when the server complains.
 //!
-//! Deletions and finalizers go before everything else. One limiter per cluster.
+//! Each write at once needs a connection, which takes about as much work as a write. So there are
+//! few at first, which is enough for a server that answers at once; more of them would only wait
+//! there. A server that has to wait itself, for its disks or for its peers, gets more as soon as
+//! it is known to: when no answer at all comes for a while, or when answers take long without
+//! taking longer than ever. Deletions and finalizers go before everything else. One limiter per
+//! cluster.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Where the allowance starts; it grows to the setting's maximum. Each write at once needs a
-/// connection, which takes about as much work as a write.
+/// Where the allowance starts; it grows to the setting's maximum.
 const START: f64 = 16.0;
+
+/// How often is looked whether answers come, while writes wait.
+const TICK: Duration = Duration::from_millis(1);
+/// By how much every tick without an answer multiplies the allowance: a server that waits gets all
+/// there is to do before its first answer.
+const HURRY: f64 = 4.0;
+/// Slower answers mean that the server waits, unless it has been faster before.
+const UNHURRIED: Duration = Duration::from_millis(2);
+/// For how long the fastest answer is remembered.
+const FASTEST_REMEMBERED: Duration = Duration::from_secs(60);
+/// For how long after a complaint the allowance only grows in small steps.
+const CAUTION: Duration = Duration::from_secs(30);
 
 /// Which writes go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +42,7 @@ pub enum Urgency {
 /// Bounds the writes under way.
 pub(crate) struct Limiter {
     state: Mutex<State>,
+    widened: Notify,
 }
 
 struct State {
@@ -33,6 +50,10 @@ struct State {
     max: usize,
     in_flight: usize,
     paused_until: Option<Instant>,
+    complained_at: Option<Instant>,
+    fastest: Option<(Duration, Instant)>,
+    ended: u64,
+    is_observed: bool,
     urgent: VecDeque<oneshot::Sender<Permit>>,
     normal: VecDeque<oneshot::Sender<Permit>>,
 }
@@ -40,6 +61,7 @@ struct State {
 /// The right to one write; given back on drop.
 pub(crate) struct Permit {
     limiter: Option<Arc<Limiter>>,
+    since: Instant,
 }
 
 impl Limiter {
@@ -53,9 +75,14 @@ impl Limiter {
                 max,
                 in_flight: 0,
                 paused_until: None,
+                complained_at: None,
+                fastest: None,
+                ended: 0,
+                is_observed: false,
                 urgent: VecDeque::new(),
                 normal: VecDeque::new(),
             }),
+            widened: Notify::new(),
         })
     }
 
@@ -79,11 +106,14 @@ impl Limiter {
                     Urgency::Urgent => state.urgent.push_back(sender),
                     Urgency::Normal => state.normal.push_back(sender),
                 }
+                if !std::mem::replace(&mut state.is_observed, true) {
+                    tokio::spawn(observe(Arc::downgrade(self), state.ended));
+                }
                 Some(receiver)
             }
         };
-        let permit = match waiting {
-            None => Permit { limiter: Some(Arc::clone(self)) },
+        let mut permit = match waiting {
+            None => self.permit(),
             Some(receiver) => receiver.await.expect("waiters are granted, never dropped"),
         };
         loop {
@@ -92,22 +122,19 @@ impl Limiter {
                 break;
             }
             tokio::time::sleep_until(until).await;
+            permit.since = Instant::now();
         }
         permit
-    }
-
-    /// Tells that a write went well.
-    pub(crate) fn succeeded(&self) {
-        let mut state = self.state.lock();
-        state.allowance = (state.allowance + 1.0 / state.allowance).min(state.max as f64);
     }
 
     /// Tells that the server is overloaded; new writes wait for as long as it asked.
     pub(crate) fn overloaded(&self, retry_after: Option<Duration>) {
         let mut state = self.state.lock();
         state.allowance = (state.allowance / 2.0).max(1.0);
+        let now = Instant::now();
+        state.complained_at = Some(now);
         if let Some(pause) = retry_after {
-            let until = Instant::now() + pause;
+            let until = now + pause;
             state.paused_until = Some(state.paused_until.map_or(until, |other| other.max(until)));
         }
     }
@@ -122,20 +149,33 @@ impl Limiter {
     /// How many writes wait for the right to begin.
     #[must_use]
     pub(crate) fn waiting(&self) -> usize {
-        let state = self.state.lock();
-        state.urgent.len() + state.normal.len()
+        self.state.lock().waiting()
     }
 
-    fn release(self: Arc<Self>) {
-        let mut state = self.state.lock();
+    /// Waits until more writes are allowed, for another reason than that others are done.
+    pub(crate) async fn widened(&self) {
+        self.widened.notified().await;
+    }
+
+    fn permit(self: &Arc<Self>) -> Permit {
+        Permit { limiter: Some(Arc::clone(self)), since: Instant::now() }
+    }
+
+    /// A write is over, whatever became of it.
+    fn end(self: &Arc<Self>, state: &mut State) {
         state.in_flight -= 1;
+        state.ended += 1;
+        self.grant(state);
+    }
+
+    /// Gives the room there is to those that wait.
+    fn grant(self: &Arc<Self>, state: &mut State) {
         while state.has_room() {
             let Some(next) = state.urgent.pop_front().or_else(|| state.normal.pop_front()) else {
                 break;
             };
             state.in_flight += 1;
-            let permit = Permit { limiter: Some(Arc::clone(&self)) };
-            if let Err(mut refused) = next.send(permit) {
+            if let Err(mut refused) = next.send(self.permit()) {
                 // The waiter is gone; its permit must not be released under our lock.
                 refused.limiter = None;
                 state.in_flight -= 1;
@@ -144,16 +184,76 @@ impl Limiter {
     }
 }
 
+/// Looks for a server that does not answer, for as long as writes wait.
+async fn observe(limiter: Weak<Limiter>, mut ended: u64) {
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some(limiter) = limiter.upgrade() else { return };
+        let mut state = limiter.state.lock();
+        if state.waiting() == 0 {
+            state.is_observed = false;
+            return;
+        }
+        let is_silent = std::mem::replace(&mut ended, state.ended) == state.ended;
+        if is_silent && state.may_hurry() {
+            state.allowance = (state.allowance * HURRY).min(state.max as f64);
+            limiter.grant(&mut state);
+            limiter.widened.notify_one();
+        }
+    }
+}
+
 impl State {
     fn has_room(&self) -> bool {
         self.in_flight < self.allowance as usize
+    }
+
+    fn waiting(&self) -> usize {
+        self.urgent.len() + self.normal.len()
+    }
+
+    /// Whether nobody complained of late.
+    fn may_hurry(&self) -> bool {
+        self.complained_at.is_none_or(|at| at.elapsed() >= CAUTION)
+    }
+
+    /// Takes note of a write that went well.
+    fn succeeded(&mut self, took: Duration, now: Instant) {
+        let fastest = match self.fastest {
+            Some((fastest, at)) if fastest <= took && now - at < FASTEST_REMEMBERED => fastest,
+            _ => {
+                self.fastest = Some((took, now));
+                took
+            }
+        };
+        // The server works on something else meanwhile, and could on more of ours.
+        let is_idle = took >= UNHURRIED && took < fastest.saturating_mul(3) / 2;
+        let step = if is_idle && self.waiting() > 0 && self.may_hurry() {
+            1.0
+        } else {
+            1.0 / self.allowance
+        };
+        self.allowance = (self.allowance + step).min(self.max as f64);
+    }
+}
+
+impl Permit {
+    /// Tells that the write went well, and gives the right back.
+    pub(crate) fn succeeded(mut self) {
+        if let Some(limiter) = self.limiter.take() {
+            let now = Instant::now();
+            let mut state = limiter.state.lock();
+            state.succeeded(now - self.since, now);
+            limiter.end(&mut state);
+        }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         if let Some(limiter) = self.limiter.take() {
-            limiter.release();
+            let mut state = limiter.state.lock();
+            limiter.end(&mut state);
         }
     }
 }

@@ -39,9 +39,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it may owe the answer.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How many connections are kept for the next requests: as many as writes are usually under way,
-/// since fewer would mean a new connection for most writes of a burst.
-const IDLE_CONNECTIONS_MAX: usize = 64;
+/// How many connections are kept for the next requests: as many as writes may be under way, since
+/// fewer would mean a new connection for most writes of a burst.
+const IDLE_CONNECTIONS_MAX: usize = 128;
 /// How long they are kept; each has buffers.
 const IDLE_CONNECTIONS_KEPT: Duration = Duration::from_secs(8);
 

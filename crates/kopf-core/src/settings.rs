@@ -440,7 +440,7 @@ impl Default for Networking {
             error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(seconds).to_vec(),
             enforce_retry_after: false,
             trust_env: false,
-            concurrent_writes_max: 64,
+            concurrent_writes_max: 128,
         }
     }
 }

@@ -212,6 +212,7 @@ impl Reactor {
                 Some(message) = self.messages.recv() => self.receive(message),
                 Some((tag, batch)) = self.observations.recv() => self.observe(tag, batch),
                 () = std::future::ready(()), if has_more => {}
+                () = self.shared.cluster.writes_widened() => {}
                 () = tokio::time::sleep_until(wake) => {
                     self.rediscover_if_due();
                     self.check_readiness();

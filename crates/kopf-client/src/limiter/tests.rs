@@ -38,13 +38,90 @@ async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asked() {
     assert_eq!(before.elapsed().as_secs(), 5);
 }
 
-#[test]
-fn complaints_halve_the_allowance_and_successes_restore_it() {
+#[tokio::test(start_paused = true)]
+async fn complaints_halve_the_allowance_and_successes_restore_it() {
     let limiter = Limiter::new(64);
     limiter.overloaded(None);
     assert_eq!(limiter.load().1, 8);
     for _ in 0..10_000 {
-        limiter.succeeded();
+        limiter.acquire(Urgency::Normal).await.succeeded();
     }
     assert_eq!(limiter.load().1, 64);
+}
+
+/// All of them at once, each answered after this time; returns how long all of it took.
+async fn writes(limiter: &Arc<Limiter>, count: usize, answer: Duration) -> Duration {
+    let begun = Instant::now();
+    let writes = (0..count).map(|_| async {
+        let permit = limiter.acquire(Urgency::Normal).await;
+        tokio::time::sleep(answer).await;
+        permit.succeeded();
+    });
+    futures::future::join_all(writes).await;
+    begun.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_waits_for_its_disks_gets_more_at_once() {
+    let limiter = Limiter::new(128);
+    let took = writes(&limiter, 100, Duration::from_millis(20)).await;
+    assert_eq!(limiter.load(), (0, 128));
+    // The last of them are begun after three ticks.
+    assert!(took < Duration::from_millis(30), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_never_take_longer_mean_an_idle_server() {
+    let limiter = Limiter::new(128);
+    // Answers always come before the silence is noticed.
+    writes(&limiter, 500, Duration::from_millis(2)).await;
+    assert_eq!(limiter.load().1, 128);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_gets_no_more_than_it_can_do() {
+    let limiter = Limiter::new(128);
+    let busy = tokio::sync::Mutex::new(());
+    let writes = (0..100).map(|_| async {
+        let permit = limiter.acquire(Urgency::Normal).await;
+        let turn = busy.lock().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        drop(turn);
+        permit.succeeded();
+    });
+    futures::future::join_all(writes).await;
+    let allowed = limiter.load().1;
+    assert!((16..=24).contains(&allowed), "{allowed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_that_complained_is_spared() {
+    let limiter = Limiter::new(128);
+    limiter.overloaded(None);
+    writes(&limiter, 20, Duration::from_millis(500)).await;
+    assert!(limiter.load().1 < 16, "{:?}", limiter.load());
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_room_is_told() {
+    let limiter = Limiter::new(128);
+    let slow = writes(&limiter, 80, Duration::from_secs(1));
+    let told = async {
+        limiter.widened().await;
+        limiter.load()
+    };
+    let (_, (in_flight, allowed)) = tokio::join!(slow, told);
+    assert_eq!((in_flight, allowed), (64, 64));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_only_fails_is_not_silent() {
+    let limiter = Limiter::new(128);
+    let writes = (0..200).map(|_| async {
+        let permit = limiter.acquire(Urgency::Normal).await;
+        tokio::time::sleep(TICK).await;
+        drop(permit);
+    });
+    futures::future::join_all(writes).await;
+    assert_eq!(limiter.load().1, 16);
 }
