@@ -38,13 +38,26 @@ const WARMING: usize = 128;
 const WARMERS: usize = 16;
 /// How many objects are made at the same time.
 const MAKERS: usize = 8;
+/// What a write takes in a cluster whose storage is a disk.
+const WRITE_DELAY: Duration = Duration::from_millis(5);
+
+/// What operators talk to.
+#[derive(Clone)]
+struct Front {
+    service: Service,
+    book: Arc<Book>,
+    write_delay: Option<Duration>,
+}
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let kubeconfig = arguments.next().context("usage: bench-server KUBECONFIG MARK [--status]")?;
+    let usage = "usage: bench-server KUBECONFIG MARK [--status] [--slow]";
+    let kubeconfig = arguments.next().context(usage)?;
     let mark = arguments.next().context("the mark of handled objects is missing")?;
-    let has_status = arguments.next().is_some_and(|argument| argument == "--status");
+    let options: Vec<String> = arguments.collect();
+    let has_status = options.iter().any(|option| option == "--status");
+    let write_delay = options.iter().any(|option| option == "--slow").then_some(WRITE_DELAY);
     // Real servers have all events of some minutes, however much is written meanwhile.
     let limits =
         StoreLimits { ring_events_max: 200_000, ring_bytes_max: 1 << 30, ..StoreLimits::default() };
@@ -57,7 +70,8 @@ async fn main() -> Result<()> {
     let book = Arc::new(Book::new(mark));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    tokio::spawn(accept(listener, server.service(), Arc::clone(&book)));
+    let front = Front { service: server.service(), book: Arc::clone(&book), write_delay };
+    tokio::spawn(accept(listener, front));
     warm_up(address, server.admin_token()).await?;
     book.forget();
     drop(book.take_counts());
@@ -149,15 +163,14 @@ fn text_of_kubeconfig(address: SocketAddr, token: &str) -> String {
     config.to_string()
 }
 
-async fn accept(listener: TcpListener, service: Service, book: Arc<Book>) {
+async fn accept(listener: TcpListener, front: Front) {
     while let Ok((stream, _)) = listener.accept().await {
         // Without it a benchmark would measure delayed acknowledgements.
         let _ = stream.set_nodelay(true);
-        let (service, book) = (service.clone(), Arc::clone(&book));
+        let front = front.clone();
         tokio::spawn(async move {
-            let answering = hyper::service::service_fn(move |request| {
-                answer(service.clone(), Arc::clone(&book), request)
-            });
+            let answering =
+                hyper::service::service_fn(move |request| front.clone().answer(request));
             let builder = auto::Builder::new(TokioExecutor::new());
             // Clients end connections as they like.
             let _ = builder.serve_connection(TokioIo::new(stream), answering).await;
@@ -165,20 +178,21 @@ async fn accept(listener: TcpListener, service: Service, book: Arc<Book>) {
     }
 }
 
-async fn answer(
-    service: Service,
-    book: Arc<Book>,
-    request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let (parts, body) = request.into_parts();
-    let body = match body.collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
-    let entry = book.begin(&parts, &body);
-    let response = service.oneshot(Request::from_parts(parts, Full::new(body))).await?;
-    book.finish(entry, response.status().as_u16());
-    Ok(response)
+impl Front {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let (parts, body) = request.into_parts();
+        let body = match body.collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(_) => Bytes::new(),
+        };
+        let entry = self.book.begin(&parts, &body);
+        if let Some(delay) = self.write_delay.filter(|_| parts.method != Method::GET) {
+            tokio::time::sleep(delay).await;
+        }
+        let response = self.service.oneshot(Request::from_parts(parts, Full::new(body))).await?;
+        self.book.finish(entry, response.status().as_u16());
+        Ok(response)
+    }
 }
 
 async fn obey(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value> {

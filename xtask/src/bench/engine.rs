@@ -56,6 +56,7 @@ enum Measurement {
     StartUp,
     Burst,
     BurstDelete,
+    BurstSlow,
     Cold,
     Noop,
     Latency,
@@ -156,6 +157,12 @@ impl Arguments {
             Measurement::BurstDelete => {
                 for count in self.sizes() {
                     cases::burst(subject, *count, "delete", sheet)?;
+                }
+            }
+            Measurement::BurstSlow => {
+                for count in self.sizes() {
+                    cases::slow_burst(subject, *count, "create", sheet)?;
+                    cases::slow_burst(subject, *count, "delete", sheet)?;
                 }
             }
             Measurement::Cold => {

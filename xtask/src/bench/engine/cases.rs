@@ -15,7 +15,7 @@ const HANDLING_TIMEOUT_MS: usize = 240_000;
 
 /// Objects made while the operator watches.
 pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Sheet) -> Result<()> {
-    let mut run = Run::start(subject, case, false)?;
+    let mut run = Run::start(subject, case)?;
     run.wait_for_watch()?;
     let before = run.operator.settle()?;
     let created = run.server.ask(&format!("create burst {count}"))?;
@@ -30,10 +30,28 @@ pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Shee
     Ok(())
 }
 
+/// The same on a server whose writes take a while.
+pub(crate) fn slow_burst(
+    subject: Subject,
+    count: usize,
+    case: &str,
+    sheet: &mut Sheet,
+) -> Result<()> {
+    let server = Server::start_as(subject, Some("--slow"))?;
+    let mut run = Run::start_on(server, subject, case)?;
+    run.wait_for_watch()?;
+    run.operator.settle()?;
+    let created = run.server.ask(&format!("create burst {count}"))?;
+    let last_at = run.wait_for_handling(count)?;
+    run.check_handled(count)?;
+    let millis = (last_at - number(&created["first_at"])?) / 1e6;
+    sheet.add(Row::SlowBurst(case.into(), count), subject, millis)
+}
+
 /// Objects that were there before the operator; its memory afterwards.
 pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<()> {
     let idle = idle_memory(subject, "create")?;
-    let mut server = Server::start(subject, false)?;
+    let mut server = Server::start(subject)?;
     server.ask(&format!("create cold {count}"))?;
     let begun = now();
     let mut run = Run::start_on(server, subject, "create")?;
@@ -64,7 +82,7 @@ pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<
 /// The memory of objects whose bodies are kept, per byte of the bodies.
 pub(crate) fn bodies(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<()> {
     let idle = idle_memory(subject, "index")?;
-    let mut server = Server::start(subject, false)?;
+    let mut server = Server::start(subject)?;
     server.ask(&format!("create-large kept {count}"))?;
     let mut run = Run::start_on(server, subject, "index")?;
     run.wait_for_watch()?;
@@ -82,7 +100,7 @@ pub(crate) fn bodies(subject: Subject, count: usize, sheet: &mut Sheet) -> Resul
 pub(crate) fn latency(subject: Subject, case: &str, sheet: &mut Sheet) -> Result<()> {
     const COUNT: usize = 200;
     const RATE: usize = 50;
-    let mut run = Run::start(subject, case, false)?;
+    let mut run = Run::start(subject, case)?;
     run.wait_for_watch()?;
     run.server.ask("create warm 20")?;
     run.wait_for_handling(20)?;
@@ -103,7 +121,7 @@ pub(crate) fn latency(subject: Subject, case: &str, sheet: &mut Sheet) -> Result
 /// Changes that concern no handler.
 pub(crate) fn noop(subject: Subject, sheet: &mut Sheet) -> Result<()> {
     const COUNT: usize = 1000;
-    let mut run = Run::start(subject, "create", false)?;
+    let mut run = Run::start(subject, "create")?;
     run.wait_for_watch()?;
     run.server.ask(&format!("create noop {COUNT}"))?;
     run.wait_for_handling(COUNT)?;
@@ -120,13 +138,13 @@ pub(crate) fn noop(subject: Subject, sheet: &mut Sheet) -> Result<()> {
 /// An operator without objects, and one with a single object.
 pub(crate) fn start_up(subject: Subject, sheet: &mut Sheet) -> Result<()> {
     let begun = now();
-    let mut run = Run::start(subject, "create", false)?;
+    let mut run = Run::start(subject, "create")?;
     let watching_at = run.wait_for_watch()?;
     sheet.add(Row::StartUp, subject, (watching_at - run.begun.max(begun)) / 1e6)?;
     run.operator.settle()?;
     sheet.add(Row::Idle, subject, run.operator.memory()?.resident / 1e6)?;
     drop(run);
-    let mut server = Server::start(subject, false)?;
+    let mut server = Server::start(subject)?;
     server.ask("create first 1")?;
     let mut run = Run::start_on(server, subject, "create")?;
     let handled_at = run.wait_for_handling(1)?;
@@ -143,7 +161,8 @@ pub(crate) fn writes(
 ) -> Result<()> {
     const COUNT: usize = 50;
     let (operator, step) = case.split_once('/').unwrap_or((case, ""));
-    let mut run = Run::start(subject, operator, has_status)?;
+    let server = Server::start_as(subject, has_status.then_some("--status"))?;
+    let mut run = Run::start_on(server, subject, operator)?;
     run.wait_for_watch()?;
     run.server.ask(&format!("create writes {COUNT}"))?;
     run.wait_for_handling(COUNT)?;
@@ -170,7 +189,7 @@ pub(crate) fn writes(
 }
 
 fn idle_memory(subject: Subject, case: &str) -> Result<f64> {
-    let mut run = Run::start(subject, case, false)?;
+    let mut run = Run::start(subject, case)?;
     run.wait_for_watch()?;
     run.operator.settle()?;
     Ok(run.operator.memory()?.resident)
@@ -184,8 +203,8 @@ struct Run {
 }
 
 impl Run {
-    fn start(subject: Subject, case: &str, has_status: bool) -> Result<Self> {
-        Self::start_on(Server::start(subject, has_status)?, subject, case)
+    fn start(subject: Subject, case: &str) -> Result<Self> {
+        Self::start_on(Server::start(subject)?, subject, case)
     }
 
     fn start_on(server: Server, subject: Subject, case: &str) -> Result<Self> {

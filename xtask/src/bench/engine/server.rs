@@ -21,15 +21,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server; `has_status` gives the resource a status subresource.
-    pub(crate) fn start(subject: Subject, has_status: bool) -> Result<Self> {
+    /// Starts a server of the usual kind.
+    pub(crate) fn start(subject: Subject) -> Result<Self> {
+        Self::start_as(subject, None)
+    }
+
+    /// Starts a server with an option: `--status` gives the resource a status subresource,
+    /// `--slow` makes writes take as long as where the storage is a disk.
+    pub(crate) fn start_as(subject: Subject, option: Option<&str>) -> Result<Self> {
         let name = format!("bench-{}.kubeconfig", std::process::id());
         let kubeconfig = target().join(name);
         let mut command = Command::new(target().join("release").join("bench-server"));
         command.arg(&kubeconfig).arg(subject.mark());
-        if has_status {
-            command.arg("--status");
-        }
+        command.args(option);
         command
             // Clearing huge pages took up to a fifth of the server's time, at a moment that no
             // other run shares.
