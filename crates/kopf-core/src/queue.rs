@@ -221,7 +221,8 @@ impl<K: QueueKey> Queue<K> {
         let answered = entry.answered.take();
         let mut pause = None;
         match next {
-            Next::Failed if is_early => {
+            // Another try is to come already, unless the pause was forgotten meanwhile.
+            Next::Failed if is_early && (entry.paused_until.is_some() || entry.woken.is_some()) => {
                 pause = entry.paused_until.map(|until| until.saturating_sub(now))
             }
             Next::Failed => {
@@ -245,7 +246,10 @@ impl<K: QueueKey> Queue<K> {
             Next::AsBefore => answered,
             Next::Rest => None,
         };
-        if let Some(at) = wake {
+        // A wake may have come before an early run, which does not answer it, and may have taken
+        // the place of the one at the end of the pause.
+        let owed = paused_until.or(entry.woken);
+        for at in [wake, owed].into_iter().flatten() {
             self.wake_at(key.clone(), at);
         }
         match offered {

@@ -362,6 +362,34 @@ proptest! {
 }
 
 #[test]
+fn an_early_run_that_fails_is_made_again_although_its_pause_was_forgotten() {
+    let mut queue = queue(1);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    queue.done(ticket, Next::Failed, s(0));
+    queue.offer(A, Urgency::Fresh, s(0));
+    let early = take(&mut queue, 0);
+    queue.forget(&A);
+    let pause = queue.done(early, Next::Failed, s(0));
+    assert_eq!(queue.next_wake(), pause);
+    assert!(pause.is_some());
+}
+
+#[test]
+fn a_pause_ends_although_a_wake_came_before() {
+    let mut queue = queue(1);
+    queue.offer(A, Urgency::Fresh, s(0));
+    let ticket = take(&mut queue, 0);
+    let pause = queue.done(ticket, Next::Failed, s(0));
+    queue.wake_at(A, s(0));
+    let early = take(&mut queue, 0);
+    assert!(early.is_early);
+    queue.done(early, Next::AsBefore, s(0));
+    assert_eq!(queue.next_wake(), pause);
+    assert!(pause.is_some());
+}
+
+#[test]
 fn wakes_that_are_replaced_do_not_pile_up() {
     let mut queue = queue(1);
     for now in 0..10_000 {
