@@ -11,6 +11,9 @@ import yaml
 
 HERE = Path(__file__).parent
 
+# Its fixtures are for several files of tests.
+pytest_plugins = ["cross_check_world"]
+
 CRD = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
