@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt as _};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, StreamBody};
 use kopf_apiserver::{DeleteOptions, Patch, SequentialIds, Server, Service, Target};
-use kopf_core::handler::{DaemonOptions, Handler, HandlerKind, TimerOptions};
+use kopf_core::handler::{Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::{Call, Output, Returned};
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
@@ -28,7 +28,9 @@ use tokio::task::yield_now;
 use crate::mortal::{Life, live};
 use crate::proxy::AnyBody;
 use crate::torture::{essence, number_in, seeds};
-use crate::world::{Calls, async_handler, crd, last_handled, log_if_wanted, temporary};
+use crate::world::{
+    Calls, async_handler, crd, last_handled, log_if_wanted, polite_daemon, temporary,
+};
 
 /// How often the user looks after the object.
 const LOOKING: Duration = Duration::from_millis(500);
@@ -161,19 +163,6 @@ impl Town {
         }))
     }
 
-    fn daemon(&self) -> Handler {
-        let calls = self.background.clone();
-        async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
-            let calls = calls.clone();
-            async move {
-                calls.note("begun");
-                call.stopped.expect("a stop flag").wait(None).await;
-                calls.note("ended");
-                Ok(Output::Nothing)
-            }
-        })
-    }
-
     fn timer(&self) -> Handler {
         let interval = Some(Duration::from_secs(3));
         let options = TimerOptions { interval, ..TimerOptions::default() };
@@ -193,7 +182,7 @@ impl Town {
             self.counting(),
             self.failing("delete_now", deletion.clone(), 0),
             self.failing("delete_later", deletion, 1),
-            self.daemon(),
+            polite_daemon(&self.background),
             self.timer(),
         ];
         let mut settings = Settings::default();

@@ -21,6 +21,8 @@ use kopf_engine::{Engine, EngineBuilder, EngineError};
 use kube::api::{Api, DynamicObject};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{World, async_handler, examples, handler, temporary};
 
@@ -364,7 +366,7 @@ impl Authority {
 
 impl CertifiedDoor {
     async fn open(server: &Server, acceptor: tokio_rustls::TlsAcceptor) -> Self {
-        let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+        let listener = TcpListener::bind(anywhere()).await.expect("a port");
         let door = Self {
             address: listener.local_addr().expect("an address"),
             acceptor: Arc::new(Mutex::new(acceptor)),
@@ -487,27 +489,30 @@ async fn a_new_client_certificate_is_read_again() {
     survives_other_authorities("rotated", [&server, &old], [&server, &new]).await;
 }
 
+/// The ways to ask a proxy for a tunnel.
+#[derive(Clone, Copy)]
+enum Tunnelling {
+    Http,
+    Socks,
+}
+
 /// A proxy that tunnels for those who know the password, and counts them.
-async fn tunnelling_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
+async fn tunnelling_proxy(how: Tunnelling, tunnels: Arc<AtomicUsize>) -> SocketAddr {
+    let listener = TcpListener::bind(anywhere()).await.expect("a port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
             let tunnels = Arc::clone(&tunnels);
             tokio::spawn(async move {
-                let mut request = Vec::new();
-                while !request.ends_with(b"\r\n\r\n") {
-                    request.push(near.read_u8().await.expect("a request"));
-                }
-                let request = String::from_utf8(request).expect("text").to_lowercase();
-                let target = request.split(' ').nth(1).expect("a target").to_owned();
-                assert!(request.starts_with("connect "), "{request}");
-                // `me:secret`
-                assert!(request.contains("proxy-authorization: basic bwu6c2vjcmv0"), "{request}");
+                let (target, granted): (_, &[u8]) = match how {
+                    Tunnelling::Http => (http_target(&mut near).await, b"HTTP/1.1 200 OK\r\n\r\n"),
+                    Tunnelling::Socks => {
+                        (socks_target(&mut near).await, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+                    }
+                };
                 tunnels.fetch_add(1, Ordering::Relaxed);
-                let mut far = tokio::net::TcpStream::connect(target).await.expect("a server");
-                near.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.expect("an answer");
+                let mut far = TcpStream::connect(target).await.expect("a server");
+                near.write_all(granted).await.expect("an answer");
                 // Either side may hang up at any moment.
                 let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
             });
@@ -516,38 +521,32 @@ async fn tunnelling_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
     address
 }
 
-/// A SOCKS proxy that tunnels for those who know the password, and counts them.
-async fn socks_proxy(tunnels: Arc<AtomicUsize>) -> SocketAddr {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move {
-        while let Ok((mut near, _)) = listener.accept().await {
-            let tunnels = Arc::clone(&tunnels);
-            tokio::spawn(async move {
-                let mut greeting = [0; 3];
-                near.read_exact(&mut greeting).await.expect("a greeting");
-                assert_eq!(greeting, [5, 1, 2], "only by password");
-                near.write_all(&[5, 2]).await.expect("an answer");
-                let mut password = [0; 11];
-                near.read_exact(&mut password).await.expect("a password");
-                assert_eq!(&password, b"\x01\x02me\x06secret");
-                near.write_all(&[1, 0]).await.expect("an answer");
-                let mut request = [0; 10];
-                near.read_exact(&mut request).await.expect("a request");
-                assert_eq!(request[..4], [5, 1, 0, 1], "connect to an IPv4 address");
-                let port = u16::from_be_bytes([request[8], request[9]]);
-                let target = ([request[4], request[5], request[6], request[7]], port);
-                tunnels.fetch_add(1, Ordering::Relaxed);
-                let far = tokio::net::TcpStream::connect(SocketAddr::from(target)).await;
-                let mut far = far.expect("a server");
-                near.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.expect("an answer");
-                // Either side may hang up at any moment.
-                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
-            });
-        }
-    });
-    address
+async fn http_target(near: &mut TcpStream) -> SocketAddr {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(near.read_u8().await.expect("a request"));
+    }
+    let request = String::from_utf8(request).expect("text").to_lowercase();
+    assert!(request.starts_with("connect "), "{request}");
+    // `me:secret`
+    assert!(request.contains("proxy-authorization: basic bwu6c2vjcmv0"), "{request}");
+    request.split(' ').nth(1).expect("a target").parse().expect("an address")
+}
+
+async fn socks_target(near: &mut TcpStream) -> SocketAddr {
+    let mut greeting = [0; 3];
+    near.read_exact(&mut greeting).await.expect("a greeting");
+    assert_eq!(greeting, [5, 1, 2], "only by password");
+    near.write_all(&[5, 2]).await.expect("an answer");
+    let mut password = [0; 11];
+    near.read_exact(&mut password).await.expect("a password");
+    assert_eq!(&password, b"\x01\x02me\x06secret");
+    near.write_all(&[1, 0]).await.expect("an answer");
+    let mut request = [0; 10];
+    near.read_exact(&mut request).await.expect("a request");
+    assert_eq!(request[..4], [5, 1, 0, 1], "connect to an IPv4 address");
+    let port = u16::from_be_bytes([request[8], request[9]]);
+    SocketAddr::from(([request[4], request[5], request[6], request[7]], port))
 }
 
 /// Handles an object through the proxy of a kubeconfig.
@@ -569,13 +568,13 @@ async fn goes_through(proxy: String, tunnels: &AtomicUsize) {
 #[tokio::test]
 async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
     let tunnels = Arc::new(AtomicUsize::new(0));
-    let proxy = tunnelling_proxy(Arc::clone(&tunnels)).await;
+    let proxy = tunnelling_proxy(Tunnelling::Http, Arc::clone(&tunnels)).await;
     goes_through(format!("http://me:secret@{proxy}"), &tunnels).await;
 }
 
 #[tokio::test]
 async fn the_socks_proxy_of_a_kubeconfig_leads_to_the_cluster() {
     let tunnels = Arc::new(AtomicUsize::new(0));
-    let proxy = socks_proxy(Arc::clone(&tunnels)).await;
+    let proxy = tunnelling_proxy(Tunnelling::Socks, Arc::clone(&tunnels)).await;
     goes_through(format!("socks5://me:secret@{proxy}"), &tunnels).await;
 }

@@ -213,18 +213,9 @@ impl World {
         })
     }
 
-    /// A daemon that notes its beginning, and its end when it is asked to stop.
+    /// A daemon that notes its beginning and its end among the calls.
     pub(crate) fn polite_daemon(&self) -> Handler {
-        let calls = self.calls.clone();
-        async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
-            let calls = calls.clone();
-            async move {
-                calls.note("begun");
-                call.stopped.expect("a stop flag").wait(None).await;
-                calls.note("ended");
-                Ok(Output::Nothing)
-            }
-        })
+        polite_daemon(&self.calls)
     }
 
     /// All writes of the engine so far, without events.
@@ -332,6 +323,20 @@ where
     let selector = Selector::parse(&["kopf.dev", "v1", "kopfexamples"]).expect("a selector");
     let function: Arc<AsyncFunction> = Arc::new(move |call| Box::pin(function(call)));
     Handler::new(id, kind, Arc::new(AsyncClosure(function))).for_resources(selector)
+}
+
+/// A daemon that notes its beginning, and its end when it is asked to stop.
+pub(crate) fn polite_daemon(calls: &Calls) -> Handler {
+    let calls = calls.clone();
+    async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            call.stopped.expect("a stop flag").wait(None).await;
+            calls.note("ended");
+            Ok(Output::Nothing)
+        }
+    })
 }
 
 pub(crate) fn temporary(message: &str, delay: f64) -> HandlerError {
