@@ -8,6 +8,7 @@ mod explain;
 mod manifests;
 mod new;
 mod operator;
+mod peering;
 mod project;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
         Command::Manifests(arguments) => return finish(block_on(manifests::run(&arguments))),
         Command::Cluster(arguments) => block_on(cluster::run(&arguments)),
+        Command::Freeze(arguments) => block_on(peering::freeze(&arguments)),
+        Command::Resume(arguments) => block_on(peering::resume(&arguments)),
         Command::Completions { shell } => {
             arguments::print_completions(shell);
             Ok(())

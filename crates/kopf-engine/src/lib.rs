@@ -41,6 +41,7 @@ pub use admission::{AdmissionEndpoint, AdmissionError, Pem};
 pub use clock::Clock;
 pub use engine::{Engine, EngineBuilder, EngineError, Running};
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
+pub use peering::person;
 pub use probes::{ProbesEndpoint, ProbesError};
 pub use rehearsal::{Action, Proposal, Rehearsal};
 pub use status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};

@@ -13,7 +13,7 @@ use kopf_client::{
 };
 use kopf_core::peering::{Verdict, judge};
 use kopf_core::settings::Peering as Settings;
-use kopf_model::peering::Peer;
+use kopf_model::peering::{self, GROUPS, Peer, VERSION};
 use kopf_model::{Object, Resource, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -25,8 +25,6 @@ use crate::message::Message;
 use crate::shared::Shared;
 use crate::status::{Board, Purpose, WatchStatus};
 
-const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
-const VERSION: &str = "v1";
 /// How often the cluster is asked for the peering resource while it does not exist.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon the peering resource is looked for again after an error.
@@ -64,15 +62,21 @@ pub(crate) fn identity(now: Timestamp) -> String {
     if let Ok(id) = std::env::var("POD_ID") {
         return id;
     }
+    let moment = now.strftime("%Y%m%d%H%M%S");
+    let letters: String = (0..3).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
+    format!("{}/{moment}/{letters}", person())
+}
+
+/// The person at this machine, as `user@host`: whose records of pauses are by default.
+#[must_use]
+pub fn person() -> String {
     let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let host = std::env::var("HOSTNAME")
         .ok()
         .or_else(|| std::fs::read_to_string("/etc/hostname").ok())
         .map(|host| host.trim().to_owned());
-    let moment = now.strftime("%Y%m%d%H%M%S");
-    let letters: String = (0..3).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
     let (user, host) = (user.as_deref().unwrap_or("root"), host.as_deref().unwrap_or("host"));
-    format!("{user}@{host}/{moment}/{letters}")
+    format!("{user}@{host}")
 }
 
 /// Keeps the records and watches those of others until it is dropped.
@@ -85,10 +89,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     if settings.mandatory {
         pauses.set(&shared, "the peering resource", true);
     }
-    let plural = match scope {
-        Scope::Cluster => "clusterkopfpeerings",
-        Scope::Namespaces(_) => "kopfpeerings",
-    };
+    let plural = peering::plural(scope == Scope::Cluster);
     let resources = find(&shared, plural, settings.mandatory).await;
     if resources.is_empty() {
         return;
@@ -144,10 +145,7 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     if settings.standalone {
         return;
     }
-    let plural = match scope {
-        Scope::Cluster => "clusterkopfpeerings",
-        Scope::Namespaces(_) => "kopfpeerings",
-    };
+    let plural = peering::plural(*scope == Scope::Cluster);
     let namespaces = served_namespaces(scope, &shared.surroundings.borrow());
     let resources = match discover(shared, plural).await {
         Ok(resources) => resources,

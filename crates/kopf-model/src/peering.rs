@@ -7,6 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::record::{format_time, parse_time};
 
+/// The API groups of peering resources; each of them may be there.
+pub const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
+
+/// The version of peering resources.
+pub const VERSION: &str = "v1";
+
 /// The lifetime of a record that does not tell its own.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
 
@@ -79,6 +85,12 @@ impl Peer {
             identities.into_iter().map(|identity| (identity.to_owned(), Value::Null)).collect();
         json!({"status": nulls})
     }
+}
+
+/// The peering resource of operators that serve the whole cluster, or some namespaces.
+#[must_use]
+pub fn plural(is_clusterwide: bool) -> &'static str {
+    if is_clusterwide { "clusterkopfpeerings" } else { "kopfpeerings" }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::{cluster, dev, explain, manifests, new};
+use super::{cluster, dev, explain, manifests, new, peering};
 
 /// Kubernetes operators in a few lines, with a cluster in your pocket.
 #[derive(Parser)]
@@ -33,6 +33,10 @@ pub(super) enum Command {
     Manifests(manifests::Arguments),
     /// Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
     Cluster(cluster::Arguments),
+    /// Pause the operators of a peering, to do something by hand
+    Freeze(peering::FreezeArguments),
+    /// End a pause of `kopf freeze`
+    Resume(peering::ResumeArguments),
     /// Print the completion script of a shell
     Completions {
         /// The shell to complete for

@@ -1,14 +1,30 @@
-//! What to do when a cluster cannot be reached, by what exactly is wrong.
+//! The cluster of the kubeconfig, and what to do when it cannot be reached, by what exactly is wrong.
 //!
 //! The errors of TLS and of sockets come from far below; they are told apart by their texts, since
 //! their types are hidden on the way.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
 
-use kopf_client::{Failure as Class, LoginError, RequestError};
+use kopf_client::{Cluster, DefaultLogin, Failure as Class, LoginError, Policy, RequestError};
 use kube::config::Kubeconfig;
 
 use crate::failure::Failure;
+
+/// Nobody waits at a terminal for longer than this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The cluster of a context, for a person who waits: nothing is tried again.
+pub(super) fn cluster(context: Option<&str>) -> Cluster {
+    let login = DefaultLogin { context: context.map(str::to_owned), ..DefaultLogin::default() };
+    let policy = Policy {
+        request_timeout: REQUEST_TIMEOUT,
+        error_backoffs: Vec::new(),
+        ..Policy::default()
+    };
+    Cluster::new(Arc::new(login), policy)
+}
 
 /// There are no credentials.
 pub(super) fn no_login(error: LoginError) -> Failure {

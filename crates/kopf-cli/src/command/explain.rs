@@ -8,12 +8,9 @@ mod events;
 mod memories;
 mod story;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use anyhow::{Context, anyhow};
 use clap::Args;
-use kopf_client::{Cluster, DefaultLogin, Failure as Class, Policy, RequestError, Target};
+use kopf_client::{Cluster, Failure as Class, RequestError, Target};
 use kopf_model::{Object, Resource};
 use kube::config::Kubeconfig;
 
@@ -45,9 +42,6 @@ pub(super) struct Arguments {
     finalizer: String,
 }
 
-/// Nobody waits for a diagnosis for longer than this.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-
 /// Names at least this similar to what was typed are offered.
 const SIMILAR: f64 = 0.75;
 
@@ -55,15 +49,9 @@ const SIMILAR: f64 = 0.75;
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (kind, name) = parse(&arguments.object)?;
     let operator = operator(arguments)?;
-    let login = DefaultLogin { context: arguments.context.clone(), ..DefaultLogin::default() };
-    let policy = Policy {
-        request_timeout: REQUEST_TIMEOUT,
-        error_backoffs: Vec::new(),
-        ..Policy::default()
-    };
-    let cluster = Cluster::new(Arc::new(login), policy);
-    let default_namespace = cluster.connect().await.map_err(connection::no_login)?;
     let context = arguments.context.as_deref();
+    let cluster = connection::cluster(context);
+    let default_namespace = cluster.connect().await.map_err(connection::no_login)?;
     let resource = find(&cluster, kind, context).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or(&default_namespace);
     let namespace = resource.namespaced.then_some(namespace);

@@ -1,22 +1,13 @@
 //! `kopf explain` against a real object, without an operator and with one that does not answer.
 
 use expect_test::expect;
-use kopf_apiserver::Server;
 use serde_json::json;
 
-use crate::screen::{command, screen};
+use crate::screen::Terminal;
 
 #[tokio::test]
 async fn objects_are_explained_from_what_is_stored_on_them() {
-    let folder = tempfile::tempdir().expect("the test can set this up");
-    let server = Server::new();
-    let listening = server
-        .listen("127.0.0.1:0".parse().expect("the test can set this up"))
-        .await
-        .expect("the test can set this up");
-    let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, listening.kubeconfig()).expect("the test can set this up");
-    let client = kube::Client::new(server.service(), "default");
+    let terminal = Terminal::new().await;
     let record = json!({
         "started": "2026-11-15T11:58:00.000000+00:00", "purpose": "create", "retries": 1,
         "success": false, "failure": true, "message": "no such plan",
@@ -30,20 +21,9 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
         "message": "Handler plan failed permanently: no such plan",
     });
     for (plural, object) in [("configmaps", object), ("events", event)] {
-        let request = http::Request::post(format!("/api/v1/namespaces/default/{plural}"))
-            .header("content-type", "application/json")
-            .body(object.to_string().into_bytes())
-            .expect("the test can set this up");
-        client.request::<serde_json::Value>(request).await.expect("the test can set this up");
+        terminal.create(&format!("/api/v1/namespaces/default/{plural}"), &object).await;
     }
-    let run = async |arguments: &[&str]| {
-        let mut command = command(folder.path());
-        command.env("KUBECONFIG", &path).arg("explain").args(arguments);
-        let output = tokio::task::spawn_blocking(move || command.output())
-            .await
-            .expect("the test can set this up");
-        screen(&output.expect("the test can set this up"), folder.path())
-    };
+    let run = async |arguments: &[&str]| terminal.run(&[&["explain"], arguments].concat()).await;
     expect![[r#"
         ConfigMap default/a
           is being handled for the first time

@@ -4,6 +4,7 @@ mod developing;
 mod errors;
 mod explaining;
 mod new;
+mod pausing;
 mod screen;
 mod screens;
 mod situations;

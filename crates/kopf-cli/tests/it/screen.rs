@@ -1,7 +1,54 @@
 //! Runs the command and shows what a person would see, without what differs from run to run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use kopf_apiserver::{Listening, Server};
+use serde_json::Value;
+
+/// A server, and a person at a terminal with its kubeconfig.
+pub(crate) struct Terminal {
+    pub(crate) client: kube::Client,
+    folder: tempfile::TempDir,
+    kubeconfig: PathBuf,
+    _listening: Listening,
+}
+
+impl Terminal {
+    pub(crate) async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let server = Server::new();
+        let listening = server.listen("127.0.0.1:0".parse().expect("an address")).await;
+        let listening = listening.expect("a free port");
+        let kubeconfig = folder.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, listening.kubeconfig()).expect("a file");
+        let client = kube::Client::new(server.service(), "default");
+        Self { client, folder, kubeconfig, _listening: listening }
+    }
+
+    /// The screen after a command.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> String {
+        let mut command = command(self.folder.path());
+        command.env("KUBECONFIG", &self.kubeconfig).args(arguments);
+        let output = tokio::task::spawn_blocking(move || command.output()).await;
+        let output = output.expect("no panic").expect("the command runs");
+        screen(&output, self.folder.path())
+    }
+
+    /// Creates an object by the path of its collection.
+    pub(crate) async fn create(&self, path: &str, object: &Value) {
+        let request = http::Request::post(path)
+            .header("content-type", "application/json")
+            .body(object.to_string().into_bytes())
+            .expect("a request");
+        self.client.request::<Value>(request).await.expect("the server accepts it");
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
+        self.client.request(request).await.expect("it is there")
+    }
+}
 
 /// The command in a folder of its own, with nothing of the developer's environment.
 pub(crate) fn command(folder: &Path) -> Command {

@@ -16,26 +16,28 @@ fn the_command_introduces_itself() {
     check(
         &["--help"],
         expect![[r#"
-        Kubernetes operators in a few lines, with a cluster in your pocket
+            Kubernetes operators in a few lines, with a cluster in your pocket
 
-        Usage: kopf <COMMAND>
+            Usage: kopf <COMMAND>
 
-        Commands:
-          new          Create an operator project that compiles, runs and tests at once
-          dev          Run the operator of this project, and again after every change, on a cluster in this
-                       process
-          explain      Tell what an operator did to one object, and what it waits for
-          manifests    Print what to deploy: definitions, least privileges, the operator of this project
-          cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
-          completions  Print the completion script of a shell
+            Commands:
+              new          Create an operator project that compiles, runs and tests at once
+              dev          Run the operator of this project, and again after every change, on a cluster in this
+                           process
+              explain      Tell what an operator did to one object, and what it waits for
+              manifests    Print what to deploy: definitions, least privileges, the operator of this project
+              cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+              freeze       Pause the operators of a peering, to do something by hand
+              resume       End a pause of `kopf freeze`
+              completions  Print the completion script of a shell
 
-        Options:
-          -h, --help     Print help
-          -V, --version  Print version
+            Options:
+              -h, --help     Print help
+              -V, --version  Print version
 
-        The first five minutes:  kopf new hello && cd hello && kopf dev
-        (exit code 0)
-    "#]],
+            The first five minutes:  kopf new hello && cd hello && kopf dev
+            (exit code 0)
+        "#]],
     );
 }
 
@@ -178,4 +180,52 @@ fn completions_are_for_every_shell() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success() && text.contains("explain"), "{shell}: {text}");
     }
+}
+
+#[test]
+fn freeze_has_a_help_screen() {
+    check(
+        &["freeze", "--help"],
+        expect![[r#"
+        Pause the operators of a peering, to do something by hand
+
+        Usage: kopf freeze [OPTIONS] --peering <NAME> --lifetime <SECONDS>
+
+        Options:
+          -P, --peering <NAME>      The name of the peering object
+          -n, --namespace <NAME>    The namespace of the operators, or those of a pattern such as
+                                    `team-*,!team-x`; repeatable
+          -A, --all-namespaces      The operators of the whole cluster; also without `-n`
+          -i, --id <NAME>           Whose record it is; by default `user@host`
+              --context <NAME>      The context of the kubeconfig
+          -p, --priority <NUMBER>   The priority; operators of a lower one pause [default: 100]
+              --dev                 The priority of a developer, 666
+          -t, --lifetime <SECONDS>  For how many seconds, unless `kopf resume` comes first
+          -m, --message <TEXT>      Why; taken for the sake of Kopf's scripts, and not kept
+          -h, --help                Print help
+        (exit code 0)
+    "#]],
+    );
+}
+
+#[test]
+fn resume_has_a_help_screen() {
+    check(
+        &["resume", "--help"],
+        expect![[r#"
+        End a pause of `kopf freeze`
+
+        Usage: kopf resume [OPTIONS] --peering <NAME>
+
+        Options:
+          -P, --peering <NAME>    The name of the peering object
+          -n, --namespace <NAME>  The namespace of the operators, or those of a pattern such as
+                                  `team-*,!team-x`; repeatable
+          -A, --all-namespaces    The operators of the whole cluster; also without `-n`
+          -i, --id <NAME>         Whose record it is; by default `user@host`
+              --context <NAME>    The context of the kubeconfig
+          -h, --help              Print help
+        (exit code 0)
+    "#]],
+    );
 }

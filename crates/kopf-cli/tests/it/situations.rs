@@ -1,12 +1,10 @@
 //! `kopf explain` of a real operator's objects: what is told from the cluster alone, and what is
 //! told beside it by the operator while it runs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use kopf_apiserver::Server;
 use kopf_core::filter::MetaFilter;
 use kopf_core::registry::Registry;
 use kopf_core::{
@@ -16,7 +14,7 @@ use kopf_engine::{Engine, ProbesEndpoint, Running};
 use kopf_model::Selector;
 use serde_json::{Value, json};
 
-use crate::screen::{command, screen};
+use crate::screen::Terminal;
 
 /// How long an operator may take to come to a situation.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -50,33 +48,25 @@ fn never(_call: &Call) -> Returned {
 
 /// A server, an operator that serves the namespace `default`, and the command of a user.
 struct Scene {
-    folder: tempfile::TempDir,
-    kubeconfig: PathBuf,
-    client: kube::Client,
+    terminal: Terminal,
     operator: ProbesEndpoint,
     running: Running,
-    _listening: kopf_apiserver::Listening,
 }
 
 impl Scene {
     async fn new(handlers: Vec<Handler>) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let server = Server::new();
-        let listening = server.listen("127.0.0.1:0".parse().expect("an address")).await;
-        let listening = listening.expect("a free port");
-        let kubeconfig = folder.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, listening.kubeconfig()).expect("a file");
-        let client = kube::Client::new(server.service(), "default");
+        let terminal = Terminal::new().await;
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        post(&client, definitions, &definition::implied(&databases()).expect("a definition")).await;
+        let definition = definition::implied(&databases()).expect("a definition");
+        terminal.create(definitions, &definition).await;
         let other = json!({"metadata": {"name": "other"}});
-        post(&client, "/api/v1/namespaces", &other).await;
+        terminal.create("/api/v1/namespaces", &other).await;
         let operator = ProbesEndpoint::on_loopback().expect("a free port");
         let engine = Engine::builder(Registry::from_iter(handlers));
-        let engine = engine.client(client.clone()).namespaces(["default"]);
+        let engine = engine.client(terminal.client.clone()).namespaces(["default"]);
         let running = engine.probes(operator.clone()).build().start();
         running.settled().await;
-        Self { folder, kubeconfig, client, operator, running, _listening: listening }
+        Self { terminal, operator, running }
     }
 
     async fn create(&self, namespace: &str) {
@@ -85,13 +75,13 @@ impl Scene {
             "metadata": {"name": "orders"}, "spec": {"size": 2},
         });
         let path = format!("/apis/example.com/v1/namespaces/{namespace}/databases");
-        post(&self.client, &path, &object).await;
+        self.terminal.create(&path, &object).await;
     }
 
     async fn delete(&self) {
         let path = "/apis/example.com/v1/namespaces/default/databases/orders";
         let request = http::Request::delete(path).body(Vec::new()).expect("a request");
-        self.client.request::<Value>(request).await.expect("it is deleted");
+        self.terminal.client.request::<Value>(request).await.expect("it is deleted");
     }
 
     /// Waits until the stored object shows it.
@@ -99,9 +89,7 @@ impl Scene {
         let path = "/apis/example.com/v1/namespaces/default/databases/orders";
         let seen = async {
             loop {
-                let request = http::Request::get(path).body(Vec::new()).expect("a request");
-                let object = self.client.request::<Value>(request).await.expect("it is there");
-                if is_so(&object) {
+                if is_so(&self.terminal.get(path).await) {
                     return;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -130,21 +118,9 @@ impl Scene {
     }
 
     async fn explain(&self, arguments: &[&str]) -> String {
-        let mut command = command(self.folder.path());
-        command.env("KUBECONFIG", &self.kubeconfig).args(["explain", "database/orders"]);
-        command.args(arguments);
-        let output = tokio::task::spawn_blocking(move || command.output()).await;
-        let output = output.expect("no panic").expect("the command runs");
-        without_times(&screen(&output, self.folder.path()))
+        let arguments = [&["explain", "database/orders"], arguments].concat();
+        without_times(&self.terminal.run(&arguments).await)
     }
-}
-
-async fn post(client: &kube::Client, path: &str, object: &Value) {
-    let request = http::Request::post(path)
-        .header("content-type", "application/json")
-        .body(object.to_string().into_bytes())
-        .expect("a request");
-    client.request::<Value>(request).await.expect("the server accepts it");
 }
 
 /// The same with all digits of times replaced.
