@@ -119,6 +119,18 @@ impl Chain {
         Ok(())
     }
 
+    /// Asks a webhook that is none of admission's, such as one that converts.
+    ///
+    /// The error tells why there is no answer, in the words of Go's HTTP client.
+    pub(crate) async fn ask(
+        &self,
+        client_config: &Value,
+        timeout_seconds: u64,
+        review: &Value,
+    ) -> Result<Value, String> {
+        self.caller.call(client_config, &self.targets, timeout_seconds, review).await
+    }
+
     /// Whether any plugin could look at this write; false lets the pipeline skip copies.
     pub(crate) fn concerns(&self, client: &LocalClient, resource: &ResourceInfo) -> bool {
         if plugins::concern(resource) {

@@ -246,7 +246,7 @@ fn check_applied(manager: &Manager<'_>, applied: &Value) -> Result<(), StatusErr
 }
 
 /// Group, version and kind as Go prints them: `/v1, Kind=ConfigMap`.
-fn shown_kind(api_version: &str, kind: &str) -> String {
+pub(crate) fn shown_kind(api_version: &str, kind: &str) -> String {
     let slash = if api_version.contains('/') { "" } else { "/" };
     format!("{slash}{api_version}, Kind={kind}")
 }

@@ -1,25 +1,40 @@
 //! Between the stored version of an object and the requested one.
 //!
-//! Custom resources with conversion `None` change their apiVersion only. Of the built-in kinds
-//! only events (one store for two groups) and autoscalers have two served versions.
+//! Custom resources are the matter of `custom`, with `webhook` for those whose definition names
+//! one. Of the built-in kinds only events (one store for two groups) and autoscalers have two
+//! served versions.
 
 mod autoscaler;
+mod custom;
+mod webhook;
 
 use serde_json::{Map, Value};
 
+use crate::apply::ManagedFields;
 use crate::lockstep::find;
 use crate::resource::ResourceInfo;
+use crate::server::Inner;
+
+pub(crate) use custom::{
+    ConversionError, has_versions, is_current, is_rewritten, seen_as, served, served_all, stored,
+};
 
 /// Whether the resource is another view of a table of a different group.
 pub(crate) fn is_alias(resource: &ResourceInfo) -> bool {
     resource.group == "events.k8s.io"
 }
 
-/// From the stored version to the requested one.
+/// Whether objects are answered as they come: built-in ones as they are stored, custom ones as
+/// [`served`] makes them.
+pub(crate) fn is_as_stored(resource: &ResourceInfo) -> bool {
+    resource.is_custom() || (resource.version == resource.storage_version && !is_alias(resource))
+}
+
+/// From the stored version of a built-in kind to the requested one.
 pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value {
     if is_alias(resource) {
         rename(&mut object, EVENT_FIELDS, false);
-    } else if resource.kind == AUTOSCALER && resource.version == "v1" && !resource.is_custom() {
+    } else if is_old_autoscaler(resource) {
         autoscaler::to_v1(&mut object);
     } else if resource.version == resource.storage_version {
         return object;
@@ -29,18 +44,30 @@ pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value 
 }
 
 /// From the requested version to the stored one.
-pub(crate) fn to_storage(resource: &ResourceInfo, mut object: Value) -> Value {
+pub(crate) async fn to_storage(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    mut object: Value,
+    managed: &ManagedFields,
+) -> Result<Value, ConversionError> {
+    if resource.is_custom() {
+        return stored(inner, resource, object, managed).await;
+    }
     if is_alias(resource) {
         rename(&mut object, EVENT_FIELDS, true);
         set_type(&mut object, "Event", "v1");
-        return object;
+        return Ok(object);
     }
-    if resource.kind == AUTOSCALER && resource.version == "v1" && !resource.is_custom() {
+    if is_old_autoscaler(resource) {
         autoscaler::to_v2(&mut object);
     }
     let api_version = crate::resource::join_api_version(&resource.group, &resource.storage_version);
     set_type(&mut object, &resource.kind, &api_version);
-    object
+    Ok(object)
+}
+
+fn is_old_autoscaler(resource: &ResourceInfo) -> bool {
+    resource.kind == AUTOSCALER && resource.version == "v1" && !resource.is_custom()
 }
 
 /// Makes `kind` and `apiVersion` the first two keys, in this order.

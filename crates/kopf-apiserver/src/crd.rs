@@ -10,7 +10,9 @@ pub(crate) mod validation;
 
 pub(crate) use served::refresh;
 
-pub(crate) use lifecycle::{after_write, begin_deletion, fill_defaults, initial_status};
+pub(crate) use lifecycle::{
+    after_write, begin_deletion, fill_defaults, initial_status, note_storage_version,
+};
 
 /// The table of CRDs.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";

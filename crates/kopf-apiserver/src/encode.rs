@@ -61,7 +61,7 @@ impl Encoder {
     }
 
     fn has_stored_version(&self) -> bool {
-        self.resource.version == self.resource.storage_version && !convert::is_alias(&self.resource)
+        convert::is_as_stored(&self.resource)
     }
 
     /// The object in the requested version.

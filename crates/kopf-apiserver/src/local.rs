@@ -105,6 +105,11 @@ impl LocalClient {
         self.inner.store.newest()
     }
 
+    /// The server behind the door.
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
     /// The server's clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
@@ -125,7 +130,7 @@ impl LocalClient {
         self.inner.resources()
     }
 
-    /// Reads one object.
+    /// Reads one object, in the version in which it is stored.
     pub async fn get(&self, target: Target<'_>) -> Result<Arc<Stored>, StatusError> {
         let resource = self.resource(target.table)?;
         self.inner
@@ -134,7 +139,8 @@ impl LocalClient {
             .ok_or_else(|| StatusError::not_found(&resource.group, &resource.resource, target.name))
     }
 
-    /// Reads all objects of a table, or of one namespace of it, in key order.
+    /// Reads all objects of a table, or of one namespace of it, in key order, each in the version
+    /// in which it is stored.
     pub async fn list(&self, table: &str, namespace: &str) -> Vec<Arc<Stored>> {
         self.snapshot().list(table, namespace).map(|(_, stored)| stored).collect()
     }

@@ -8,7 +8,7 @@ mod validate;
 
 pub(crate) use names::{check_label_value, check_qualified_name, name_problem};
 pub(crate) use update::{carry_over, validate_update};
-pub(crate) use validate::{validate, validate_labels};
+pub(crate) use validate::{validate, validate_annotations, validate_labels};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

@@ -74,7 +74,9 @@ pub struct CustomResource {
     pub printer_columns: Vec<Value>,
     /// The warning for a deprecated version.
     pub deprecation_warning: Option<String>,
-    /// `spec.conversion` of the CRD when its strategy is Webhook.
+    /// The names of all versions of the CRD, served or not.
+    pub versions: Vec<String>,
+    /// `spec.conversion.webhook` of the CRD when its strategy is Webhook.
     pub conversion_webhook: Option<Value>,
     /// `spec.preserveUnknownFields`.
     pub preserve_unknown_fields: bool,

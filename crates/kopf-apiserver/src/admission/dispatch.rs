@@ -3,11 +3,12 @@
 //! Owns failure policies, dry-run checks and reinvocation. Whether a webhook is concerned is
 //! decided by `matching`; the conversation is `review` over `call`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::matching::{self, Seen};
+use super::matching::{self, Seen, View};
 use super::review::{self, Answer};
 use super::webhook::{FailurePolicy, Webhook};
 use super::{AdmissionRequest, Chain, MUTATING, VALIDATING};
@@ -54,7 +55,9 @@ async fn ask_mutating(
     request: &mut AdmissionRequest<'_>,
 ) -> Result<Option<bool>, StatusError> {
     let Some(seen) = matching::find(webhook, client, snapshot, request) else { return Ok(None) };
-    let exchange = ask(chain, client, webhook, request, &seen, true).await?;
+    let view = View::of(client, request, &seen).await?;
+    let exchange = ask(chain, client, webhook, request, &view, true).await?;
+    let shown = view.object.map(Cow::into_owned).filter(|_| matches!(seen, Seen::As(_)));
     let answer = match exchange {
         Exchange::NotConcerned => return Ok(None),
         Exchange::Ignored => return Ok(Some(false)),
@@ -66,11 +69,15 @@ async fn ask_mutating(
         return Ok(Some(false));
     };
     let before = object.clone();
-    if let Seen::As(other) = &seen {
-        object["apiVersion"] = other.api_version().into();
+    if let (Seen::As(other), Some(mut shown)) = (&seen, shown) {
+        shown["apiVersion"] = other.api_version().into();
+        *object = shown;
     }
     patch::json::apply(object, &changes)
         .map_err(|problem| StatusError::internal(problem.to_string()))?;
+    if matches!(seen, Seen::As(_)) {
+        *object = matching::in_version(client, request.resource, std::mem::take(object)).await?;
+    }
     object["apiVersion"] = request.resource.api_version().into();
     if let Some(schema) = request.resource.schema.as_deref() {
         if request.resource.is_custom() {
@@ -93,7 +100,11 @@ pub(super) async fn validate(
     let questions = webhooks.iter().filter_map(|webhook| {
         let seen = matching::find(webhook, client, snapshot, shared)?;
         Some(async move {
-            let exchange = ask(chain, client, webhook, shared, &seen, false).await;
+            let view = match View::of(client, shared, &seen).await {
+                Ok(view) => view,
+                Err(error) => return (webhook, Err(error)),
+            };
+            let exchange = ask(chain, client, webhook, shared, &view, false).await;
             (webhook, exchange)
         })
     });
@@ -131,12 +142,12 @@ async fn ask(
     client: &LocalClient,
     webhook: &Webhook,
     request: &AdmissionRequest<'_>,
-    seen: &Seen,
+    view: &View<'_>,
     is_mutating: bool,
 ) -> Result<Exchange, StatusError> {
     let uid = client.ids().uid();
-    let review_request = review::request(request, seen, &uid);
-    if !matching::holds(webhook, request, &review_request)? {
+    let review_request = review::request(request, view, &uid);
+    if !matching::holds(webhook, request, view, &review_request)? {
         return Ok(Exchange::NotConcerned);
     }
     if request.dry_run && !webhook.supports_dry_run() {

@@ -3,6 +3,7 @@
 //! Pure apart from reading namespaces from the snapshot. Same rules as upstream: selectors, rules
 //! with wildcards, scope and subresources, equivalent versions, match conditions in CEL.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::controllers::selector::matches_or_everything;
 use crate::resource::ResourceInfo;
 use crate::schema::cel::{Condition, Variables};
 use crate::store::Snapshot;
-use crate::{LocalClient, StatusError};
+use crate::{LocalClient, StatusError, convert};
 
 /// The version of the resource under which a webhook wants to see a write.
 pub(super) enum Seen {
@@ -22,6 +23,55 @@ pub(super) enum Seen {
     AsRequested,
     /// As an equivalent version.
     As(Arc<ResourceInfo>),
+}
+
+/// A write as one webhook sees it.
+pub(super) struct View<'a> {
+    /// The resource in the version that the webhook asked for.
+    pub(super) resource: &'a ResourceInfo,
+    /// The new object in that version.
+    pub(super) object: Option<Cow<'a, Value>>,
+    /// The present object in that version.
+    pub(super) old_object: Option<Cow<'a, Value>>,
+}
+
+impl<'a> View<'a> {
+    /// The write as it was requested.
+    pub(super) fn as_requested(request: &'a AdmissionRequest<'_>) -> Self {
+        let (object, old_object) = (request.object.as_ref(), request.old_object.as_ref());
+        let (object, old_object) = (object.map(Cow::Borrowed), old_object.map(Cow::Borrowed));
+        Self { resource: request.resource, object, old_object }
+    }
+
+    /// The write in the version that a webhook asked for.
+    ///
+    /// Objects of custom resources are converted; of built-in ones, only the apiVersion differs.
+    pub(super) async fn of(
+        client: &LocalClient,
+        request: &'a AdmissionRequest<'_>,
+        seen: &'a Seen,
+    ) -> Result<Self, StatusError> {
+        let Seen::As(resource) = seen else { return Ok(Self::as_requested(request)) };
+        let mut objects = [None, None];
+        let requested = [request.object.as_ref(), request.old_object.as_ref()];
+        for (place, object) in objects.iter_mut().zip(requested) {
+            if let Some(object) = object {
+                *place = Some(Cow::Owned(in_version(client, resource, object.clone()).await?));
+            }
+        }
+        let [object, old_object] = objects;
+        Ok(Self { resource, object, old_object })
+    }
+}
+
+/// An object in the version of a resource; a failure is the server's own.
+pub(super) async fn in_version(
+    client: &LocalClient,
+    resource: &ResourceInfo,
+    object: Value,
+) -> Result<Value, StatusError> {
+    let converted = convert::seen_as(client.inner(), resource, object).await;
+    converted.map_err(convert::ConversionError::into_internal)
 }
 
 /// Whether the rules and selectors of a webhook fit a write.
@@ -156,11 +206,12 @@ fn matches_object(selector: Option<&Value>, request: &AdmissionRequest<'_>) -> b
 pub(super) fn holds(
     webhook: &Webhook,
     request: &AdmissionRequest<'_>,
+    view: &View<'_>,
     review_request: &Value,
 ) -> Result<bool, StatusError> {
     let variables = Variables {
-        object: request.object.as_ref().unwrap_or(&Value::Null),
-        old_object: request.old_object.as_ref().unwrap_or(&Value::Null),
+        object: view.object.as_deref().unwrap_or(&Value::Null),
+        old_object: view.old_object.as_deref().unwrap_or(&Value::Null),
         request: review_request,
     };
     let mut problems = Vec::new();

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::matching::{self, Seen};
+use super::matching::{self, View};
 use super::{AdmissionRequest, review};
 use crate::controllers::fields::{at, items, text, texts};
 use crate::schema::cel::{Condition, Variables};
@@ -32,7 +32,7 @@ pub(super) fn validate(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
-    let review_request = review::request(request, &Seen::AsRequested, "");
+    let review_request = review::request(request, &View::as_requested(request), "");
     for (_, binding) in snapshot.list(BINDINGS, "") {
         let name = text(binding.content(), &["spec", "policyName"]);
         let Some(policy) = snapshot.get(POLICIES, "", name) else { continue };

@@ -11,7 +11,8 @@ use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-/// A function that answers an AdmissionReview with an AdmissionReview.
+/// A function that answers an AdmissionReview with an AdmissionReview, or a ConversionReview with a
+/// ConversionReview.
 pub type WebhookFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
 
 /// Who answers for a service or a URL.

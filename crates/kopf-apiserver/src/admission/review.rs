@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::AdmissionRequest;
-use super::matching::Seen;
+use super::matching::View;
 use crate::controllers::fields::{at, flag, number, text, texts};
 use crate::resource::ResourceInfo;
 use crate::{Cause, Details, StatusError, User};
@@ -28,11 +28,8 @@ pub(super) struct Denial {
 }
 
 /// The `request` of a review.
-pub(super) fn request(request: &AdmissionRequest<'_>, seen: &Seen, uid: &str) -> Value {
-    let resource = match seen {
-        Seen::AsRequested => request.resource,
-        Seen::As(other) => other,
-    };
+pub(super) fn request(request: &AdmissionRequest<'_>, view: &View<'_>, uid: &str) -> Value {
+    let resource = view.resource;
     let mut review = Map::new();
     let mut put = |key: &str, value: Value| {
         review.insert(key.to_owned(), value);
@@ -60,8 +57,8 @@ pub(super) fn request(request: &AdmissionRequest<'_>, seen: &Seen, uid: &str) ->
     }
     put("operation", json!(request.operation.as_str()));
     put("userInfo", user_info(request.user));
-    put("object", object_as(request.object.as_ref(), resource));
-    put("oldObject", object_as(request.old_object.as_ref(), resource));
+    put("object", object_as(view.object.as_deref(), resource));
+    put("oldObject", object_as(view.old_object.as_deref(), resource));
     put("dryRun", json!(request.dry_run));
     put("options", request.options.clone());
     Value::Object(review)
@@ -110,8 +107,8 @@ fn user_info(user: &User) -> Value {
     info
 }
 
-/// The object in the version that the webhook asked for. Only the name of the version changes, as
-/// it does between versions of a custom resource without conversion.
+/// The object in the version that the webhook asked for. Of built-in kinds, only the name of the
+/// version changes.
 fn object_as(object: Option<&Value>, resource: &ResourceInfo) -> Value {
     let Some(object) = object else { return Value::Null };
     let mut object = object.clone();

@@ -161,6 +161,11 @@ fn establish(inner: &Inner, crd: &mut Value) {
             set_condition(crd, &now, ("Established", "True"), "InitialNamesAccepted", text);
         }
     }
+    note_storage_version(crd);
+}
+
+/// Lists the storage version among those in which objects may be stored.
+pub(crate) fn note_storage_version(crd: &mut Value) {
     let storage = storage_version(crd);
     let stored = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
     if !stored.iter().any(|version| *version == storage.as_str()) {

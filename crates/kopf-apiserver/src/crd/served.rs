@@ -158,6 +158,12 @@ fn custom(crd: &Value, version: &Value, terminating: bool) -> CustomResource {
                 .as_str()
                 .map_or_else(|| format!("{} is deprecated", gvk()), str::to_owned)
         }),
+        versions: spec["versions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|version| text(&version["name"]).to_owned())
+            .collect(),
         conversion_webhook: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| spec["conversion"]["webhook"].clone()),
         preserve_unknown_fields: spec["preserveUnknownFields"] == true,

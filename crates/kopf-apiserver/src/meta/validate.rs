@@ -15,7 +15,7 @@ pub(crate) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldErro
     validate_names(resource, field("name"), field("generateName"), &mut errors);
     validate_generation(field("generation"), &mut errors);
     validate_labels(field("labels"), "metadata.labels", &mut errors);
-    validate_annotations(field("annotations"), &mut errors);
+    validate_annotations(field("annotations"), "metadata.annotations", &mut errors);
     validate_owners(field("ownerReferences"), &mut errors);
     validate_finalizers(field("finalizers"), &mut errors);
     errors
@@ -67,21 +67,18 @@ pub(crate) fn validate_labels(labels: &Value, path: &str, errors: &mut Vec<Field
     }
 }
 
-fn validate_annotations(annotations: &Value, errors: &mut Vec<FieldError>) {
+/// Problems of an annotation map at `path`.
+pub(crate) fn validate_annotations(annotations: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         // Annotation keys may have upper case letters in their prefix.
         if let Err(problem) = check_qualified_name(&key.to_lowercase()) {
-            errors.push(FieldError::invalid(
-                "metadata.annotations",
-                &key.as_str().into(),
-                &problem,
-            ));
+            errors.push(FieldError::invalid(path, &key.as_str().into(), &problem));
         }
         size += key.len() + value.as_str().unwrap_or_default().len();
     }
     if size > ANNOTATIONS_SIZE_MAX {
-        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_SIZE_MAX));
+        errors.push(FieldError::too_long(path, ANNOTATIONS_SIZE_MAX));
     }
 }
 

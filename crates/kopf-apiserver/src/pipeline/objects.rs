@@ -21,7 +21,7 @@ use crate::rest::{
 };
 use crate::selector::Selector;
 use crate::server::Inner;
-use crate::{StatusError, Stored, User};
+use crate::{StatusError, Stored, User, convert};
 
 /// Answers a request about objects.
 pub(super) async fn handle(
@@ -193,8 +193,8 @@ async fn dispatch(
         return Ok(response);
     }
     match call.info.verb {
-        Verb::Get => get(call, request, encoder),
-        Verb::List => list(call, request, encoder),
+        Verb::Get => get(call, request, encoder).await,
+        Verb::List => list(call, request, encoder).await,
         Verb::Watch => watch(call, request, encoder, troubles),
         Verb::Create => create(call, request, encoder).await,
         Verb::Update => {
@@ -204,7 +204,7 @@ async fn dispatch(
             let object = rest::typed(call, body)?;
             let (stored, created) = rest::update(call, object).await?;
             let code = if created { StatusCode::CREATED } else { StatusCode::OK };
-            Ok(object_response(code, encoder, &stored))
+            object_response(code, call, encoder, &stored).await
         }
         Verb::Patch => {
             let custom = call.resource.is_custom();
@@ -212,28 +212,47 @@ async fn dispatch(
             let body = kind.decode(&request.body)?;
             let (stored, created) = rest::patch(call, kind, body).await?;
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-            Ok(object_response(status, encoder, &stored))
+            object_response(status, call, encoder, &stored).await
         }
         Verb::Delete => Box::pin(delete(call, request, encoder)).await,
         Verb::DeleteCollection => Box::pin(delete_collection(call, request, encoder)).await,
     }
 }
 
-fn object_response(status: StatusCode, encoder: &Encoder, stored: &Stored) -> Response<Body> {
-    bytes_response(status, encoder.representation.content_type(), encoder.object(stored))
+/// The answer with one stored object, in the requested version.
+async fn object_response(
+    status: StatusCode,
+    call: &Call,
+    encoder: &Encoder,
+    stored: &Arc<Stored>,
+) -> Result<Response<Body>, StatusError> {
+    let content_type = encoder.representation.content_type();
+    if !convert::has_versions(&call.resource) {
+        return Ok(bytes_response(status, content_type, encoder.object(stored)));
+    }
+    let served = convert::served(&call.inner, &call.resource, stored).await?;
+    Ok(bytes_response(status, content_type, encoder.object(&served)))
 }
 
-fn get(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+async fn get(
+    call: &Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
     let version = rest::parse_version(request.query.text("resourceVersion"))?;
     rest::read_version(call, version)?;
     // Whatever is read from now on is not older.
     let stored = call.read()?;
-    Ok(object_response(StatusCode::OK, encoder, &stored))
+    object_response(StatusCode::OK, call, encoder, &stored).await
 }
 
-fn list(call: &Call, request: &Request, encoder: &Encoder) -> Result<Response<Body>, StatusError> {
+async fn list(
+    call: &Call,
+    request: &Request,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
     let options = ListRequest::parse(call, &request.query)?;
-    let listed = rest::list(call, &options)?;
+    let listed = rest::list(call, &options).await?;
     let body = encoder.list(&listed.items, &listed.meta);
     Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
 }
@@ -282,7 +301,7 @@ async fn create(
         return crate::subresources::bind_named(call, &object).await;
     }
     let stored = rest::create(call, object).await?;
-    Ok(object_response(StatusCode::CREATED, encoder, &stored))
+    object_response(StatusCode::CREATED, call, encoder, &stored).await
 }
 
 /// The body of a deletion: absent and empty mean no options.
@@ -328,9 +347,9 @@ async fn delete(
     let options = delete_options(request)?;
     let content_type = encoder.representation.content_type();
     match rest::delete(call, &options).await? {
-        Deleted::Pending(stored) => Ok(object_response(StatusCode::OK, encoder, &stored)),
+        Deleted::Pending(stored) => object_response(StatusCode::OK, call, encoder, &stored).await,
         Deleted::Gone(stored) if returns_deleted(&call.resource.table) => {
-            Ok(object_response(StatusCode::OK, encoder, &stored))
+            object_response(StatusCode::OK, call, encoder, &stored).await
         }
         Deleted::Gone(stored) => {
             let status = success(&call.resource, &stored);
@@ -421,7 +440,8 @@ async fn scale(
             .await?
         }
     };
-    let scale = rest::read_scale(call, stored.content())?;
+    let served = convert::served(&call.inner, &call.resource, &stored).await?;
+    let scale = rest::read_scale(call, served.content())?;
     let content_type = encoder.representation.content_type();
     Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&scale)))
 }

@@ -202,7 +202,9 @@ async fn commit(
     object: Value,
     managed: &ManagedFields,
 ) -> Result<Arc<Stored>, CreateError> {
-    let stored_form = convert::to_storage(&call.resource, object);
+    let stored_form = convert::to_storage(&call.inner, &call.resource, object, managed)
+        .await
+        .map_err(StatusError::from)?;
     let resource = Arc::clone(&call.resource);
     let name = &*call.info.name;
     let existing = || call.inner.store.get(&resource.table, call.namespace(), name);

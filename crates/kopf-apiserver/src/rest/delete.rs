@@ -11,7 +11,7 @@ use crate::meta::{self, metadata_mut};
 use crate::query::{Query, parse_dry_run};
 use crate::selector::Selector;
 use crate::store::{Change, ObjectKey};
-use crate::{FieldError, StatusError, Stored, crd};
+use crate::{FieldError, StatusError, Stored, convert, crd};
 
 /// The options of a deletion.
 #[derive(Debug, Clone, Default)]
@@ -109,9 +109,10 @@ pub(crate) async fn delete(
     for _ in 0..ATTEMPTS_MAX {
         let stored = call.read()?;
         check_preconditions(call, request, &stored)?;
+        let served = convert::served(&call.inner, &call.resource, &stored).await?;
         if admit::concerns(call) {
-            let managed = stored.managed();
-            let old = Owned { object: stored.content(), managed: &managed };
+            let managed = served.managed();
+            let old = Owned { object: served.content(), managed: &managed };
             admit::validate(call, Operation::Delete, None, Some(old)).await?;
         }
         if let Some(deleted) = attempt(call, request, &stored).await? {
@@ -186,6 +187,12 @@ async fn attempt(
         return Ok(Some(Deleted::Pending(Arc::clone(stored))));
     }
     let managed = stored.managed();
+    let new = match new {
+        Some(new) if convert::has_versions(&call.resource) => {
+            Some(convert::stored(&call.inner, &call.resource, new, &managed).await?)
+        }
+        new => new,
+    };
     if call.options.dry_run {
         let at_version = |new| Stored::of_parts(new, &managed, stored.resource_version());
         return Ok(Some(match new {
@@ -317,18 +324,17 @@ fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> V
     object
 }
 
-/// Deletes every selected object; the result is what was selected.
+/// Deletes every selected object; the result is what was selected, in the requested version.
 pub(crate) async fn delete_collection(
     call: &mut Call,
     request: &DeleteRequest,
     selector: &Selector,
 ) -> Result<(Vec<Arc<Stored>>, u64), StatusError> {
     let snapshot = call.inner.store.snapshot();
-    let selected: Vec<Arc<Stored>> = snapshot
-        .list(&call.resource.table, call.namespace())
-        .filter(|(_, stored)| selector.matches_stored(stored))
-        .map(|(_, stored)| stored)
-        .collect();
+    let found: Vec<Arc<Stored>> =
+        snapshot.list(&call.resource.table, call.namespace()).map(|(_, stored)| stored).collect();
+    let mut selected = convert::served_all(&call.inner, &call.resource, found).await?;
+    selected.retain(|stored| selector.matches_stored(stored));
     let collection = call.info.clone();
     for stored in &selected {
         call.info.name = stored.name().to_owned();

@@ -11,7 +11,7 @@ use crate::encode::ListMeta;
 use crate::query::Query;
 use crate::selector::Selector;
 use crate::store::{ObjectKey, Snapshot};
-use crate::{Cause, FieldError, StatusError, Stored};
+use crate::{Cause, FieldError, StatusError, Stored, convert};
 
 /// The options of a list.
 #[derive(Debug, Clone, Default)]
@@ -156,8 +156,8 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
     provided token results in an inconsistent list - objects that were created, modified, or \
     deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// Lists the objects that the call names.
-pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusError> {
+/// Lists the objects that the call names, in the requested version.
+pub(crate) async fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusError> {
     let namespace = call.namespace();
     let (snapshot, after) = if request.continue_token.is_empty() {
         (first_page(call, request)?, None)
@@ -165,55 +165,92 @@ pub(crate) fn list(call: &Call, request: &ListRequest) -> Result<Listed, StatusE
         let (snapshot, place) = next_page(call, request, namespace)?;
         (snapshot, Some(place))
     };
-    // A read from the cache ignores the page size, as upstream's watch cache does.
-    let limit = if request.resource_version == Some(0) { 0 } else { request.limit };
-    let mut items = Vec::new();
-    let mut meta =
-        ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
-    if request.exact
-        && let Some(version) = request.resource_version
-    {
-        meta.resource_version = version;
+    let page = Page { call, request, snapshot: &snapshot, after: after.as_ref() };
+    let (inner, resource) = (&call.inner, &call.resource);
+    // A webhook may change what is selected by.
+    if !request.selector.is_empty() && convert::is_rewritten(resource) {
+        let (keys, found): (Vec<_>, Vec<_>) = page.candidates().unzip();
+        let found = convert::served_all(inner, resource, found).await?;
+        return Ok(page.fill(keys.into_iter().zip(found)));
     }
-    let version = i64::try_from(meta.resource_version).unwrap_or(i64::MAX);
-    let table = &call.resource.table;
-    if let Some(name) = request.selector.name().filter(|_| !namespace.is_empty() && after.is_none())
-    {
-        let found = snapshot.get(table, namespace, name);
-        items.extend(found.filter(|stored| request.selector.matches_stored(stored)));
-        return Ok(Listed { items, meta });
+    let mut listed = match page.named() {
+        Some(items) => Listed { items, meta: page.meta() },
+        None => page.fill(page.candidates()),
+    };
+    listed.items = convert::served_all(inner, resource, listed.items).await?;
+    Ok(listed)
+}
+
+/// What is needed to make one page of a list.
+struct Page<'a> {
+    call: &'a Call,
+    request: &'a ListRequest,
+    snapshot: &'a Snapshot,
+    after: Option<&'a Place>,
+}
+
+impl<'a> Page<'a> {
+    fn meta(&self) -> ListMeta {
+        let exact = self.request.resource_version.filter(|_| self.request.exact);
+        let resource_version = exact.unwrap_or_else(|| self.snapshot.resource_version());
+        ListMeta { resource_version, ..ListMeta::default() }
     }
-    let mut rest = snapshot.list_from(table, namespace, after.as_ref().map(|place| &place.key));
-    while let Some((key, stored)) = rest.next() {
-        if !request.selector.matches_stored(&stored) {
-            continue;
-        }
-        items.push(match request.selector.is_empty() {
-            true => stored,
-            // A second handle, so that the tree that was looked at can go.
-            false => Arc::new(Stored::from(stored.packed())),
-        });
-        if limit == 0 || items.len() < limit {
-            continue;
-        }
-        if request.selector.is_empty() {
-            let before = after.as_ref().map_or(Some(0), |place| place.seen);
-            let seen = before.map(|before| before + items.len());
-            let total = snapshot.count(table, namespace);
-            let remaining = seen.map_or_else(|| rest.count(), |seen| total.saturating_sub(seen));
-            if remaining > 0 {
-                meta.remaining = Some(remaining as u64);
-                meta.continue_token = token(version, key, namespace, seen);
+
+    /// The object that a selector asks for by name, if it does.
+    fn named(&self) -> Option<Vec<Arc<Stored>>> {
+        let (namespace, selector) = (self.call.namespace(), &self.request.selector);
+        let name = selector.name().filter(|_| !namespace.is_empty() && self.after.is_none())?;
+        let found = self.snapshot.get(&self.call.resource.table, namespace, name);
+        Some(found.filter(|stored| selector.matches_stored(stored)).into_iter().collect())
+    }
+
+    /// Everything from the start of the page on.
+    fn candidates(&self) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
+        let after = self.after.map(|place| &place.key);
+        self.snapshot.list_from(&self.call.resource.table, self.call.namespace(), after)
+    }
+
+    /// The page: as many selected candidates as fit on it.
+    fn fill(&self, mut rest: impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)>) -> Listed {
+        let (request, snapshot) = (self.request, self.snapshot);
+        let (table, namespace) = (&self.call.resource.table, self.call.namespace());
+        // A read from the cache ignores the page size, as upstream's watch cache does.
+        let limit = if request.resource_version == Some(0) { 0 } else { request.limit };
+        let mut items = Vec::new();
+        let mut meta = self.meta();
+        let version = i64::try_from(meta.resource_version).unwrap_or(i64::MAX);
+        while let Some((key, stored)) = rest.next() {
+            if !request.selector.matches_stored(&stored) {
+                continue;
             }
-        } else if rest.any(|(_, stored)| request.selector.matches_stored(&stored)) {
-            meta.continue_token = token(version, key, namespace, None);
+            items.push(match request.selector.is_empty() {
+                true => stored,
+                // A second handle, so that the tree that was looked at can go.
+                false => Arc::new(Stored::from(stored.packed())),
+            });
+            if limit == 0 || items.len() < limit {
+                continue;
+            }
+            if request.selector.is_empty() {
+                let before = self.after.map_or(Some(0), |place| place.seen);
+                let seen = before.map(|before| before + items.len());
+                let total = snapshot.count(table, namespace);
+                let remaining =
+                    seen.map_or_else(|| rest.count(), |seen| total.saturating_sub(seen));
+                if remaining > 0 {
+                    meta.remaining = Some(remaining as u64);
+                    meta.continue_token = token(version, key, namespace, seen);
+                }
+            } else if rest.any(|(_, stored)| request.selector.matches_stored(&stored)) {
+                meta.continue_token = token(version, key, namespace, None);
+            }
+            break;
         }
-        break;
+        if !meta.continue_token.is_empty() {
+            self.call.inner.store.keep_for_pages(snapshot);
+        }
+        Listed { items, meta }
     }
-    if !meta.continue_token.is_empty() {
-        call.inner.store.keep_for_pages(&snapshot);
-    }
-    Ok(Listed { items, meta })
 }
 
 /// Where a page starts.

@@ -167,7 +167,8 @@ pub(super) async fn update_present(
 ) -> Result<Option<Arc<Stored>>, StatusError> {
     for _ in 0..ATTEMPTS_MAX {
         let Some(stored) = call.find() else { return Ok(None) };
-        let (old, managed) = (in_requested_version(call, &stored), stored.managed());
+        let served = convert::served(&call.inner, &call.resource, &stored).await?;
+        let (old, managed) = (in_requested_version(call, &served), stored.managed());
         let old = Owned { object: &old, managed: &managed };
         let warnings = call.warnings.len();
         let made = make(call, old)?;
@@ -190,7 +191,7 @@ pub(super) fn modified(call: &Call) -> StatusError {
 
 fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
     let resource = &call.resource;
-    if resource.version == resource.storage_version && !convert::is_alias(resource) {
+    if convert::is_as_stored(resource) {
         Cow::Borrowed(stored.content())
     } else {
         Cow::Owned(convert::from_storage(resource, stored.content().clone()))
@@ -211,6 +212,9 @@ async fn attempt(
     // Before anything is undone: writers own what they meant to write.
     let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
     restrict(call, &mut object, old);
+    if &*call.resource.table == crd::TABLE && call.info.subresource.is_empty() {
+        crd::note_storage_version(&mut object);
+    }
     meta::carry_over(&mut object, old);
     let strategy = kinds::strategy_for(&call.resource);
     strategy.prepare_update(&call.kind_context(), &mut object, old);
@@ -233,14 +237,14 @@ async fn attempt(
         metadata_mut(&mut object)
             .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
     }
-    // Time alone is no change.
+    // Time alone is no change. What is stored in an old version is written anyway.
     if equal(&object, old) && managed.is_same_but_times(before.managed) {
-        if !goes_away(call, &object) {
+        if !goes_away(call, &object) && convert::is_current(&call.resource, stored) {
             return Ok(Some(Arc::clone(stored)));
         }
         managed.clone_from(before.managed);
     }
-    let final_form = convert::to_storage(&call.resource, object);
+    let final_form = convert::to_storage(&call.inner, &call.resource, object, &managed).await?;
     let version = stored.resource_version();
     if call.options.dry_run {
         return Ok(Some(Arc::new(Stored::of_parts(final_form, &managed, version))));

@@ -17,7 +17,7 @@ use crate::selector::Selector;
 use crate::server::Inner;
 use crate::store::{Cursor, Event, EventKind, Fallen, write_event};
 use crate::stored::{Draft, Packed};
-use crate::{FieldError, StatusError, Stored};
+use crate::{FieldError, StatusError, Stored, convert};
 
 /// The options of a watch.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +123,10 @@ struct Watcher {
     // Bookmark that marks the end of the initial objects.
     initial_end: Option<u64>,
     waiting: VecDeque<Arc<Event>>,
+    // Whether initial objects and waiting events are yet to be brought into the requested version.
+    is_raw: bool,
+    // Of the registry in which the resource was looked up.
+    revision: u64,
     bookmarks: bool,
     next_bookmark: BoxFuture<'static, ()>,
     last_bookmark: BoxFuture<'static, ()>,
@@ -147,6 +151,9 @@ impl Watcher {
             initial: VecDeque::new(),
             initial_end: None,
             waiting: VecDeque::new(),
+            is_raw: false,
+            // The resource may be older than the registry: look it up with the first events.
+            revision: 0,
             bookmarks: request.bookmarks,
             next_bookmark: clock.sleep(BOOKMARK_INTERVAL),
             last_bookmark: clock.sleep(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
@@ -166,9 +173,12 @@ impl Watcher {
         };
         let table = Arc::clone(&call.resource.table);
         if initial {
+            // A webhook may change what is selected by.
+            let is_rewritten = convert::is_rewritten(&call.resource);
+            watcher.is_raw = convert::has_versions(&call.resource);
             watcher.initial = snapshot
                 .list(&table, &watcher.namespace)
-                .filter(|(_, stored)| watcher.selector.matches_stored(stored))
+                .filter(|(_, stored)| is_rewritten || watcher.selector.matches_stored(stored))
                 .map(|(_, stored)| Arc::clone(stored.packed()))
                 .collect();
             if request.send_initial_events == Some(true) && request.bookmarks {
@@ -185,8 +195,12 @@ impl Watcher {
     /// One ERROR event with a 410, then the end.
     fn expire(&mut self, version: u64, oldest: u64) {
         let message = format!("too old resource version: {version} ({oldest})");
-        let status = StatusError::expired(message).to_value();
-        write_event(&mut self.frame, "ERROR", status.to_string().as_bytes());
+        self.fail(&StatusError::expired(message));
+    }
+
+    /// One ERROR event, then the end.
+    fn fail(&mut self, error: &StatusError) {
+        write_event(&mut self.frame, "ERROR", error.to_value().to_string().as_bytes());
         self.cursor = None;
     }
 
@@ -196,6 +210,10 @@ impl Watcher {
             if !self.frame.is_empty() {
                 return Some(Bytes::from(std::mem::take(&mut self.frame)));
             }
+            if self.is_raw {
+                self.convert().await;
+                continue;
+            }
             if self.ended {
                 return None;
             }
@@ -203,9 +221,9 @@ impl Watcher {
         }
     }
 
-    /// Joins what is due into one frame, until it is full.
+    /// Joins what is due into one frame, until it is full or something has to be converted.
     fn fill(&mut self) {
-        while self.frame.len() < FRAME_BYTES_MAX {
+        while !self.is_raw && self.frame.len() < FRAME_BYTES_MAX {
             if let Some(packed) = self.initial.pop_front() {
                 self.write("ADDED", &packed);
             } else if let Some(version) = self.initial_end.take() {
@@ -225,13 +243,74 @@ impl Watcher {
             return false;
         };
         match cursor.take(PULL_EVENTS_MAX, &mut self.waiting) {
-            Ok(count) => count > 0,
+            Ok(0) => false,
+            Ok(_) => {
+                // Only now: what was written under a newer definition comes after it.
+                self.renew_resource();
+                self.is_raw = convert::has_versions(&self.encoder.resource);
+                true
+            }
             Err(Fallen { oldest }) => {
                 let seen = self.inner.store.settled_version().min(oldest.saturating_sub(1));
                 self.expire(seen, oldest);
                 true
             }
         }
+    }
+
+    /// Follows changes of the definition of a custom resource.
+    fn renew_resource(&mut self) {
+        let resource = &self.encoder.resource;
+        if !resource.is_custom() {
+            return;
+        }
+        let registry = self.inner.registry.load();
+        if registry.revision() == self.revision {
+            return;
+        }
+        self.revision = registry.revision();
+        let found = registry.find(&resource.group, &resource.version, &resource.resource);
+        if let Some(found) = found.cloned() {
+            self.encoder.resource = found;
+        }
+    }
+
+    /// Brings what is due into the requested version; a webhook is asked at most once.
+    async fn convert(&mut self) {
+        self.is_raw = false;
+        let initial = std::mem::take(&mut self.initial);
+        let waiting = std::mem::take(&mut self.waiting);
+        // Of states before, only selectors want to know.
+        let is_selective = !self.selector.is_empty();
+        let previous = |event: &Event| event.previous.clone().filter(|_| is_selective);
+        let states = waiting
+            .iter()
+            .flat_map(|event| std::iter::once(Arc::clone(&event.object)).chain(previous(event)));
+        let items = initial.iter().cloned().chain(states);
+        let items = items.map(|packed| Arc::new(Stored::from(&packed))).collect();
+        let served = convert::served_all(&self.inner, &self.encoder.resource, items).await;
+        let mut served = match served {
+            Ok(served) => served.into_iter().map(|stored| Arc::clone(stored.packed())),
+            Err(error) => {
+                self.initial_end = None;
+                return self.fail(&error.into_internal());
+            }
+        };
+        let count = initial.len();
+        self.initial = served
+            .by_ref()
+            .take(count)
+            .filter(|packed| !is_selective || self.selector.matches(&packed.content()))
+            .collect();
+        self.waiting = waiting
+            .iter()
+            .filter_map(|event| {
+                let object = served.next()?;
+                let previous = previous(event).and_then(|_| served.next());
+                let (kind, key) = (event.kind, event.key.clone());
+                Some(Arc::new(Event { kind, key, object, previous }))
+            })
+            .collect();
     }
 
     /// Adds the line for an event, seen through namespace and selector.
@@ -283,25 +362,28 @@ impl Watcher {
             () = &mut self.deadline => self.ended = true,
             () = &mut self.last_bookmark, if self.bookmarks && !self.last_bookmark_sent => {
                 self.last_bookmark_sent = true;
-                self.bookmark();
+                self.bookmark().await;
             }
             () = &mut self.next_bookmark, if self.bookmarks => {
                 self.next_bookmark = self.inner.clock.sleep(BOOKMARK_INTERVAL);
-                self.bookmark();
+                self.bookmark().await;
             }
         }
     }
 
     /// Queues a bookmark after the events that came in meanwhile.
-    fn bookmark(&mut self) {
+    async fn bookmark(&mut self) {
         let settled = self.inner.store.settled_version();
-        self.bookmark_from(settled);
+        self.bookmark_from(settled).await;
     }
 
     /// Queues a bookmark for a version that was settled a moment ago, or for a later event.
-    fn bookmark_from(&mut self, settled: u64) {
+    async fn bookmark_from(&mut self, settled: u64) {
         let mut version = settled;
         while self.pull() {
+            if self.is_raw {
+                self.convert().await;
+            }
             while let Some(event) = self.waiting.pop_front() {
                 version = version.max(event.resource_version());
                 self.tell(&event);

@@ -325,8 +325,11 @@ async fn subresource_rules_do_not_match_the_main_resource() {
     assert_eq!(count(&log), 0);
 }
 
+/// What a webhook server answers to a review, given the query of the request.
+type Answer = fn(&Value, &str) -> Value;
+
 /// A webhook server with its own certificate; returns its address and caBundle.
-async fn tls_server() -> (SocketAddr, String) {
+pub(crate) async fn tls_server(answer: Answer) -> (SocketAddr, String) {
     use http_body_util::BodyExt;
     let key =
         rcgen::generate_simple_self_signed(vec!["hook.ops.svc".into()]).expect("a certificate");
@@ -349,17 +352,12 @@ async fn tls_server() -> (SocketAddr, String) {
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let service = hyper::service::service_fn(
-                    |request: http::Request<hyper::body::Incoming>| async {
+                    move |request: http::Request<hyper::body::Incoming>| async move {
                         let query = request.uri().query().unwrap_or_default().to_owned();
                         let body = request.into_body().collect().await?.to_bytes();
                         let review: Value = serde_json::from_slice(&body).unwrap_or_default();
-                        let answer = json!({
-                            "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
-                            "response": { "uid": review["request"]["uid"], "allowed": false,
-                                          "status": { "message": query } },
-                        });
-                        let body =
-                            http_body_util::Full::new(bytes::Bytes::from(answer.to_string()));
+                        let answer = answer(&review, &query).to_string();
+                        let body = http_body_util::Full::new(bytes::Bytes::from(answer));
                         Ok::<_, hyper::Error>(http::Response::new(body))
                     },
                 );
@@ -373,10 +371,16 @@ async fn tls_server() -> (SocketAddr, String) {
     (address, bundle)
 }
 
+/// Denies everything, and tells the query.
+fn denial(review: &Value, query: &str) -> Value {
+    json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": {
+        "uid": review["request"]["uid"], "allowed": false, "status": { "message": query } } })
+}
+
 #[tokio::test]
 async fn services_are_reached_over_tls_with_the_configured_bundle() {
     let world = World::new().await;
-    let (address, bundle) = tls_server().await;
+    let (address, bundle) = tls_server(denial).await;
     world.server.webhook_service("ops", "hook", WebhookTarget::Address(address));
     let service = json!({ "namespace": "ops", "name": "hook" });
     let config = json!({ "service": service, "caBundle": bundle });

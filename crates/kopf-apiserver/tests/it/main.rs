@@ -6,6 +6,7 @@ mod admission;
 mod applying;
 mod client;
 mod controllers;
+mod conversion;
 mod crash;
 mod fuzz;
 mod goldens;

@@ -20,8 +20,8 @@ use tokio_rustls::TlsConnector;
 
 /// Most idle connections per route.
 const IDLE_MAX: usize = 8;
-/// Largest answer of a webhook.
-const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Largest answer of a webhook, which may hold all objects of a list.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// Whom to trust on the other side.
 #[derive(Clone, PartialEq, Eq, Hash)]

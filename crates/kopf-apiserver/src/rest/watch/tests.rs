@@ -67,7 +67,7 @@ async fn bookmarks_are_never_older_than_events_before_them() {
     let settled = server.resource_version();
     create(&server, "a").await;
     create(&server, "b").await;
-    watcher.bookmark_from(settled);
+    watcher.bookmark_from(settled).await;
     let newest = server.resource_version();
     let expected = [("ADDED", newest - 1), ("ADDED", newest), ("BOOKMARK", newest)];
     assert_eq!(told(&watcher), expected.map(|(kind, version)| (kind.to_owned(), version)));
@@ -80,7 +80,7 @@ async fn nothing_follows_the_error_of_a_watcher_that_fell_behind() {
     for name in ["a", "b", "c", "d"] {
         create(&server, name).await;
     }
-    watcher.bookmark();
+    watcher.bookmark().await;
     assert_eq!(told(&watcher), [("ERROR".to_owned(), 0)]);
     assert!(watcher.next_frame().await.is_some());
     assert!(watcher.next_frame().await.is_none());

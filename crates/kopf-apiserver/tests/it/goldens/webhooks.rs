@@ -38,6 +38,24 @@ pub(crate) fn serve(server: &Server) {
         let target = WebhookTarget::Function(answering(answer));
         server.webhook_url(&format!("https://127.0.0.1:18444/{path}"), target);
     }
+    let target = WebhookTarget::Function(Arc::new(convert));
+    server.webhook_url("https://127.0.0.1:18444/convert", target);
+}
+
+/// Changes the version and leaves a mark.
+fn convert(review: Value) -> BoxFuture<'static, Value> {
+    let request = &review["request"];
+    let mut objects = request["objects"].as_array().cloned().unwrap_or_default();
+    for object in &mut objects {
+        object["apiVersion"] = request["desiredAPIVersion"].clone();
+        object["converted"] = json!(true);
+    }
+    let response = json!({ "uid": request["uid"], "result": { "status": "Success" },
+                           "convertedObjects": objects });
+    Box::pin(async move {
+        json!({ "kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
+                "response": response })
+    })
 }
 
 fn answering(response: Value) -> WebhookFunction {

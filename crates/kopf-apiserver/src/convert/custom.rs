@@ -1,0 +1,199 @@
+//! Objects of custom resources between the versions of their definition.
+//!
+//! An object keeps the version in which it was written until it is written again, whatever the
+//! storage version is by then; its encoding starts with its type, which tells. With strategy
+//! `None` only the apiVersion changes. Either way, what the other version does not know is pruned
+//! on the way to and from the store.
+//! Called outside the store's lock, since a webhook may be asked.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{set_type, webhook};
+use crate::apply::{ManagedFields, Owned};
+use crate::controllers::fields::text;
+use crate::resource::{ResourceInfo, join_api_version, split_api_version};
+use crate::schema::{self, Schema};
+use crate::server::Inner;
+use crate::{StatusError, Stored};
+
+/// Why objects could not be brought into another version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConversionError(String);
+
+impl ConversionError {
+    pub(super) fn new(problem: impl Into<String>) -> Self {
+        Self(problem.into())
+    }
+
+    /// The failure as events and admission tell it.
+    pub(crate) fn into_internal(self) -> StatusError {
+        StatusError::internal(self.0)
+    }
+}
+
+/// The real server has no status for it.
+impl From<ConversionError> for StatusError {
+    fn from(error: ConversionError) -> Self {
+        Self::new(500, "", error.0)
+    }
+}
+
+/// Whether objects of the resource can be stored in another version than this one.
+pub(crate) fn has_versions(resource: &ResourceInfo) -> bool {
+    resource.custom.as_ref().is_some_and(|custom| custom.versions.len() > 1)
+}
+
+/// Whether a conversion may change what objects are selected by.
+pub(crate) fn is_rewritten(resource: &ResourceInfo) -> bool {
+    has_versions(resource)
+        && resource.custom.as_ref().is_some_and(|custom| custom.conversion_webhook.is_some())
+}
+
+/// Whether an object would be stored in the version in which it is stored.
+pub(crate) fn is_current(resource: &ResourceInfo, stored: &Stored) -> bool {
+    !has_versions(resource) || is_in(&type_of(resource, &resource.storage_version), stored)
+}
+
+/// How encodings of objects in a version start.
+fn type_of(resource: &ResourceInfo, version: &str) -> String {
+    let api_version = join_api_version(&resource.group, version);
+    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\"", resource.kind)
+}
+
+fn is_in(start: &str, stored: &Stored) -> bool {
+    stored.encoded().starts_with(start.as_bytes())
+}
+
+/// A stored object in the version of the resource.
+pub(crate) async fn served(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    stored: &Arc<Stored>,
+) -> Result<Arc<Stored>, ConversionError> {
+    if !has_versions(resource) {
+        return Ok(Arc::clone(stored));
+    }
+    let mut items = served_all(inner, resource, vec![Arc::clone(stored)]).await?;
+    Ok(items.pop().unwrap_or_else(|| Arc::clone(stored)))
+}
+
+/// Stored objects in the version of the resource; a webhook is asked at most once.
+pub(crate) async fn served_all(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    mut items: Vec<Arc<Stored>>,
+) -> Result<Vec<Arc<Stored>>, ConversionError> {
+    if !has_versions(resource) {
+        return Ok(items);
+    }
+    let start = type_of(resource, &resource.version);
+    let others: Vec<usize> =
+        (0..items.len()).filter(|&index| !is_in(&start, &items[index])).collect();
+    if others.is_empty() {
+        return Ok(items);
+    }
+    let managed: Vec<ManagedFields> = others.iter().map(|&index| items[index].managed()).collect();
+    let owned: Vec<Owned<'_>> = others
+        .iter()
+        .zip(&managed)
+        .map(|(&index, managed)| Owned { object: items[index].content(), managed })
+        .collect();
+    let mut converted = into_version(inner, resource, &resource.version, &owned).await?;
+    prune(inner, resource, &resource.version, &mut converted);
+    for ((index, managed), object) in others.into_iter().zip(&managed).zip(converted) {
+        let version = items[index].resource_version();
+        items[index] = Arc::new(Stored::of_parts(object, managed, version));
+    }
+    Ok(items)
+}
+
+/// An object in the storage version of the resource.
+pub(crate) async fn stored(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    mut object: Value,
+    managed: &ManagedFields,
+) -> Result<Value, ConversionError> {
+    let version = &resource.storage_version;
+    let api_version = join_api_version(&resource.group, version);
+    if text(&object, &["apiVersion"]) == api_version {
+        set_type(&mut object, &resource.kind, &api_version);
+        return Ok(object);
+    }
+    let owned = Owned { object: &object, managed };
+    let mut converted = into_version(inner, resource, version, &[owned]).await?;
+    prune(inner, resource, version, &mut converted);
+    Ok(converted.pop().unwrap_or_default())
+}
+
+/// An object in the version of the resource, if it is one of a custom resource.
+pub(crate) async fn seen_as(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    object: Value,
+) -> Result<Value, ConversionError> {
+    let is_other = text(&object, &["kind"]) == resource.kind
+        && text(&object, &["apiVersion"]) != resource.api_version();
+    if !is_other || !resource.is_custom() {
+        return Ok(object);
+    }
+    let mut object = object;
+    let managed = ManagedFields::take_from(&mut object);
+    let owned = Owned { object: &object, managed: &managed };
+    let mut converted = into_version(inner, resource, &resource.version, &[owned]).await?;
+    let mut converted = converted.pop().unwrap_or_default();
+    managed.put_into(&mut converted);
+    Ok(converted)
+}
+
+/// Objects in a version of the definition; none of them may be in it already.
+async fn into_version(
+    inner: &Inner,
+    resource: &ResourceInfo,
+    version: &str,
+    objects: &[Owned<'_>],
+) -> Result<Vec<Value>, ConversionError> {
+    let Some(custom) = resource.custom.as_ref() else { return Ok(Vec::new()) };
+    for object in objects {
+        let api_version = text(object.object, &["apiVersion"]);
+        let (_, from) = split_api_version(api_version);
+        if !custom.versions.iter().any(|known| known == from) {
+            return Err(ConversionError::new(format!(
+                "request to convert CR from an invalid group/version: {api_version}"
+            )));
+        }
+    }
+    let desired = join_api_version(&resource.group, version);
+    match &custom.conversion_webhook {
+        // Boxed, since every request is as large as what it might have to wait for.
+        Some(webhook) => Box::pin(webhook::convert(inner, webhook, &desired, objects)).await,
+        None => {
+            Ok(objects.iter().map(|object| renamed(object.object, resource, &desired)).collect())
+        }
+    }
+}
+
+fn renamed(object: &Value, resource: &ResourceInfo, api_version: &str) -> Value {
+    let mut object = object.clone();
+    set_type(&mut object, &resource.kind, api_version);
+    object
+}
+
+/// Removes what a version does not know.
+fn prune(inner: &Inner, resource: &ResourceInfo, version: &str, objects: &mut [Value]) {
+    if let Some(schema) = schema_of(inner, resource, version) {
+        objects.iter_mut().for_each(|object| schema::prune(&schema, object));
+    }
+}
+
+/// The schema of a version; one that is not served has none here.
+fn schema_of(inner: &Inner, resource: &ResourceInfo, version: &str) -> Option<Arc<Schema>> {
+    if resource.version == version {
+        return resource.schema.clone();
+    }
+    let registry = inner.registry();
+    registry.find(&resource.group, version, &resource.resource)?.schema.clone()
+}
