@@ -13,6 +13,7 @@ mod ownership;
 mod path;
 mod reset;
 mod typed;
+mod versions;
 
 use std::borrow::Cow;
 
@@ -27,6 +28,7 @@ pub(crate) use managed_fields::ManagedFields;
 use managers::{ManagerId, Managers};
 use ownership::{Conflict, Force, Write};
 use typed::TypeRef;
+pub(crate) use versions::{Claim, Elsewhere, other_versions, resets_managers, settle};
 
 /// The updater that owns what was there before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -211,10 +213,7 @@ fn present_managers<'old>(
     if !manager.subresource.is_empty() {
         return stored().unwrap_or_default();
     }
-    // An empty list, or a list of one empty entry, resets.
-    if let Some(Value::Array(entries)) = given
-        && (entries.is_empty() || (entries.len() == 1 && entries[0] == json!({})))
-    {
+    if given.is_some_and(versions::is_reset) {
         return Managers::default();
     }
     let given = Managers::decode(given).ok().filter(|managers| !managers.is_empty());

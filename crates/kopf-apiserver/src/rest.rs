@@ -8,6 +8,7 @@ mod create;
 mod delete;
 mod generation;
 mod list;
+mod managers;
 mod object;
 mod patch;
 mod scale;

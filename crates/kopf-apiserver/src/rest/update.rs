@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::create::{CreateError, create_unless_taken};
-use super::{Call, admit, generation, scale};
+use super::{Call, admit, generation, managers, scale};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::equal;
@@ -210,7 +210,12 @@ async fn attempt(
     let old = before.object;
     check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they meant to write.
+    let is_settled = convert::is_rewritten(&call.resource) && !apply::resets_managers(&object);
     let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
+    if is_settled {
+        managed =
+            Box::pin(managers::settle(call, change, stored, before, &object, managed)).await?;
+    }
     restrict(call, &mut object, old);
     if &*call.resource.table == crd::TABLE && call.info.subresource.is_empty() {
         crd::note_storage_version(&mut object);

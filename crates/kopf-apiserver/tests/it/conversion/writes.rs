@@ -179,3 +179,54 @@ async fn admission_sees_the_version_that_it_asked_for() {
     let deletion = validating.lock().unwrap()[1].clone();
     assert_eq!(deletion["oldObject"]["spec"], json!({ "hostPort": "i:2" }));
 }
+
+/// Manager, version and fields of `spec` of every entry.
+fn owners(object: &Value) -> Vec<(String, String, String)> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let owner = |entry: &Value| {
+        let spec = entry["fieldsV1"]["f:spec"].to_string();
+        (text(&entry["manager"]), text(&entry["apiVersion"]), spec)
+    };
+    entries.iter().map(owner).collect()
+}
+
+#[tokio::test]
+async fn managers_of_another_version_lose_what_is_changed_there() {
+    let world = World::new().await;
+    let mut object = v1("a", "h:1");
+    object["spec"]["replicas"] = json!(1);
+    world.post(&path("v1", "?fieldManager=one"), &object).await;
+    let port = json!({ "spec": { "port": "2" } });
+    let (status, patched) = world.patch(&path("v2", "/a?fieldManager=two"), MERGE, &port).await;
+    assert_eq!(status, 200, "{patched}");
+    let expected = [
+        ("one", "example.com/v1", r#"{".":{},"f:replicas":{}}"#),
+        ("two", "example.com/v2", r#"{"f:port":{}}"#),
+    ];
+    let expected = expected.map(|(one, two, three)| (one.into(), two.into(), three.into()));
+    assert_eq!(owners(&patched), expected);
+    // A client that resets them gets none back.
+    let reset = json!({ "metadata": { "managedFields": [] } });
+    let (_, patched) = world.patch(&path("v2", "/a?fieldManager=two"), MERGE, &reset).await;
+    assert_eq!(patched["metadata"].get("managedFields"), None);
+}
+
+#[tokio::test]
+async fn applied_configurations_conflict_with_those_of_other_versions() {
+    let world = World::new().await;
+    world.patch(&path("v1", "/a?fieldManager=one"), APPLY, &v1("a", "h:1")).await;
+    let place = path("v2", "/a?fieldManager=two");
+    let (status, refused) = world.patch(&place, APPLY, &v2("a", "i", "1")).await;
+    assert_eq!((status, &refused["reason"]), (409, &json!("Conflict")), "{refused}");
+    assert_eq!(
+        refused["message"],
+        "Apply failed with 1 conflict: conflict with \"one\": .spec.hostPort"
+    );
+    assert_eq!(world.stored("a").await["spec"], json!({ "hostPort": "h:1" }));
+    let place = format!("{place}&force=true");
+    let (status, forced) = world.patch(&place, APPLY, &v2("a", "i", "1")).await;
+    assert_eq!((status, &forced["spec"]["host"]), (200, &json!("i")), "{forced}");
+    let names: Vec<String> = owners(&forced).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["two"]);
+}
