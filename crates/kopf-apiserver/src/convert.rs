@@ -16,7 +16,8 @@ use crate::resource::ResourceInfo;
 use crate::server::Inner;
 
 pub(crate) use custom::{
-    ConversionError, has_versions, is_current, is_rewritten, seen_as, served, served_all, stored,
+    ConversionError, has_others, has_versions, is_current, is_rewritten, seen_as, served,
+    served_all, stored,
 };
 
 /// Whether the resource is another view of a table of a different group.

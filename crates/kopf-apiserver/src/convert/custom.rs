@@ -16,6 +16,7 @@ use crate::controllers::fields::text;
 use crate::resource::{ResourceInfo, join_api_version, split_api_version};
 use crate::schema::{self, Schema};
 use crate::server::Inner;
+use crate::stored::Packed;
 use crate::{StatusError, Stored};
 
 /// Why objects could not be brought into another version.
@@ -54,7 +55,20 @@ pub(crate) fn is_rewritten(resource: &ResourceInfo) -> bool {
 
 /// Whether an object would be stored in the version in which it is stored.
 pub(crate) fn is_current(resource: &ResourceInfo, stored: &Stored) -> bool {
-    !has_versions(resource) || is_in(&type_of(resource, &resource.storage_version), stored)
+    let start = || type_of(resource, &resource.storage_version);
+    !has_versions(resource) || is_in(&start(), stored.packed())
+}
+
+/// Whether any of these objects is in another version than the resource.
+pub(crate) fn has_others<'a>(
+    resource: &ResourceInfo,
+    mut states: impl Iterator<Item = &'a Arc<Packed>>,
+) -> bool {
+    if !has_versions(resource) {
+        return false;
+    }
+    let start = type_of(resource, &resource.version);
+    states.any(|state| !is_in(&start, state))
 }
 
 /// How encodings of objects in a version start.
@@ -63,8 +77,8 @@ fn type_of(resource: &ResourceInfo, version: &str) -> String {
     format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\"", resource.kind)
 }
 
-fn is_in(start: &str, stored: &Stored) -> bool {
-    stored.encoded().starts_with(start.as_bytes())
+fn is_in(start: &str, state: &Packed) -> bool {
+    state.encoded().starts_with(start.as_bytes())
 }
 
 /// A stored object in the version of the resource.
@@ -91,7 +105,7 @@ pub(crate) async fn served_all(
     }
     let start = type_of(resource, &resource.version);
     let others: Vec<usize> =
-        (0..items.len()).filter(|&index| !is_in(&start, &items[index])).collect();
+        (0..items.len()).filter(|&index| !is_in(&start, items[index].packed())).collect();
     if others.is_empty() {
         return Ok(items);
     }

@@ -175,12 +175,12 @@ impl Watcher {
         if initial {
             // A webhook may change what is selected by.
             let is_rewritten = convert::is_rewritten(&call.resource);
-            watcher.is_raw = convert::has_versions(&call.resource);
             watcher.initial = snapshot
                 .list(&table, &watcher.namespace)
                 .filter(|(_, stored)| is_rewritten || watcher.selector.matches_stored(stored))
                 .map(|(_, stored)| Arc::clone(stored.packed()))
                 .collect();
+            watcher.is_raw = is_rewritten || watcher.has_others();
             if request.send_initial_events == Some(true) && request.bookmarks {
                 watcher.initial_end = Some(snapshot.resource_version());
             }
@@ -247,7 +247,7 @@ impl Watcher {
             Ok(_) => {
                 // Only now: what was written under a newer definition comes after it.
                 self.renew_resource();
-                self.is_raw = convert::has_versions(&self.encoder.resource);
+                self.is_raw = self.has_others();
                 true
             }
             Err(Fallen { oldest }) => {
@@ -275,12 +275,21 @@ impl Watcher {
         }
     }
 
+    /// Whether anything that is due is in another version.
+    fn has_others(&self) -> bool {
+        // Of states before, only selectors want to know.
+        let is_selective = !self.selector.is_empty();
+        let before = self.waiting.iter().filter_map(|event| event.previous.as_ref());
+        let states = self.initial.iter().chain(self.waiting.iter().map(|event| &event.object));
+        convert::has_others(&self.encoder.resource, states.chain(before.filter(|_| is_selective)))
+    }
+
     /// Brings what is due into the requested version; a webhook is asked at most once.
     async fn convert(&mut self) {
         self.is_raw = false;
         let initial = std::mem::take(&mut self.initial);
-        let waiting = std::mem::take(&mut self.waiting);
-        // Of states before, only selectors want to know.
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|event| self.is_in_namespace(event));
         let is_selective = !self.selector.is_empty();
         let previous = |event: &Event| event.previous.clone().filter(|_| is_selective);
         let states = waiting
@@ -313,9 +322,13 @@ impl Watcher {
             .collect();
     }
 
+    fn is_in_namespace(&self, event: &Event) -> bool {
+        self.namespace.is_empty() || *event.key.namespace == *self.namespace
+    }
+
     /// Adds the line for an event, seen through namespace and selector.
     fn tell(&mut self, event: &Event) {
-        if !self.namespace.is_empty() && *event.key.namespace != *self.namespace {
+        if !self.is_in_namespace(event) {
             return;
         }
         let kind = if self.selector.is_empty() {

@@ -320,6 +320,18 @@ async fn watches_tell_of_converted_objects() {
     assert_eq!(told, [(&gone, &host), (&gone, &host)]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn watches_of_a_namespace_convert_nothing_of_others() {
+    let world = World::new().await;
+    let start = world.server.resource_version();
+    world.create("a", "h:1").await;
+    let other = path("v1", "").replace("default", "kube-system");
+    world.post(&other, &v1("b", "h:2")).await;
+    let events = world.watch(&format!("&resourceVersion={start}")).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(world.asked(), [one("v2", "a")]);
+}
+
 #[tokio::test]
 async fn a_watch_follows_a_change_of_the_definition() {
     let world = World::new().await;
