@@ -31,12 +31,13 @@ impl Cycle {
         }
         let handlers = &served.handlers.indexing;
         let matching = select::for_occasion(handlers, &subject, &Occasion::Index);
-        for handler in handlers {
-            if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
-                self.index_with(handler, &subject).await;
-            } else {
-                self.with_index(handler, |index| index.discard(&object));
-            }
+        // By ids: an index may be declared several times, for different kinds of objects.
+        for handler in handlers.iter().filter(|it| !matching.iter().any(|other| other.id == it.id))
+        {
+            self.with_index(handler, |index| index.discard(&object));
+        }
+        for handler in &matching {
+            self.index_with(handler, &subject).await;
         }
     }
 

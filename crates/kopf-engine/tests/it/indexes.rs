@@ -257,3 +257,34 @@ async fn retries_are_not_forgotten_because_of_events() {
     assert_eq!(world.calls.all(), ["create:0", "create:1", "create:2", "create:3"]);
     engine.stop().await.expect("a clean end");
 }
+
+/// The same index for two kinds of objects of one resource, as Kopf's decorators are stacked.
+fn of_label(label: &str) -> Handler {
+    let mut handler = by_color();
+    handler.filters.labels = vec![(label.into(), kopf_core::MetaFilter::Present)];
+    handler
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_declared_twice_keeps_what_either_of_them_finds() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let update = handler("update_fn", HandlerKind::Update, move |call| {
+        calls.note(colors(&call, "red").join(","));
+        Ok(Output::Nothing)
+    });
+    let engine = world.start(vec![of_label("one"), of_label("other"), update]).await;
+    for (name, label) in [("a", "one"), ("b", "other"), ("c", "none")] {
+        world
+            .create_from(json!({
+                "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+                "metadata": {"name": name, "labels": {label: ""}}, "spec": {"color": "red"},
+            }))
+            .await;
+        world.until_handled(name).await;
+    }
+    world.merge("c", json!({"spec": {"x": 1}})).await;
+    world.until_handled("c").await;
+    assert_eq!(world.calls.all(), ["a,b"]);
+    engine.stop().await.expect("a clean end");
+}
