@@ -222,9 +222,9 @@ impl Engine {
         let identity = self.identity.unwrap_or_else(|| peering::identity(shared.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
         let peering = AbortOnDropHandle::new(tokio::spawn(peering));
-        let was_mandatory = self.context.settings.read().peering.mandatory;
+        let is_paused = peering::begins_paused(&self.context.settings.read().peering);
         let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages);
-        let reactor = reactor.starting_paused(was_mandatory).run(&mut shutdown).await;
+        let reactor = reactor.starting_paused(is_paused).run(&mut shutdown).await;
         let patience = self.context.settings.read().process.ultimate_exiting_timeout;
         let ending = async {
             reactor.close().await;

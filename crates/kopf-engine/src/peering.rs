@@ -79,6 +79,11 @@ pub fn person() -> String {
     format!("{user}@{host}")
 }
 
+/// Whether nothing is done before the peers are known; those who stand alone ask nobody.
+pub(crate) fn begins_paused(settings: &Settings) -> bool {
+    settings.mandatory && !settings.standalone
+}
+
 /// Keeps the records and watches those of others until it is dropped.
 pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     let settings = shared.context.settings.read().peering.clone();

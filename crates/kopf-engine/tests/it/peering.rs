@@ -414,3 +414,17 @@ async fn retries_whose_time_comes_in_a_pause_wait_for_its_end_at_rest() {
     assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:1"]);
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stands_alone_waits_for_no_peering_not_even_a_mandatory_one() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.mandatory = true;
+    settings.peering.standalone = true;
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let engine = world.start_built(world.engine(vec![create]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("the call", || world.calls.count() == 1).await;
+    engine.stop().await.expect("a clean end");
+}
