@@ -1,5 +1,7 @@
 //! What time it is: the system's clock, or one that follows tokio's (pausable) time.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -45,4 +47,10 @@ impl Clock {
         };
         Timestamp::from_microsecond(exact.as_microsecond()).unwrap_or(exact)
     }
+}
+
+/// A moment from now; so far away that it never comes, for times without end.
+pub(crate) fn after(delay: Duration) -> Instant {
+    const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+    Instant::now() + delay.min(NEVER)
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::background::Runner;
+use crate::clock::after;
 use crate::shared::object_span;
 
 /// A place in the list: when, and which one of that moment.
@@ -274,10 +275,4 @@ impl Drop for Ending {
             timer.over.notify_waiters();
         }
     }
-}
-
-/// A moment from now; so far away that it never comes, for delays without end.
-fn after(delay: Duration) -> Instant {
-    const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
-    Instant::now() + delay.min(NEVER)
 }

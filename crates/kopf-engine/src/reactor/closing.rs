@@ -12,6 +12,7 @@ use kopf_core::settings::Background;
 use tokio::time::Instant;
 
 use super::{Reactor, group_of};
+use crate::clock::after;
 use crate::cycle::{self, Mode};
 use crate::message::{Key, Message};
 use crate::store::Version;
@@ -29,7 +30,7 @@ impl Reactor {
         for watch in self.child_watches.values() {
             watch.task.abort();
         }
-        let deadline = Instant::now() + settings.queueing.exit_timeout;
+        let deadline = after(settings.queueing.exit_timeout);
         self.drain(deadline).await;
         if !self.cycles.is_empty() {
             let left = self.cycles.len();
@@ -99,7 +100,7 @@ impl Reactor {
                 }
             }
         }
-        let deadline = Instant::now() + limit;
+        let deadline = after(limit);
         loop {
             match tokio::time::timeout_at(deadline, closings.next()).await {
                 Ok(Some(done)) => self.take_back(done),

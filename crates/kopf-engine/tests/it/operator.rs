@@ -471,3 +471,20 @@ async fn selectors_of_the_settings_are_checked_by_the_server() {
     }
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_time_for_the_last_handlers_is_no_trouble() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.queueing.exit_timeout = Duration::MAX;
+    let slow = async_handler("create_fn", HandlerKind::Create, |_| async {
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        Ok(Output::Nothing)
+    });
+    let engine = world.start_built(world.engine(vec![slow]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    quiesce().await;
+    engine.stop().await.expect("a clean end");
+    world.until_handled("a").await;
+}
