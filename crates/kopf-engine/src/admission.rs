@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kopf_client::Cluster;
 use kopf_core::handler::Handler;
@@ -28,6 +29,9 @@ mod upkeep;
 
 use configuration::Written;
 use upkeep::Upkeep;
+
+/// How long taking back the configurations may take at the end.
+const LEAVING_GRACE: Duration = Duration::from_secs(5);
 
 /// A certificate or a key in PEM.
 #[derive(Clone, PartialEq, Eq)]
@@ -118,7 +122,7 @@ pub(crate) struct Admission {
 pub(crate) struct Serving {
     admission: Arc<Admission>,
     managed: Option<String>,
-    _tasks: [AbortOnDropHandle<()>; 2],
+    _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Admission {
@@ -136,12 +140,14 @@ impl Admission {
         (!admission.handlers.is_empty()).then_some(admission)
     }
 
-    /// Listens, configures the cluster, and answers in the background.
+    /// Listens, configures the cluster, and answers in the background; none if it is told to end
+    /// before the cluster is configured.
     pub(crate) async fn start(
         self,
         endpoint: Option<AdmissionEndpoint>,
         surroundings: watch::Receiver<Surroundings>,
-    ) -> Result<Serving, AdmissionError> {
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Option<Serving>, AdmissionError> {
         let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint)?;
         let tls = server::Tls::new(&endpoint)?;
         let address = endpoint.address;
@@ -150,16 +156,19 @@ impl Admission {
         let local = listener.local_addr().map_err(unusable)?;
         let client_config = server::client_config(&endpoint, local, &tls.authority);
         let admission = Arc::new(self);
-        admission.learn(None).await;
         let acceptor = Arc::new(RwLock::new(tls.acceptor));
         let serving = server::serve(Arc::clone(&admission), listener, Arc::clone(&acceptor));
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering admission reviews");
-        if let Some(name) = &endpoint.managed {
-            admission.create(name).await?;
-            admission.configure(name, &client_config).await?;
-        }
         let managed = endpoint.managed.clone();
+        tokio::select! {
+            done = admission.set_up(managed.as_deref(), &client_config) => done?,
+            () = shutdown => {
+                let ending = Serving { admission, managed, _tasks: vec![serving] };
+                ending.stop().await;
+                return Ok(None);
+            }
+        }
         let upkeep = Upkeep {
             admission: Arc::clone(&admission),
             endpoint,
@@ -169,7 +178,21 @@ impl Admission {
             acceptor,
         };
         let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(surroundings)));
-        Ok(Serving { admission, managed, _tasks: [serving, upkeep] })
+        Ok(Some(Serving { admission, managed, _tasks: vec![serving, upkeep] }))
+    }
+
+    /// Finds out what the handlers are for, and points the cluster to us.
+    async fn set_up(
+        &self,
+        managed: Option<&str>,
+        client_config: &serde_json::Value,
+    ) -> Result<(), AdmissionError> {
+        self.learn(None).await;
+        if let Some(name) = managed {
+            self.create(name).await?;
+            self.configure(name, client_config).await?;
+        }
+        Ok(())
     }
 
     /// Discovers the resources of the handlers, or of one group.
@@ -203,10 +226,10 @@ impl Admission {
 }
 
 impl Serving {
-    /// Takes back what should not stay configured after the end.
+    /// Takes back what should not stay configured after the end, if that does not take too long.
     pub(crate) async fn stop(self) {
         if let Some(name) = &self.managed {
-            self.admission.deconfigure(name).await;
+            let _ = tokio::time::timeout(LEAVING_GRACE, self.admission.deconfigure(name)).await;
         }
     }
 }

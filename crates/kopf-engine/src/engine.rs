@@ -230,7 +230,7 @@ impl Engine {
             reactor.close().await;
             drop((probes, wheel));
             if let Some(admission) = admission {
-                let _ = tokio::time::timeout(LEAVING_GRACE, admission.stop()).await;
+                admission.stop().await;
             }
             finish_posting(poster, close_poster).await;
             let cleaned_up = clean_up(&self.registry, &self.stage, &self.pool).await;
@@ -265,13 +265,23 @@ impl Engine {
         };
         let probes = self.serve_probes().await?;
         self.cluster.set_policy(policy);
+        tokio::pin!(shutdown);
         tokio::select! {
             connected = self.cluster.connect() => connected?,
-            () = shutdown => return Ok(None),
+            () = &mut shutdown => return Ok(None),
         };
         self.context.state.insert(Arc::new(self.cluster.client().await?));
         let surroundings = watch::Sender::default();
-        let admission = self.serve_admission(surroundings.subscribe()).await?;
+        let admission = match self.admission() {
+            None => None,
+            Some(admission) => {
+                let endpoint = self.admission.clone();
+                match admission.start(endpoint, surroundings.subscribe(), shutdown).await? {
+                    None => return Ok(None),
+                    serving => serving,
+                }
+            }
+        };
         Ok(Some(Connected { probes, surroundings, admission }))
     }
 
@@ -281,16 +291,9 @@ impl Engine {
         within(patience, clean_up(&self.registry, &self.stage, &self.pool)).await
     }
 
-    async fn serve_admission(
-        &self,
-        surroundings: watch::Receiver<Surroundings>,
-    ) -> Result<Option<Serving>, AdmissionError> {
+    fn admission(&self) -> Option<Admission> {
         let (stage, pool) = (Arc::clone(&self.stage), Arc::clone(&self.pool));
-        let (cluster, endpoint) = (self.cluster.clone(), self.admission.clone());
-        match Admission::new(&self.registry, cluster, stage, pool) {
-            Some(admission) => Ok(Some(admission.start(endpoint, surroundings).await?)),
-            None => Ok(None),
-        }
+        Admission::new(&self.registry, self.cluster.clone(), stage, pool)
     }
 
     async fn serve_probes(&self) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {

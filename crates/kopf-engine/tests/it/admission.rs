@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, handler};
 
-fn endpoint() -> AdmissionEndpoint {
+pub(crate) fn endpoint() -> AdmissionEndpoint {
     AdmissionEndpoint {
         address: ([127, 0, 0, 1], 0).into(),
         host: None,

@@ -488,3 +488,19 @@ async fn an_endless_time_for_the_last_handlers_is_no_trouble() {
     engine.stop().await.expect("a clean end");
     world.until_handled("a").await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_admission_that_cannot_be_set_up() {
+    let world = World::new().await;
+    let (method, path, watches, times) = (None, "/api", None, usize::MAX);
+    world.journal.add_rule(Rule { method, path, watches, times, fault: Fault::Hang });
+    let cleanup = world.noting("cleanup_fn", HandlerKind::Cleanup);
+    let check = world.noting("check", HandlerKind::Validate(WebhookOptions::default()));
+    let endpoint = crate::admission::endpoint();
+    let engine = world.engine(vec![cleanup, check]).admission(endpoint).build().start();
+    quiesce().await;
+    let begun = tokio::time::Instant::now();
+    engine.stop().await.expect("a clean end");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(world.calls.all(), ["cleanup_fn:0"]);
+}
