@@ -130,7 +130,7 @@ impl Poster {
             }
             self.wait_for_token(posting.rate_per_second).await;
             let key = (
-                entry.about.uid().to_owned(),
+                identity(&entry.about),
                 entry.kind.clone(),
                 entry.reason.clone(),
                 entry.message.clone(),
@@ -255,6 +255,14 @@ fn core_events() -> Resource {
         namespaced: true,
         preferred: true,
         verbs: Default::default(),
+    }
+}
+
+/// Which object it is; those without a uid are told apart by their names.
+fn identity(object: &Object) -> String {
+    match object.uid() {
+        "" => format!("{} {} {}", object.api_version(), object.kind(), object.key()),
+        uid => uid.to_owned(),
     }
 }
 

@@ -504,3 +504,32 @@ async fn a_shutdown_does_not_wait_for_admission_that_cannot_be_set_up() {
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(world.calls.all(), ["cleanup_fn:0"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn events_about_objects_without_uids_are_not_taken_for_one() {
+    let world = World::new().await;
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        let subject = call.subject.as_ref().expect("an object");
+        for name in ["one", "other", "one"] {
+            let about = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
+                "name": name, "namespace": "default",
+            }});
+            let object = kopf_model::Object::from_value(about);
+            let about = kopf_core::Subject { object, ..subject.clone() };
+            call.operator.recorder.record(&about, "Normal", "Same", "again");
+        }
+        Ok(Output::Nothing)
+    });
+    let builder = world.engine(vec![create]).settings(Settings::default());
+    let engine = world.start_built(builder).await;
+    world.create("a", json!({"x": 1})).await;
+    let posts = || {
+        let mut posts = world.writes();
+        posts.retain(|it| it.path.ends_with("/events"));
+        posts.iter().map(|it| it.body["involvedObject"]["name"].clone()).collect::<Vec<_>>()
+    };
+    eventually("both events", || posts().len() >= 2).await;
+    quiesce().await;
+    assert_eq!(posts(), ["one", "other"]);
+    engine.stop().await.expect("a clean end");
+}
