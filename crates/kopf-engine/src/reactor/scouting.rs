@@ -78,7 +78,10 @@ impl Reactor {
     fn scout(&mut self, resource: Arc<Resource>, tag: Tag) -> Scout {
         let status = WatchStatus { resource: resource.to_string(), ..WatchStatus::default() };
         let id = self.shared.board.add_watch(Purpose::Discovery, status);
-        let collection = self.collection(resource, None, &self.shared.settings());
+        let mut collection = self.collection(resource, None, &self.shared.settings());
+        // Whatever is chosen of the objects: what decides about their watches must be seen.
+        (collection.label_selector, collection.field_selector) = (None, None);
+        collection.shard_selector = None;
         let task = follow(&self.shared, collection, tag, &self.sink);
         Scout { id, task, first_list: FirstList::default(), is_failing: false }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kopf_apiserver::Server;
 use kopf_core::handler::HandlerKind;
+use kopf_core::settings::Settings;
 use kopf_engine::NamespacePattern;
 use kopf_model::Selector;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
@@ -257,4 +258,25 @@ async fn a_discovery_that_takes_long_is_waited_for_at_rest() {
 
 mod k8s_openapi_namespace {
     pub(crate) use k8s_openapi::api::core::v1::Namespace;
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_of_the_settings_hide_no_definitions_and_no_namespaces() {
+    let world = World::bare();
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.label_selectors.insert(Selector::everything(), "tier=live");
+    let create = world.noting("create_fn", HandlerKind::Create);
+    let builder = world.engine(vec![create]).settings(settings).namespaces(["de*"]);
+    let engine = builder.build().start();
+    quiesce().await;
+    world.create_crd(false).await;
+    world
+        .create_from(json!({
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
+            "metadata": {"name": "a", "labels": {"tier": "live"}}, "spec": {},
+        }))
+        .await;
+    eventually("the call", || world.calls.count() == 1).await;
+    engine.stop().await.expect("a clean end");
 }
