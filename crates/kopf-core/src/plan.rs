@@ -15,7 +15,7 @@ use crate::handler::Handler;
 use crate::invoke::Output;
 use crate::lifecycle::Lifecycle;
 use crate::logtext::{self, Line};
-use crate::occasion::{Change, Occasion, Reason};
+use crate::occasion::{Change, Reason};
 use crate::progress::{State, later};
 use crate::retry::Outcome;
 use crate::select;
@@ -287,11 +287,11 @@ impl Agenda {
 
 /// What a handler is told of a change: with a field of interest, the change of that field.
 #[must_use]
-pub fn occasion_of(change: &Change, handler: &Handler) -> Occasion {
-    Occasion::Change(match &handler.filters.field {
+pub fn told(change: &Change, handler: &Handler) -> Change {
+    match &handler.filters.field {
         Some(field) => change.reduce(field),
         None => change.clone(),
-    })
+    }
 }
 
 /// Puts the result of a handler into the status.

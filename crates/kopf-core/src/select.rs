@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::filter::Matching;
 use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::occasion::{Change, Occasion, Subject};
 use crate::registry::deduplicate;
@@ -27,6 +28,23 @@ pub fn for_change(
             }
             && handler.matches(subject, &occasion)
     };
+    deduplicate(handlers.iter().filter(concerns).cloned().collect())
+}
+
+/// The sub-handlers to call for the change that their parent is called for.
+///
+/// Their fields must have changed where that of the parent must.
+#[must_use]
+pub fn for_parent(
+    handlers: &[Arc<Handler>],
+    subject: &Subject,
+    change: &Change,
+    field_needs_change: bool,
+) -> Vec<Arc<Handler>> {
+    let occasion = Occasion::Change(change.clone());
+    let matching = Matching::Now { field_needs_change };
+    let concerns =
+        |handler: &&Arc<Handler>| handler.filters.match_with(subject, &occasion, matching);
     deduplicate(handlers.iter().filter(concerns).cloned().collect())
 }
 

@@ -11,8 +11,8 @@ use std::time::Instant;
 use kopf_core::handler::{Handler, HandlerId, child_id};
 use kopf_core::invoke::{Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned};
 use kopf_core::logtext;
-use kopf_core::occasion::{Change, Subject};
-use kopf_core::plan::{deliver_result, occasion_of};
+use kopf_core::occasion::{Change, Occasion, Subject};
+use kopf_core::plan::{deliver_result, told};
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_core::select;
@@ -39,6 +39,14 @@ pub(crate) struct Pass {
     pub(crate) wishes: Mutex<Patch>,
     /// Tells the cycle that a sub-handler has finished.
     pub(crate) progressed: Notify,
+}
+
+/// What a handler is told, and its sub-handlers after it.
+struct Matter {
+    /// The change; of the field, if the handler or its parent has one.
+    change: Change,
+    /// Whether fields of interest must have changed.
+    field_needs_change: bool,
 }
 
 /// The handler was cancelled from outside; nothing is to be remembered of the attempt.
@@ -84,12 +92,23 @@ impl Pass {
         handler: &Arc<Handler>,
         attempt: Attempt,
     ) -> Result<Outcome, Cancelled> {
+        let field_needs_change = handler.kind.field_needs_change();
+        let matter = Matter { change: told(&self.change, handler), field_needs_change };
+        self.attempt_about(handler, attempt, matter).await
+    }
+
+    async fn attempt_about(
+        self: &Arc<Self>,
+        handler: &Arc<Handler>,
+        attempt: Attempt,
+        matter: Matter,
+    ) -> Result<Outcome, Cancelled> {
         if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
             self.shared.log(&self.subject, &line);
             report::outcome(&self.shared, &self.subject, handler, &outcome);
             return Ok(outcome);
         }
-        let children = SubHandlers::new(self, handler);
+        let children = SubHandlers::new(self, handler, matter);
         emit(&logtext::invoked(handler));
         let begun = Instant::now();
         let mut returned = self.shared.pool.run(self.call(handler, attempt, &children)).await;
@@ -131,7 +150,7 @@ impl Pass {
         Call {
             handler: Arc::clone(handler),
             subject: Some(self.subject.clone()),
-            occasion: occasion_of(&self.change, handler),
+            occasion: Occasion::Change(children.0.matter.change.clone()),
             attempt,
             patch: Arc::clone(&self.patch),
             memo: Arc::clone(&self.memo),
@@ -152,6 +171,8 @@ struct SubHandlers(Arc<SubInner>);
 struct SubInner {
     pass: Arc<Pass>,
     parent: HandlerId,
+    /// What the parent is told.
+    matter: Matter,
     registered: Mutex<Vec<Arc<Handler>>>,
     executed: AtomicBool,
     /// All ids at any depth.
@@ -159,10 +180,11 @@ struct SubInner {
 }
 
 impl SubHandlers {
-    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>) -> Self {
+    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>, matter: Matter) -> Self {
         Self(Arc::new(SubInner {
             pass: Arc::clone(pass),
             parent: Arc::clone(&parent.id),
+            matter,
             registered: Mutex::default(),
             executed: AtomicBool::new(false),
             seen: Mutex::default(),
@@ -201,7 +223,8 @@ impl SubInner {
             return Ok(());
         }
         let pass = &self.pass;
-        let selected = select::for_change(&registered, &pass.subject, &pass.change);
+        let Matter { change, field_needs_change } = &self.matter;
+        let selected = select::for_parent(&registered, &pass.subject, change, *field_needs_change);
         self.load(&registered, &selected)?;
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
@@ -265,7 +288,10 @@ impl SubInner {
         };
         let running: BoxFuture<Result<Outcome, Cancelled>> = {
             let (pass, handler) = (Arc::clone(pass), Arc::clone(handler));
-            Box::pin(async move { pass.attempt(&handler, attempt).await })
+            let Matter { change, field_needs_change } = &self.matter;
+            let change = told(change, &handler);
+            let matter = Matter { change, field_needs_change: *field_needs_change };
+            Box::pin(async move { pass.attempt_about(&handler, attempt, matter).await })
         };
         let outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
         for subref in &outcome.subrefs {

@@ -421,7 +421,7 @@ fn field_handlers_see_their_field_only() {
     })
     .unwrap();
     let change = agenda.change.as_ref().unwrap();
-    let crate::Occasion::Change(change) = super::occasion_of(change, &field) else { panic!() };
+    let change = super::told(change, &field);
     assert_eq!(change.diff.to_string(), "(('change', (), 1, 2),)");
     assert_eq!(change.new.as_deref(), Some(&json!(2)));
 }

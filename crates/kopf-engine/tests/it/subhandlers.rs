@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
+use kopf_core::occasion::Occasion;
 use serde_json::{Value, json};
 
 use crate::world::{World, async_handler, handler, quiesce, temporary};
@@ -175,5 +176,79 @@ async fn a_parent_in_the_middle_of_something_is_not_written_with_its_subhandlers
     assert_eq!(object["status"], Value::Null, "{object:#}");
     let object = world.until_handled("a").await;
     assert_eq!(object["status"], json!({"phase": "whole"}));
+    engine.stop().await.expect("a clean end");
+}
+
+fn sub_of_field(world: &World, id: &'static str, field: &str) -> Handler {
+    let mut sub = world.noting(id, HandlerKind::Sub);
+    sub.filters.field = Some(field.into());
+    sub
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_subhandlers_must_have_changed_where_those_of_the_parent_must() {
+    let world = World::new().await;
+    let parent = |id: &'static str, kind: HandlerKind| {
+        let x = sub_of_field(&world, if id == "update" { "ux" } else { "cx" }, "spec.x");
+        let y = sub_of_field(&world, if id == "update" { "uy" } else { "cy" }, "spec.y");
+        handler(id, kind, move |call| {
+            let children = call.children.expect("children");
+            children.register(x.clone());
+            let inner = y.clone();
+            children.register(handler("deep", HandlerKind::Sub, move |call| {
+                call.children.expect("children").register(inner.clone());
+                Ok(Output::Nothing)
+            }));
+            Ok(Output::Nothing)
+        })
+    };
+    let handlers =
+        vec![parent("create", HandlerKind::Create), parent("update", HandlerKind::Update)];
+    let engine = world.start(handlers).await;
+    world.create("a", json!({"x": 1, "y": 1})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["cx:0", "cy:0"]);
+    world.merge("a", json!({"spec": {"y": 2}})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"z": 1}})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["cx:0", "cy:0", "uy:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let parent = handler("parent", HandlerKind::Field, move |call| {
+        let children = call.children.expect("children");
+        let noting = |id: &'static str| {
+            let calls = calls.clone();
+            handler(id, HandlerKind::Sub, move |call| {
+                let Occasion::Change(change) = &call.occasion else { panic!("no change") };
+                calls.note(format!("{id}: {}", change.diff));
+                Ok(Output::Nothing)
+            })
+        };
+        children.register(noting("all"));
+        let mut part = noting("part");
+        part.filters.field = Some("x".into());
+        children.register(part);
+        Ok(Output::Nothing)
+    });
+    let mut parent = parent;
+    parent.filters.field = Some("spec.items".into());
+    let engine = world.start(vec![parent]).await;
+    world.create("a", json!({"items": {"x": 1, "y": 1}, "other": 1})).await;
+    world.until_handled("a").await;
+    world.merge("a", json!({"spec": {"items": {"x": 2, "y": 2}, "other": 2}})).await;
+    world.until_handled("a").await;
+    let told = [
+        r#"all: (('add', (), None, {"x":1,"y":1}),)"#,
+        "part: (('add', (), None, 1),)",
+        "all: (('change', ('x',), 1, 2), ('change', ('y',), 1, 2),)",
+        "part: (('change', (), 1, 2),)",
+    ];
+    assert_eq!(world.calls.all(), told);
     engine.stop().await.expect("a clean end");
 }
