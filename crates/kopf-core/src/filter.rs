@@ -7,6 +7,7 @@ mod mismatch;
 
 use std::sync::Arc;
 
+use kopf_model::equality::equal;
 use kopf_model::{Essence, FieldPath};
 use serde_json::Value;
 
@@ -120,7 +121,7 @@ impl Filters {
     fn match_change(&self, subject: &Subject, occasion: &Occasion, needs_change: bool) -> bool {
         let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else { return true };
         let (old, new) = sides(change, field);
-        (!needs_change || old != new)
+        (!needs_change || differ(old, new))
             && self.old.as_ref().is_none_or(|filter| filter.matches(old, subject, occasion))
             && self.new.as_ref().is_none_or(|filter| filter.matches(new, subject, occasion))
     }
@@ -144,7 +145,7 @@ impl ValueFilter {
     #[must_use]
     pub fn matches(&self, value: Option<&Value>, subject: &Subject, occasion: &Occasion) -> bool {
         match self {
-            Self::Equals(expected) => value == Some(expected),
+            Self::Equals(expected) => value.is_some_and(|value| equal(value, expected)),
             Self::Present => value.is_some(),
             Self::Absent => value.is_none(),
             Self::Matches(accepts) => accepts(value, subject, occasion),
@@ -155,6 +156,14 @@ impl ValueFilter {
 fn sides<'a>(change: &'a Change, field: &FieldPath) -> (Option<&'a Value>, Option<&'a Value>) {
     let resolve = |side: &'a Option<Essence>| side.as_ref().and_then(|side| field.resolve(side));
     (resolve(&change.old), resolve(&change.new))
+}
+
+/// Whether a field has changed; one that is not there differs from any value.
+fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => !equal(old, new),
+        (old, new) => old.is_some() != new.is_some(),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What differs between two versions of an object, field by field.
 //!
-//! Lists are atomic and null equals absence, as in Kopf.
+//! Lists are atomic, null equals absence, and numbers are compared by what they mean, as in Kopf.
 
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
+use crate::equality::equal;
 use crate::essence::Essence;
 use crate::field::FieldPath;
 
@@ -208,7 +209,7 @@ fn compare<'a>(
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             return compare_maps(old, new, scope, path, items);
         }
-        (Some(old), Some(new)) if old == new => return,
+        (Some(old), Some(new)) if equal(old, new) => return,
         (Some(_), Some(_)) => DiffOperation::Change,
     };
     let field = FieldPath::from_keys(path.iter().copied());

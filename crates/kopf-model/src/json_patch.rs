@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::equality::equal;
+
 /// One step of a JSON patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
@@ -107,7 +109,7 @@ fn compare(from: &Value, to: &Value, path: &mut String, operations: &mut Vec<Ope
             }
         }
         (Value::Array(from), Value::Array(to)) => compare_lists(from, to, path, operations),
-        (from, to) if from == to => {}
+        (from, to) if equal(from, to) => {}
         (_, to) => {
             operations.push(Operation::Replace { path: path.clone(), value: to.clone() });
         }

@@ -5,6 +5,7 @@
 
 mod deep;
 pub mod diff;
+pub mod equality;
 pub mod essence;
 pub mod field;
 pub mod finalizer;

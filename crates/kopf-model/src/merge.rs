@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::equality::equal;
+
 /// Applies a merge patch: null removes, maps merge, everything else replaces.
 pub fn apply(target: &mut Value, patch: &Map<String, Value>) {
     if !target.is_object() {
@@ -52,7 +54,7 @@ pub fn is_change(current: Option<&Value>, change: &Value) -> bool {
         (current, Value::Null) => current.is_some(),
         (Some(current @ Value::Object(_)), Value::Object(nested)) => changes(current, nested),
         (None, Value::Object(nested)) => nested.is_empty() || sets_anything(nested),
-        (current, change) => current != Some(change),
+        (current, change) => !current.is_some_and(|current| equal(current, change)),
     }
 }
 

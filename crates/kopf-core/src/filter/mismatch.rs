@@ -2,9 +2,10 @@
 //!
 //! Looks only at conditions that are plain values: functions of users are never called for this.
 
+use kopf_model::equality::equal;
 use serde_json::Value;
 
-use super::{Filters, Matching, MetaFilter, ValueFilter, sides};
+use super::{Filters, Matching, MetaFilter, ValueFilter, differ, sides};
 use crate::occasion::{Occasion, Subject};
 
 /// Values longer than this are cut.
@@ -60,7 +61,7 @@ impl Filters {
     fn change_mismatch(&self, occasion: &Occasion, needs_change: bool) -> Option<String> {
         let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else { return None };
         let (old, new) = sides(change, field);
-        if needs_change && old == new {
+        if needs_change && !differ(old, new) {
             return Some(format!("the field {field} has not changed"));
         }
         let of = |filter: &Option<ValueFilter>, value| filter.as_ref()?.complaint(value);
@@ -86,7 +87,7 @@ impl MetaFilter {
 impl ValueFilter {
     fn complaint(&self, value: Option<&Value>) -> Option<String> {
         match (self, value) {
-            (Self::Equals(wanted), Some(value)) if value != wanted => {
+            (Self::Equals(wanted), Some(value)) if !equal(value, wanted) => {
                 Some(format!("is {}, not {}", shown(value), shown(wanted)))
             }
             (Self::Equals(_) | Self::Present, None) => Some("is missing".to_owned()),

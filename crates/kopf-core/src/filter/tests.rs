@@ -118,3 +118,11 @@ fn functions_over_everything_come_last() {
     let refusing = Filters { when: Some(Arc::new(|_, _| false)), ..Filters::default() };
     assert!(!refusing.match_with(&subject(json!({})), &Occasion::Index, NOW));
 }
+
+#[test]
+fn numbers_are_compared_by_what_they_mean() {
+    let filter = ValueFilter::Equals(json!(1.0));
+    let filters = Filters { field: Some("f".into()), value: Some(filter), ..Filters::default() };
+    let subject = subject(json!({"f": 1}));
+    assert!(filters.match_with(&subject, &Occasion::Index, Matching::Ever));
+}

@@ -89,3 +89,10 @@ proptest! {
         prop_assert_eq!(at_once, one_by_one);
     }
 }
+
+#[test]
+fn whole_floats_that_the_server_keeps_as_integers_are_no_change() {
+    let body = json!({"status": {"timer": {"ratio": 1, "list": [2]}}});
+    assert!(!changes(&body, &patch(json!({"status": {"timer": {"ratio": 1.0, "list": [2.0]}}}))));
+    assert!(changes(&body, &patch(json!({"status": {"timer": {"ratio": 1.5}}}))));
+}
