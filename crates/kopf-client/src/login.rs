@@ -3,7 +3,8 @@
 //! Kubeconfig parsing (contexts, exec plugins, certificates, tokens) is `kube`'s; this file only
 //! chooses among the sources and turns explicit credentials into the same configuration.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -142,9 +143,10 @@ impl Login for FixedLogin {
 impl Login for DefaultLogin {
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
         Box::pin(async {
-            let is_explicit = self.kubeconfig.is_some()
-                || self.context.is_some()
-                || std::env::var_os("KUBECONFIG").is_some();
+            let named = std::env::var_os("KUBECONFIG").unwrap_or_default();
+            let named = named_files(&named, std::env::home_dir().as_deref());
+            let is_explicit =
+                self.kubeconfig.is_some() || self.context.is_some() || !named.is_empty();
             if !is_explicit && self.service_account.exists() {
                 return Ok(vec![self.service_account.config()?.into()]);
             }
@@ -154,8 +156,11 @@ impl Login for DefaultLogin {
             let options =
                 KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
             let kubeconfig = match &self.kubeconfig {
-                None => Kubeconfig::read(),
                 Some(path) => Kubeconfig::read_from(path),
+                None if named.is_empty() => Kubeconfig::read(),
+                None => named.iter().try_fold(Kubeconfig::default(), |merged, path| {
+                    Kubeconfig::read_from(path).and_then(|next| merged.merge(next))
+                }),
             };
             let kubeconfig = kubeconfig.map_err(|error| unusable("the kubeconfig", error))?;
             Ok(vec![read(kubeconfig, &options, "the kubeconfig").await?.into()])
@@ -285,6 +290,20 @@ fn as_base64(data: &str) -> String {
     } else {
         data.split_whitespace().collect()
     }
+}
+
+/// The files in a value of `$KUBECONFIG`, as in Kopf: blank ones do not count, and `~` stands for
+/// the home folder also where no shell has replaced it.
+fn named_files(value: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
+    let expanded = |path: PathBuf| {
+        let path = path.to_str().map_or_else(|| path.clone(), |text| text.trim().into());
+        match (path.strip_prefix("~"), home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        }
+    };
+    let paths = std::env::split_paths(value).map(expanded);
+    paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 fn has_kubeconfig() -> bool {

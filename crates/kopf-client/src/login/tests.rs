@@ -45,3 +45,13 @@ fn secrets_are_not_printed() {
     };
     assert_eq!(format!("{info:?}"), "ConnectionInfo(https://host)");
 }
+
+#[test]
+fn blank_names_are_no_kubeconfigs_and_the_home_folder_may_be_short() {
+    let home = Path::new("/home/me");
+    let files = |value: &str| named_files(OsStr::new(value), Some(home));
+    assert_eq!(files(""), Vec::<PathBuf>::new());
+    assert_eq!(files(" : "), Vec::<PathBuf>::new());
+    let expected = ["/home/me/.kube/a", "/etc/b", "c~"].map(PathBuf::from);
+    assert_eq!(files("~/.kube/a: /etc/b ::c~"), expected);
+}
