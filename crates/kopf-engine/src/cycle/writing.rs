@@ -3,6 +3,8 @@
 //! What the server will never take must not block its object. It is dropped with an error, and what
 //! the engine itself has to write, its notes and the finalizer, goes without it.
 
+use std::time::Duration;
+
 use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::loops::patched_fields;
 use kopf_model::{FieldPath, Object, Patch, Transformation};
@@ -14,6 +16,9 @@ use crate::store::Version;
 /// How often in a row a write is forbidden before it is taken for refused: rights may be granted
 /// soon, but a policy does not change its mind.
 const FORBIDDEN_MAX: u32 = 5;
+
+/// The least time after which a write is made again for which there was no newer state.
+const NEWER_PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 /// What a look for the newest state of an object has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +229,8 @@ impl Cycle {
 
     pub(super) fn wait_for_newer(&mut self) {
         let timeout = self.shared.context.settings.read().persistence.consistency_timeout;
-        self.wake_at = Some(self.after(timeout));
+        // Whoever does not want to wait for it is not to ask without end either.
+        self.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
     }
 
     pub(super) fn is_held(&self, object: &Object) -> bool {

@@ -6,11 +6,12 @@ use std::time::Duration;
 use http::Method;
 use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::Output;
+use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
-use crate::world::{World, async_handler, eventually, handler, last_handled, quiesce};
+use crate::world::{Watchdog, World, async_handler, eventually, handler, last_handled, quiesce};
 
 fn refusing(path: &'static str, times: usize, code: u16) -> Rule {
     let method = Some(Method::PATCH);
@@ -262,5 +263,21 @@ async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_paus
     assert_eq!(world.calls.all(), ["create_fn:0"]);
     // The pauses after the first six errors.
     assert!(begun.elapsed().as_secs() >= 1 + 1 + 2 + 3 + 5 + 8, "{:?}", begun.elapsed());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_riddle_is_asked_with_pauses_even_without_a_consistency_timeout() {
+    let world = World::new().await;
+    let _watchdog = Watchdog::new("the engine does not rest");
+    world.journal.add_rule(unreadable());
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.persistence.consistency_timeout = Duration::ZERO;
+    let builder = world.engine(vec![wanting_the_impossible(HandlerKind::Create)]);
+    let engine = world.start_built(builder.settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(world.writes().len() < 400, "{} writes", world.writes().len());
     engine.stop().await.expect("a clean end");
 }
