@@ -353,7 +353,9 @@ impl Cycle {
         };
         let extra = &self.served.handlers.extra_fields;
         // The answer to our finalizer has the same essence as the object had before.
-        let known = self.essence.take().filter(|(known, _)| Some(*known) == fingerprint);
+        let is_exact = !self.served.storages.diffbase.adds_fields();
+        let known = self.essence.take();
+        let known = known.filter(|(known, _)| is_exact && Some(*known) == fingerprint);
         let known = known.map(|(_, essence)| essence);
         let snapshot = Snapshot::take(subject, event, memory, &self.served.storages, extra, known)?;
         self.essence = fingerprint.map(|it| (it, snapshot.new.clone()));

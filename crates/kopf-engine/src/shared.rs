@@ -76,7 +76,8 @@ pub(crate) struct Served {
     pub(crate) finalizer: String,
     /// Whether an unchanged essence means that there is nothing to do.
     pub(crate) essence_decides: bool,
-    /// Whether a handler may be called for because of something that is not in the essence.
+    /// Whether a handler may be called for because of something that is not in the essence, or not
+    /// in its fingerprint.
     pub(crate) looks_beyond_essence: bool,
 }
 
@@ -92,7 +93,8 @@ impl Served {
         let scanner = EssenceScanner::new(handlers.extra_fields.clone(), own_annotations.clone())
             .with_notes(notes, storages.diffbase.own_fields());
         let mut conditional = handlers.changing.iter().chain(&handlers.spawning);
-        let looks_beyond_essence = conditional.any(|handler| looks_beyond(handler, &scanner));
+        let looks_beyond_essence = storages.diffbase.adds_fields()
+            || conditional.any(|handler| looks_beyond(handler, &scanner));
         let essence_decides = handlers.watching.is_empty()
             && handlers.desiring.is_empty()
             && handlers.indexing.is_empty()

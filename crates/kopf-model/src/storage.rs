@@ -48,6 +48,14 @@ pub trait DiffBaseStorage: Send + Sync {
     fn own_fields(&self) -> Vec<FieldPath> {
         Vec::new()
     }
+
+    /// Whether [`build`](Self::build) may put in what is usually not essential and not among the
+    /// `extra` fields, such as a part of the status.
+    ///
+    /// If not, events about such fields need not be looked at.
+    fn adds_fields(&self) -> bool {
+        true
+    }
 }
 
 /// Keeps the progress of handlers on objects.
@@ -154,6 +162,10 @@ impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
 
     fn own_fields(&self) -> Vec<FieldPath> {
         (**self).own_fields()
+    }
+
+    fn adds_fields(&self) -> bool {
+        (**self).adds_fields()
     }
 }
 

@@ -1,8 +1,14 @@
 //! Creation, update, deletion, retries: what is called, and how many writes it takes.
 
+use std::sync::Arc;
+
 use kopf_apiserver::Target;
 use kopf_core::handler::HandlerKind;
 use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::settings::{DiffbaseStorageSetting, Settings};
+use kopf_model::keys::KeyMaker;
+use kopf_model::storage::{AnnotationsDiffBase, StorageError};
+use kopf_model::{DiffBaseStorage, Essence, FieldPath, Object, Patch, StoredForm};
 use serde_json::json;
 
 use crate::world::{
@@ -229,4 +235,47 @@ async fn changes_of_deep_objects_are_handled() {
         assert_eq!(world.calls.all(), ["create_fn:0", "update_fn:0"]);
         engine.stop().await.expect("a clean end");
     }
+}
+
+/// A storage of somebody's own making, which counts the phase as part of the configuration.
+struct WithPhase(AnnotationsDiffBase);
+
+impl DiffBaseStorage for WithPhase {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+        let mut essence = self.0.build(object, extra);
+        let phase = object.value()["status"]["phase"].clone();
+        essence.edit(|tree| tree["phase"] = phase);
+        essence
+    }
+
+    fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
+        self.0.fetch(object, new)
+    }
+
+    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+        self.0.store(essence, object, patch)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storage_of_ones_own_decides_what_a_change_is() {
+    let world = World::new().await;
+    let keys = KeyMaker::new("kopf.zalando.org").expect("a prefix");
+    let storage = WithPhase(AnnotationsDiffBase::new(keys, "last-handled-configuration"));
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.persistence.diffbase_storage = DiffbaseStorageSetting::Custom(Arc::new(storage));
+    let handlers = vec![
+        world.returning("create_fn", HandlerKind::Create, json!(1)),
+        world.noting("update_fn", HandlerKind::Update),
+    ];
+    let engine = world.start_built(world.engine(handlers).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    for phase in ["one", "two"] {
+        world.merge("a", json!({"status": {"phase": phase}})).await;
+        quiesce().await;
+    }
+    assert_eq!(world.calls.all(), ["create_fn:0", "update_fn:0", "update_fn:0"]);
+    engine.stop().await.expect("a clean end");
 }

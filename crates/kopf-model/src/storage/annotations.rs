@@ -90,6 +90,10 @@ impl DiffBaseStorage for AnnotationsDiffBase {
     fn own_annotations(&self, object: &Object) -> Vec<String> {
         self.places(object).to_vec()
     }
+
+    fn adds_fields(&self) -> bool {
+        false
+    }
 }
 
 impl AnnotationsProgress {

@@ -68,6 +68,10 @@ impl DiffBaseStorage for CompactDiffBase {
     fn own_annotations(&self, object: &Object) -> Vec<String> {
         self.0.own_annotations(object)
     }
+
+    fn adds_fields(&self) -> bool {
+        false
+    }
 }
 
 /// Turns a stored state into an essence, whatever its form.

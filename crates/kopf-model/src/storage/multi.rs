@@ -53,6 +53,10 @@ impl DiffBaseStorage for MultiDiffBase {
     fn own_fields(&self) -> Vec<FieldPath> {
         self.0.iter().flat_map(|storage| storage.own_fields()).collect()
     }
+
+    fn adds_fields(&self) -> bool {
+        self.0.iter().any(|storage| storage.adds_fields())
+    }
 }
 
 impl ProgressStorage for MultiProgress {

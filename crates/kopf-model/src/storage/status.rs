@@ -75,6 +75,10 @@ impl DiffBaseStorage for StatusDiffBase {
     fn own_fields(&self) -> Vec<FieldPath> {
         vec![self.field.clone()]
     }
+
+    fn adds_fields(&self) -> bool {
+        false
+    }
 }
 
 impl StatusProgress {
