@@ -63,7 +63,8 @@ enum Condition {
 /// What a timer at rest keeps for its next run.
 struct Rest {
     runner: Runner,
-    progress: State,
+    /// The attempts of the run so far; none before its first one, when its time begins.
+    progress: Option<State>,
     origin: Instant,
 }
 
@@ -140,7 +141,6 @@ impl Timer {
         changed: Instant,
     ) -> Arc<Self> {
         let now = Instant::now();
-        let progress = runner.fresh_state();
         let timer = Arc::new(Self {
             wheel,
             options,
@@ -148,7 +148,7 @@ impl Timer {
             changed: Mutex::new(changed),
             over: Notify::new(),
         });
-        let rest = Box::new(Rest { runner, progress, origin: now });
+        let rest = Box::new(Rest { runner, progress: None, origin: now });
         timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
         timer
     }
@@ -238,7 +238,8 @@ impl Timer {
     async fn run(self: Arc<Self>, mut rest: Box<Rest>) {
         let _ending = Ending(Arc::clone(&self));
         let started = Instant::now();
-        let Some(outcome) = rest.runner.attempt(&mut rest.progress).await else { return };
+        let mut progress = rest.progress.take().unwrap_or_else(|| rest.runner.fresh_state());
+        let Some(outcome) = rest.runner.attempt(&mut progress).await else { return };
         if outcome.is_final && self.options.interval.is_none() {
             // Nobody knows when the next run will be.
             rest.runner.settle().await;
@@ -249,10 +250,10 @@ impl Timer {
             return;
         }
         if !outcome.is_final {
+            rest.progress = Some(progress);
             self.wait_until(after(outcome.delay.unwrap_or_default()), rest, &mut condition);
             return;
         }
-        rest.progress = rest.runner.fresh_state();
         let origin = rest.origin;
         match after_run(&self.options, started - origin, origin.elapsed()) {
             AfterRun::End => {}

@@ -8,7 +8,9 @@ use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::world::{Calls, FINALIZER, World, async_handler, eventually, handler, quiesce};
+use crate::world::{
+    Calls, FINALIZER, World, async_handler, eventually, handler, quiesce, temporary,
+};
 
 struct Alive(Calls);
 
@@ -365,5 +367,26 @@ async fn first_runs_come_at_once_if_that_is_wanted() {
     let (first, spread) = runs(&world, 0).await;
     assert!(first >= 3_000, "{first} ms");
     assert!(spread < 150, "{spread} ms");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_timer_begins_with_each_run() {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let options = TimerOptions {
+        interval: Some(Duration::from_secs(60)),
+        initial_delay: Delay::Fixed(Duration::from_secs(60)),
+        ..TimerOptions::default()
+    };
+    let mut timer = handler("timer_fn", HandlerKind::Timer(options), move |call| {
+        calls.note(format!("{}:{}", call.attempt.retry, call.attempt.runtime().as_secs()));
+        if call.attempt.retry == 0 { Err(temporary("again", 10.0)) } else { Ok(Output::Nothing) }
+    });
+    timer.retrying.timeout = Some(Duration::from_secs(30));
+    let engine = world.start(vec![timer]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("three runs", || world.calls.count() == 6).await;
+    assert_eq!(world.calls.all(), ["0:0", "1:10"].repeat(3));
     engine.stop().await.expect("a clean end");
 }
