@@ -171,6 +171,8 @@ struct SubHandlers(Arc<SubInner>);
 struct SubInner {
     pass: Arc<Pass>,
     parent: HandlerId,
+    /// Earlier ids of the parent.
+    was: Vec<HandlerId>,
     /// What the parent is told.
     matter: Matter,
     registered: Mutex<Vec<Arc<Handler>>>,
@@ -184,6 +186,7 @@ impl SubHandlers {
         Self(Arc::new(SubInner {
             pass: Arc::clone(pass),
             parent: Arc::clone(&parent.id),
+            was: parent.was.clone(),
             matter,
             registered: Mutex::default(),
             executed: AtomicBool::new(false),
@@ -194,6 +197,7 @@ impl SubHandlers {
 
 impl Children for SubHandlers {
     fn register(&self, mut handler: Handler) {
+        handler.was = self.0.former_ids(&handler);
         handler.id = child_id(&self.0.parent, &handler.id);
         let handler = Arc::new(handler);
         let mut registered = self.0.registered.lock();
@@ -217,6 +221,16 @@ impl Children for SubHandlers {
 }
 
 impl SubInner {
+    /// The ids under which a sub-handler may have left its progress: it or the parent may have been
+    /// renamed, or both.
+    fn former_ids(&self, handler: &Handler) -> Vec<HandlerId> {
+        let names = || std::iter::once(&handler.id).chain(&handler.was);
+        let parents = std::iter::once(&self.parent).chain(&self.was);
+        let ids = parents.flat_map(|parent| names().map(|name| child_id(parent, name)));
+        // The first one is the present id.
+        ids.skip(1).collect()
+    }
+
     async fn execute(self: Arc<Self>) -> Result<(), HandlerError> {
         let registered = self.registered.lock().clone();
         if registered.is_empty() {

@@ -252,3 +252,39 @@ async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
     assert_eq!(world.calls.all(), told);
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn renamed_subhandlers_of_renamed_handlers_go_on_where_they_were() {
+    let world = World::new().await;
+    let parent = |id: &'static str, quick: Handler| {
+        let calls = world.calls.clone();
+        handler(id, HandlerKind::Create, move |call| {
+            let children = call.children.expect("children");
+            children.register(quick.clone());
+            let calls = calls.clone();
+            children.register(handler("slow", HandlerKind::Sub, move |call| {
+                calls.note(format!("slow:{}", call.attempt.retry));
+                match call.attempt.retry {
+                    0 => Err(temporary("wait", 20.0)),
+                    _ => Ok(Output::Nothing),
+                }
+            }));
+            Ok(Output::Nothing)
+        })
+    };
+    let former = parent("former", world.noting("quick", HandlerKind::Sub));
+    let engine = world.start(vec![former]).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until("a", "the notes", |it| !it["metadata"]["annotations"].is_null()).await;
+    engine.stop().await.expect("a clean end");
+    let mut renamed = world.noting("renamed", HandlerKind::Sub);
+    renamed.was = vec!["quick".into()];
+    let mut parent = parent("parent", renamed);
+    parent.was = vec!["former".into()];
+    let engine = world.start(vec![parent]).await;
+    let object = world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["quick:0", "slow:0", "slow:1"]);
+    let notes = object["metadata"]["annotations"].as_object().map(|notes| notes.len());
+    assert_eq!(notes, Some(1), "notes are removed at the end: {object:#}");
+    engine.stop().await.expect("a clean end");
+}
