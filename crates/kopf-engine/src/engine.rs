@@ -261,6 +261,7 @@ impl Engine {
             let settings = self.context.settings.read();
             settings.persistence.storages().map_err(|_| EngineError::EmptyPrefix)?;
             self.pool.resize(settings.execution.max_workers);
+            self.poster.set_queue_max(settings.posting.queue_max);
             policy(&settings)
         };
         let probes = self.serve_probes().await?;

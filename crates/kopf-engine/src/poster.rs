@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kopf_client::{Cluster, Failure, PatchContent, Target, Urgency};
@@ -30,13 +30,34 @@ const MESSAGE_MAX: usize = 1024;
 
 /// The entrance for events.
 pub(crate) struct Recorder {
-    sender: mpsc::Sender<Entry>,
+    sender: mpsc::UnboundedSender<Entry>,
+    room: Arc<Room>,
     lost: AtomicU64,
+}
+
+/// How many events wait, and how many may; the setting is known only after the startup handlers.
+struct Room {
+    waiting: AtomicUsize,
+    max: AtomicUsize,
+}
+
+impl Room {
+    /// Takes a place, if there is one.
+    fn enter(&self) -> bool {
+        let max = self.max.load(Ordering::Relaxed);
+        let next = |waiting: usize| (waiting < max).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+
+    fn leave(&self) {
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Sends what was recorded.
 pub(crate) struct Poster {
-    receiver: mpsc::Receiver<Entry>,
+    receiver: mpsc::UnboundedReceiver<Entry>,
+    room: Arc<Room>,
     cluster: Cluster,
     clock: Clock,
     events: Resource,
@@ -63,10 +84,14 @@ struct Posted {
 impl Recorder {
     /// An entrance and its sender's other end, with room for this many waiting events.
     pub(crate) fn new(cluster: Cluster, clock: Clock, queue_max: usize) -> (Arc<Self>, Poster) {
-        let (sender, receiver) = mpsc::channel(queue_max.max(1));
-        let recorder = Arc::new(Self { sender, lost: AtomicU64::new(0) });
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (waiting, max) = (AtomicUsize::new(0), AtomicUsize::new(queue_max.max(1)));
+        let room = Arc::new(Room { waiting, max });
+        let lost = AtomicU64::new(0);
+        let recorder = Arc::new(Self { sender, room: Arc::clone(&room), lost });
         let poster = Poster {
             receiver,
+            room,
             cluster,
             clock,
             events: core_events(),
@@ -90,7 +115,8 @@ impl Record for Recorder {
             reason: reason.to_owned(),
             message: shortened(message),
         };
-        if self.sender.try_send(entry).is_err() {
+        // Without a receiver nobody will ever look at them.
+        if !self.room.enter() || self.sender.send(entry).is_err() {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
             if lost.is_power_of_two() {
                 tracing::warn!(lost, "too many events are waiting; some are not posted");
@@ -100,6 +126,11 @@ impl Record for Recorder {
 }
 
 impl Poster {
+    /// Changes how many events may wait.
+    pub(crate) fn set_queue_max(&self, queue_max: usize) {
+        self.room.max.store(queue_max.max(1), Ordering::Relaxed);
+    }
+
     /// Sends events until it is told to close, and then what is still waiting.
     pub(crate) async fn run(
         mut self,
@@ -119,6 +150,7 @@ impl Poster {
                 }
                 else => return,
             };
+            self.room.leave();
             let posting = context.settings.read().posting.clone();
             let is_too_low = match entry.kind.as_str() {
                 "Normal" => posting.level > Level::Info && entry.reason != LOGGING,

@@ -533,3 +533,33 @@ async fn events_about_objects_without_uids_are_not_taken_for_one() {
     assert_eq!(posts(), ["one", "other"]);
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
+    let world = World::new().await;
+    let startup = handler("startup_fn", HandlerKind::Startup, |call| {
+        call.operator.settings.write().posting.queue_max = 2;
+        Ok(Output::Nothing)
+    });
+    let create = handler("create_fn", HandlerKind::Create, |call| {
+        let subject = call.subject.as_ref().expect("an object");
+        for number in 0..5 {
+            let text = format!("number {number}");
+            call.operator.recorder.record(subject, "Normal", "Many", &text);
+        }
+        Ok(Output::Nothing)
+    });
+    let builder = world.engine(vec![startup, create]).settings(Settings::default());
+    let engine = world.start_built(builder).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    let posts = world.writes().iter().filter(|it| it.path.ends_with("/events")).count();
+    assert_eq!(posts, 2);
+    world.create("b", json!({"x": 1})).await;
+    world.until_handled("b").await;
+    quiesce().await;
+    let posts = world.writes().iter().filter(|it| it.path.ends_with("/events")).count();
+    assert_eq!(posts, 4, "there is room again");
+    engine.stop().await.expect("a clean end");
+}
