@@ -135,7 +135,8 @@ impl Shared {
         };
         if is_wanted && line.level >= level {
             let kind = match line.level {
-                Level::Debug | Level::Info => "Normal",
+                Level::Debug => "Debug",
+                Level::Info => "Normal",
                 Level::Warning => "Warning",
                 Level::Error => "Error",
             };

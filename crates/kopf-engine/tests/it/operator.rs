@@ -563,3 +563,29 @@ async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
     assert_eq!(posts, 4, "there is room again");
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn log_lines_become_events_of_their_level() {
+    let world = World::new().await;
+    let mut settings = Settings::default();
+    settings.posting.loggers = true;
+    settings.posting.level = kopf_core::logtext::Level::Debug;
+    let handlers = vec![
+        world.noting("create_fn", HandlerKind::Create),
+        world.noting("delete_fn", HandlerKind::Delete { optional: false }),
+    ];
+    let engine = world.start_built(world.engine(handlers).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    let mut posts = world.writes();
+    posts.retain(|it| it.path.ends_with("/events"));
+    let type_of = |start: &str| {
+        let is_it = |text: &str| text.starts_with(start);
+        let mut found = posts.iter().filter(|it| it.body["message"].as_str().is_some_and(is_it));
+        found.next().map(|it| it.body["type"].clone())
+    };
+    assert_eq!(type_of("Adding the finalizer"), Some(json!("Debug")));
+    assert_eq!(type_of("Creation is processed"), Some(json!("Normal")));
+    engine.stop().await.expect("a clean end");
+}
