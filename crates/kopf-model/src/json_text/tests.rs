@@ -1,6 +1,9 @@
 //! Escapes in stored text.
 
+use serde_json::Value;
+
 use super::{has_form, push_ascii, to_ascii};
+use crate::deep;
 
 #[test]
 fn non_ascii_is_escaped_with_surrogates_and_the_rest_is_not() {
@@ -35,4 +38,23 @@ fn everything_else_is_written_anew() {
         assert_eq!(text, expected);
     }
     assert!(push_ascii(&mut String::new(), b"nul").is_err());
+}
+
+#[test]
+fn floats_are_the_same_after_being_written_and_read() {
+    for text in [
+        "51.248178375505404",
+        "-93.31137037688033",
+        "-36.573994842753436",
+        "52.314008204106244",
+        "97.45365320034685",
+        "31.245270191439438",
+        "2.2250738585072014e-308",
+        "1e-7",
+    ] {
+        let value: Value = deep::read(text.as_bytes()).expect("a number");
+        assert_eq!(value.as_f64(), text.parse().ok(), "{text}");
+        let again: Value = deep::read(to_ascii(&value).as_bytes()).expect("a number");
+        assert_eq!(again, value, "{text}");
+    }
 }
