@@ -447,14 +447,26 @@ impl<T: Clone> Watcher<T> {
             };
             self.take_lines(&outgoing.path, &mut buffer, data, version).await?;
         }
-        let rest = buffer.freeze();
-        if !rest.trim_ascii().is_empty() {
-            // An unterminated line is either complete or will come again from the last version.
-            if let Ok(()) = self.take_line(&outgoing.path, &rest, version) {
-                self.flush().await?;
-            }
+        self.take_rest(&outgoing.path, buffer.freeze(), version).await
+    }
+
+    /// Takes the last line of a stream that ends without a newline, if it is complete; otherwise it
+    /// will come again from the last version.
+    async fn take_rest(
+        &mut self,
+        path: &str,
+        rest: Bytes,
+        version: &mut String,
+    ) -> Result<(), Stopped> {
+        if rest.trim_ascii().is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let result = self.take_line(path, &rest, version);
+        self.flush().await?;
+        match result {
+            Err(error) if error.failure != Failure::Malformed => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     async fn take_lines(

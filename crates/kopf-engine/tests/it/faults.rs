@@ -178,6 +178,25 @@ fn lists(world: &World) -> usize {
     requests.len()
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_error_in_the_last_line_of_a_watch_counts_without_a_newline() {
+    let world = World::new().await;
+    let told = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), 1, Fault::End(told)));
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    eventually("another list", || lists(&world) == 2).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_line_at_the_end_of_a_watch_is_asked_for_again() {
+    let told = r#"{"type":"ERROR","object":{"kind":"Status","code":4"#;
+    let fault = Fault::End(told);
+    survives(rule(Some(Method::GET), Some(true), 3, fault), Duration::from_secs(30)).await;
+}
+
 /// Servers promise not to do that, and it is not looked for. Still no change is lost for good.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_left_out_is_made_up_for_with_the_next_one_of_its_object() {

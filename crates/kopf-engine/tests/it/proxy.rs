@@ -53,6 +53,8 @@ pub(crate) enum Fault {
     LoseAfter(usize),
     /// A watch that leaves out the first event with this text, and goes on as if nothing was.
     Lose(&'static str),
+    /// A watch that says this, and ends.
+    End(&'static str),
     /// A watch that tells every event twice.
     Double,
     /// A watch in which the later of two events comes first.
@@ -87,6 +89,7 @@ impl Fault {
                     !is_it
                 })
             }
+            Self::End(text) => whole(text),
             Self::Swap => chaos::swap(body),
             Self::Double => Doubled(body).boxed_unsync(),
             Self::Answer(..)
@@ -324,8 +327,11 @@ fn failure(code: u16, retry_after: Option<u64>) -> Response<AnyBody> {
     if let Some(seconds) = retry_after {
         builder = builder.header("retry-after", seconds.to_string());
     }
-    let body = Full::new(Bytes::from(status.to_string()));
-    builder.body(body.map_err(|never| match never {}).boxed_unsync()).expect("a valid response")
+    builder.body(whole(status.to_string())).expect("a valid response")
+}
+
+fn whole(text: impl Into<Bytes>) -> AnyBody {
+    Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// As short as a moment on the controlled clock can be.
