@@ -13,6 +13,7 @@ pub mod finalizer;
 mod fixture;
 pub mod groups;
 pub mod handler;
+pub mod hurry;
 pub mod index;
 pub mod invoke;
 pub mod lifecycle;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
+use kopf_core::hurry::Hurry;
 use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason};
 use kopf_core::logtext;
 use kopf_core::occasion::{Live, Occasion, Subject};
@@ -346,9 +347,12 @@ impl Runner {
             return;
         }
         let mut state = self.fresh_state();
+        let mut hurry = Hurry::default();
         while !self.stopper.is_set() {
+            let begun = Instant::now();
             let Some(outcome) = self.attempt(&mut state).await else { return };
-            if outcome.is_final || self.stopper.sleep(outcome.delay.unwrap_or_default()).await {
+            let delay = hurry.pace(begun.elapsed(), outcome.delay.unwrap_or_default());
+            if outcome.is_final || self.stopper.sleep(delay).await {
                 break;
             }
         }

@@ -41,14 +41,6 @@ use desiring::Wishes;
 /// After this many changes in a row that were caused by our own writes, the object is slowed down.
 const OWN_CHANGES_MAX: u32 = 5;
 
-/// After this many retries in a row without a delay, there are growing pauses between them: nothing
-/// else would slow down a handler that asks for them without end.
-const HURRIES_MAX: u32 = 10;
-/// The first of these pauses; each one is twice as long as the one before.
-const HURRY_PAUSE: Duration = Duration::from_millis(10);
-/// The longest of them.
-const HURRY_PAUSE_MAX: Duration = Duration::from_secs(1);
-
 /// What a worker gets.
 pub(crate) struct Job {
     pub(crate) ticket: Ticket<Key>,
@@ -456,18 +448,10 @@ impl Cycle {
 
     /// The moment of the next attempt, a little later if too many were wanted at once.
     fn paced(&mut self, wake_at: Timestamp) -> Timestamp {
-        if wake_at > self.shared.clock.now() {
-            self.memory.hurries = 0;
-            return wake_at;
-        }
-        self.memory.hurries = self.memory.hurries.saturating_add(1);
-        match self.memory.hurries.checked_sub(HURRIES_MAX + 1) {
-            None => wake_at,
-            Some(excess) => {
-                let pause = HURRY_PAUSE.saturating_mul(2_u32.saturating_pow(excess));
-                self.after(pause.min(HURRY_PAUSE_MAX))
-            }
-        }
+        let wait = wake_at.duration_since(self.shared.clock.now());
+        let wait = Duration::try_from(wait).unwrap_or_default();
+        let pause = self.memory.hurry.pace(Duration::ZERO, wait);
+        if pause == wait { wake_at } else { self.after(pause) }
     }
 
     /// Whether the answer to our write has something that nobody has looked at yet.

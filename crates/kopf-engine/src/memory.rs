@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
+use kopf_core::hurry::Hurry;
 use kopf_core::invoke::Extensions;
 use kopf_core::occasion::Live;
 use kopf_core::progress::State;
@@ -45,7 +46,7 @@ pub(crate) struct Memory {
     /// How often in a row our own write was the reason for the next one.
     pub(crate) own_changes: u32,
     /// How often in a row the next attempt was wanted at once; of no interest without progress.
-    pub(crate) hurries: u32,
+    pub(crate) hurry: Hurry,
     /// The attempts of index handlers that failed.
     pub(crate) indexing: BTreeMap<HandlerId, State>,
     /// What is known of desired children, where there are such handlers.

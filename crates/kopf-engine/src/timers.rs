@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kopf_core::daemon::{AfterRun, FIRST_RUNS_STEP, after_run, idle_wait, spread};
 use kopf_core::handler::TimerOptions;
+use kopf_core::hurry::Hurry;
 use kopf_core::progress::State;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -66,6 +67,7 @@ struct Rest {
     /// The attempts of the run so far; none before its first one, when its time begins.
     progress: Option<State>,
     origin: Instant,
+    hurry: Hurry,
 }
 
 /// Ends the timer when its run is cancelled, or comes to an end that has no next one.
@@ -148,7 +150,8 @@ impl Timer {
             changed: Mutex::new(changed),
             over: Notify::new(),
         });
-        let rest = Box::new(Rest { runner, progress: None, origin: now });
+        let hurry = Hurry::default();
+        let rest = Box::new(Rest { runner, progress: None, origin: now, hurry });
         timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
         timer
     }
@@ -251,13 +254,17 @@ impl Timer {
         }
         if !outcome.is_final {
             rest.progress = Some(progress);
-            self.wait_until(after(outcome.delay.unwrap_or_default()), rest, &mut condition);
+            let pause = rest.hurry.pace(started.elapsed(), outcome.delay.unwrap_or_default());
+            self.wait_until(after(pause), rest, &mut condition);
             return;
         }
         let origin = rest.origin;
         match after_run(&self.options, started - origin, origin.elapsed()) {
             AfterRun::End => {}
-            AfterRun::Sleep(pause) => self.wait_until(after(pause), rest, &mut condition),
+            AfterRun::Sleep(pause) => {
+                let pause = rest.hurry.pace(started.elapsed(), pause);
+                self.wait_until(after(pause), rest, &mut condition);
+            }
             AfterRun::AwaitChange if *self.changed.lock() > started => {
                 self.wait_until(Instant::now(), rest, &mut condition);
             }

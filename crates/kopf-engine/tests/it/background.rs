@@ -9,7 +9,7 @@ use kopf_core::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::world::{
-    Calls, FINALIZER, World, async_handler, eventually, handler, quiesce, temporary,
+    Calls, FINALIZER, Watchdog, World, async_handler, eventually, handler, quiesce, temporary,
 };
 
 struct Alive(Calls);
@@ -285,6 +285,35 @@ async fn the_first_run_waits_for_its_initial_delay() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(world.calls.count(), 1);
     engine.stop().await.expect("a clean end");
+}
+
+/// Retries of background handlers are made at once, but not without end.
+async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
+    let _watchdog = Watchdog::new("an operator with a hurried daemon or timer never rests");
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let impatient = handler("impatient", kind, move |_| {
+        calls.note("impatient");
+        if is_failing { Err(temporary("not yet", 0.0)) } else { Ok(Output::Nothing) }
+    });
+    let engine = world.start(vec![impatient]).await;
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let count = world.calls.count();
+    assert!((50..100).contains(&count), "{count} attempts in a minute");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_retries_without_a_delay_leaves_some_rest() {
+    leaves_some_rest(HandlerKind::Daemon(DaemonOptions::default()), true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timer_without_an_interval_or_a_delay_leaves_some_rest() {
+    let options = TimerOptions { interval: Some(Duration::ZERO), ..TimerOptions::default() };
+    leaves_some_rest(HandlerKind::Timer(options.clone()), true).await;
+    leaves_some_rest(HandlerKind::Timer(options), false).await;
 }
 
 /// How many objects have a timer; far more than run by accident at the same time.
