@@ -34,6 +34,7 @@ mod children;
 mod closing;
 mod orchestration;
 mod readiness;
+mod restoring;
 mod scouting;
 
 use children::ChildWatch;
@@ -121,23 +122,6 @@ struct Watch {
     is_failing: bool,
     /// The newest version of any list.
     newest: u64,
-}
-
-impl Watch {
-    /// A server that was restored from a backup goes back in time: nothing known is newer then.
-    fn note_version(&mut self, version: &str) {
-        let Ok(version) = version.parse::<u64>() else { return };
-        if version < self.newest {
-            tracing::warn!(
-                resource = %self.desired.resource,
-                "the server has gone back in time; looking at all objects anew"
-            );
-            for (_, record) in self.store.iter_mut() {
-                record.doubt_all();
-            }
-        }
-        self.newest = version;
-    }
 }
 
 impl Reactor {
@@ -274,7 +258,9 @@ impl Reactor {
                 Observation::ListBegun { version } => {
                     watch.store.begin_list();
                     watch.is_listing = true;
-                    watch.note_version(&version);
+                    if watch.is_back(&version) {
+                        self.doubt(id);
+                    }
                 }
                 Observation::Listed(object) => self.see(id, None, object),
                 Observation::ListEnded { .. } => {
@@ -376,6 +362,9 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };
         if let Some(record) = watch.store.get(key.uid) {
             record.put_missing(object);
+            if self.barrier && !watch.served.handlers.indexing.is_empty() {
+                self.unindexed.insert(key);
+            }
             self.queue.offer(key, Urgency::Fresh, now);
         }
     }
@@ -502,7 +491,7 @@ impl Reactor {
             record.body = done.body;
         }
         if done.mode == Mode::IndexOnly {
-            self.check_readiness();
+            self.take_indexed(key, done.subject.object);
             return;
         }
         record.come_to(done.version, done.settled);

@@ -203,6 +203,17 @@ impl Record {
         self.inbox.take_if(|inbox| inbox.events.is_empty());
     }
 
+    /// Whether a worker comes back with what was before the server went back in time, while what is
+    /// there now waits; told once.
+    pub(crate) fn is_outdated(&mut self) -> bool {
+        self.is_waiting() && std::mem::take(&mut self.is_doubted)
+    }
+
+    /// Whether a state waits for a worker.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| inbox.object.is_some())
+    }
+
     /// Takes the version that a worker has come to, and drops what waits if it is covered by that.
     ///
     /// The worker may have taken the object for gone, wrongly as it turns out: it has not looked at

@@ -23,7 +23,8 @@ fn by_color() -> kopf_core::Handler {
     })
 }
 
-fn colors(call: &Call, color: &str) -> Vec<String> {
+/// The names of the objects of a color, as the index has them.
+pub(crate) fn colors(call: &Call, color: &str) -> Vec<String> {
     let index = call.indexes.get("by_color").expect("the index");
     let mut names: Vec<String> = index
         .get(&json!(color))

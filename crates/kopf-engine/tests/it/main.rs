@@ -26,6 +26,7 @@ mod progress;
 mod proxy;
 mod real;
 mod refusals;
+mod restores;
 mod secrets;
 mod selection;
 mod subhandlers;

@@ -116,6 +116,8 @@ struct Inner {
     holds_pages: bool,
     /// Whether anything that can go wrong does, now and then; see [`crate::chaos`].
     chaos: Option<Chaos>,
+    /// Who answers instead of the first server.
+    successor: Option<Service>,
 }
 
 #[derive(Clone)]
@@ -152,6 +154,11 @@ impl Journal {
     /// Lets the further pages of lists wait, or go on.
     pub(crate) fn hold_pages(&self, is_held: bool) {
         self.0.lock().holds_pages = is_held;
+    }
+
+    /// From now on another server answers, such as the first one after a restore.
+    pub(crate) fn hand_over(&self, successor: Service) {
+        self.0.lock().successor = Some(successor);
     }
 
     /// From now on anything goes wrong now and then.
@@ -263,6 +270,9 @@ impl Proxy {
             recorded.code = code;
             self.journal.0.lock().requests.push(recorded);
             return Ok(failure(code, retry_after));
+        }
+        if let Some(successor) = self.journal.0.lock().successor.clone() {
+            self.service = successor;
         }
         let mut request = Request::from_parts(parts, Full::new(body));
         if let Some(Fault::Ignore) = fault {

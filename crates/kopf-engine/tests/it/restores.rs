@@ -1,0 +1,141 @@
+//! Servers that are restored from a backup: versions go back, and objects are as they were, or gone.
+
+use kopf_apiserver::Server;
+use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::settings::Settings;
+use kopf_engine::Running;
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::indexes::colors;
+use crate::proxy::{Fault, Rule};
+use crate::world::{World, async_handler, eventually, handler, quiesce};
+
+/// Whose turn it is to be indexed: a color, "all" or "none".
+type Gate = watch::Receiver<&'static str>;
+
+/// An index of colors; everything waits until it is its turn.
+fn by_color(gate: &Gate) -> Handler {
+    let gate = gate.clone();
+    async_handler("by_color", HandlerKind::Index, move |call| {
+        let mut gate = gate.clone();
+        async move {
+            let object = call.subject.expect("an object").object;
+            let color = object.value()["spec"]["color"].as_str().unwrap_or("none").to_owned();
+            let may_pass = |open: &&str| *open == "all" || *open == color;
+            gate.wait_for(may_pass).await.expect("the test is not over");
+            Ok(Output::Json(json!({color: object.name()})))
+        }
+    })
+}
+
+/// A handler that notes which objects are red.
+fn reader(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    handler("create_fn", HandlerKind::Create, move |call| {
+        let name = call.subject.as_ref().expect("an object").object.name().to_owned();
+        calls.note(format!("{name}: {}", colors(&call, "red").join(",")));
+        Ok(Output::Nothing)
+    })
+}
+
+/// How many lists or watches were asked for.
+fn requests(world: &World, mark: &str) -> usize {
+    let mut requests = world.journal.requests();
+    requests.retain(|it| it.path.ends_with("/kopfexamples") && it.query.contains(mark));
+    requests.len()
+}
+
+/// The next watch is refused, so that the next list is made by the restored server.
+fn refuse_watch(world: &World) {
+    let (watches, fault) = (Some(true), Fault::Answer(410, None));
+    world.journal.add_rule(Rule { method: None, path: "/kopfexamples", watches, times: 1, fault });
+}
+
+/// Starts an engine on a server that is restored after the first list.
+async fn start_over(world: &World, backup: &Server, gate: &Gate, workers: usize) -> Running {
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.queueing.worker_limit = Some(workers);
+    settings.watching.chunk_size = Some(1);
+    refuse_watch(world);
+    let builder = world.engine(vec![by_color(gate), reader(world)]).settings(settings);
+    let engine = builder.build().start();
+    eventually("the first watch", || requests(world, "watch=") == 1).await;
+    world.journal.hand_over(backup.service());
+    engine
+}
+
+/// Waits until the restored server has told of everything.
+async fn relisted(world: &World) {
+    eventually("the second watch", || requests(world, "watch=") == 2).await;
+    quiesce().await;
+}
+
+/// An object that is gone with the restore while it waits or is indexed does not count any more.
+async fn forgets(young: &str, old: &str) {
+    let world = World::new().await;
+    world.create(old, json!({"color": "red"})).await;
+    let backup = world.server.fork();
+    world.create(young, json!({"color": "red"})).await;
+    let (open, gate) = watch::channel("none");
+    let engine = start_over(&world, &backup, &gate, 1).await;
+    relisted(&world).await;
+    open.send_replace("all");
+    eventually("the call", || world.calls.count() == 1).await;
+    quiesce().await;
+    assert_eq!(world.calls.all(), [format!("{old}: {old}")]);
+    assert_eq!(engine.status().snapshot().objects, 1);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_restore_takes_away_does_not_hold_up_the_handlers() {
+    forgets("b", "a").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_a_restore_takes_away_while_it_is_indexed_is_forgotten() {
+    forgets("a", "b").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_wait_for_the_states_that_a_restore_brings_back() {
+    let world = World::new().await;
+    world.create("a", json!({"color": "red"})).await;
+    let backup = world.server.fork();
+    world.merge("a", json!({"spec": {"color": "green"}})).await;
+    let (open, gate) = watch::channel("none");
+    let engine = start_over(&world, &backup, &gate, 10).await;
+    relisted(&world).await;
+    open.send_replace("green");
+    quiesce().await;
+    assert!(!engine.status().snapshot().settled, "only a former state is indexed");
+    open.send_replace("all");
+    eventually("the call", || world.calls.count() == 1).await;
+    assert_eq!(world.calls.all(), ["a: a"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_wait_for_the_end_of_the_list_after_a_restore() {
+    let world = World::new().await;
+    world.create("a", json!({"color": "blue"})).await;
+    world.create("b", json!({"color": "red"})).await;
+    let backup = world.server.fork();
+    world.merge("b", json!({"spec": {"color": "green"}})).await;
+    let (open, gate) = watch::channel("green");
+    let engine = start_over(&world, &backup, &gate, 10).await;
+    world.journal.hold_pages(true);
+    eventually("the second list", || requests(&world, "limit=") == 3).await;
+    open.send_replace("all");
+    quiesce().await;
+    assert_eq!(world.calls.count(), 0, "{:?}", world.calls.all());
+    world.journal.hold_pages(false);
+    eventually("the calls", || world.calls.count() == 2).await;
+    let mut calls = world.calls.all();
+    calls.sort();
+    assert_eq!(calls, ["a: b", "b: b"]);
+    engine.stop().await.expect("a clean end");
+}
