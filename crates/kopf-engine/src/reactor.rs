@@ -120,8 +120,8 @@ struct Watch {
     first_list: FirstList,
     is_listing: bool,
     is_failing: bool,
-    /// The newest version of any list.
-    newest: u64,
+    /// The version of the last list, or of an event since.
+    newest: Version,
 }
 
 impl Reactor {
@@ -263,8 +263,12 @@ impl Reactor {
                     }
                 }
                 Observation::Listed(object) => self.see(id, None, object),
-                Observation::ListEnded { .. } => {
+                Observation::ListEnded { version } => {
                     watch.is_listing = false;
+                    if watch.is_back(&version) {
+                        self.begin_anew(id);
+                        continue;
+                    }
                     watch.first_list.complete();
                     for uid in watch.store.missing() {
                         self.vanish(id, uid);
@@ -303,6 +307,9 @@ impl Reactor {
         }
         let gone = kind == Some(EventKind::Deleted);
         let version = Version::of(&object);
+        if kind.is_some() {
+            watch.newest = watch.newest.max(version);
+        }
         let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
         let (record, is_new) = watch.store.enter(key.uid);
         if is_new {

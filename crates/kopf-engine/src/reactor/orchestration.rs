@@ -19,7 +19,7 @@ use crate::message::{Key, Message};
 use crate::narrowing::{joined, narrow};
 use crate::shared::{Served, Shared};
 use crate::status::{Purpose, WatchStatus};
-use crate::store::Store;
+use crate::store::{Store, Version};
 
 /// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
 const PAUSES: [Duration; 6] = [
@@ -223,7 +223,7 @@ impl Reactor {
             first_list: FirstList::default(),
             is_listing: false,
             is_failing: false,
-            newest: 0,
+            newest: Version::default(),
         };
         self.watches.insert(id, watch);
     }
@@ -294,18 +294,11 @@ impl Reactor {
     }
 
     fn resume(&mut self) {
-        let settings = self.shared.settings();
         let ids: Vec<u32> = self.watches.keys().copied().collect();
         for id in ids {
-            let watch = &self.watches[&id];
-            let (resource, namespace) =
-                (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
-            let mut collection = self.collection(resource, namespace, &settings);
-            narrow(&mut collection, &watch.served.handlers);
-            let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
+            self.follow_anew(id);
             let now = self.moment();
             let Some(watch) = self.watches.get_mut(&id) else { continue };
-            watch.task = task;
             for (uid, record) in watch.store.iter_mut() {
                 // Daemons and timers are started anew by the next cycle of their objects.
                 let Some(body) = &record.body else { continue };
@@ -317,6 +310,19 @@ impl Reactor {
             self.orchestrate();
         }
         self.check_readiness();
+    }
+
+    /// Follows the objects of a watch from the beginning.
+    pub(super) fn follow_anew(&mut self, id: u32) {
+        let Some(watch) = self.watches.get(&id) else { return };
+        let (resource, namespace) =
+            (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
+        let mut collection = self.collection(resource, namespace, &self.shared.settings());
+        narrow(&mut collection, &watch.served.handlers);
+        let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
+        if let Some(watch) = self.watches.get_mut(&id) {
+            watch.task = task;
+        }
     }
 
     pub(super) fn collection(

@@ -7,11 +7,16 @@ use kopf_model::Object;
 
 use super::{FirstList, Reactor, Watch};
 use crate::message::Key;
+use crate::store::Version;
 
 impl Watch {
     /// Takes the version of a list; tells whether the server has gone back in time.
     pub(super) fn is_back(&mut self, version: &str) -> bool {
-        let Ok(version) = version.parse::<u64>() else { return false };
+        let version = Version::parse(version);
+        // Not a number, or not told yet.
+        if version == Version::default() {
+            return false;
+        }
         let newest = std::mem::replace(&mut self.newest, version);
         version < newest
     }
@@ -33,6 +38,16 @@ impl Reactor {
         let store = &mut watch.store;
         let mut is_busy = |key: &Key| store.get(key.uid).is_some_and(|record| record.flags.busy);
         self.unindexed.retain(|key| key.watch != id || is_busy(key));
+    }
+
+    /// A stream tells its version at its end only, by when its objects were taken for known: all of
+    /// them have to be told once more.
+    pub(super) fn begin_anew(&mut self, id: u32) {
+        self.doubt(id);
+        // Whoever ends the pause begins anew in any case.
+        if !self.is_paused {
+            self.follow_anew(id);
+        }
     }
 
     /// An object was indexed before the barrier is lifted, in the state that was known then.

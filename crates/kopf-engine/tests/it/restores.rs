@@ -1,16 +1,20 @@
 //! Servers that are restored from a backup: versions go back, and objects are as they were, or gone.
 
+use std::time::Duration;
+
 use kopf_apiserver::Server;
-use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
 use kopf_core::invoke::Output;
+use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
 use kopf_engine::Running;
-use serde_json::json;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::indexes::colors;
 use crate::proxy::{Fault, Rule};
-use crate::world::{World, async_handler, eventually, handler, quiesce};
+use crate::world::{World, async_handler, eventually, examples, handler, quiesce};
 
 /// Whose turn it is to be indexed: a color, "all" or "none".
 type Gate = watch::Receiver<&'static str>;
@@ -51,6 +55,20 @@ fn requests(world: &World, mark: &str) -> usize {
 fn refuse_watch(world: &World) {
     let (watches, fault) = (Some(true), Fault::Answer(410, None));
     world.journal.add_rule(Rule { method: None, path: "/kopfexamples", watches, times: 1, fault });
+}
+
+/// Settings by which a watch ends soon.
+fn following() -> Settings {
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.watching.client_timeout = Some(Duration::from_secs(10));
+    settings
+}
+
+/// When the present watch ends, everything is as in the backup.
+fn restore(world: &World, backup: &Server) {
+    refuse_watch(world);
+    world.journal.hand_over(backup.service());
 }
 
 /// Starts an engine on a server that is restored after the first list.
@@ -137,5 +155,78 @@ async fn handlers_wait_for_the_end_of_the_list_after_a_restore() {
     let mut calls = world.calls.all();
     calls.sort();
     assert_eq!(calls, ["a: b", "b: b"]);
+    engine.stop().await.expect("a clean end");
+}
+
+/// An operator that has followed the objects for a while, past the moment of the backup.
+async fn hears_of_changes_after_a_restore(is_streaming: bool) {
+    let world = World::new().await;
+    let calls = world.calls.clone();
+    let update = handler("update_fn", HandlerKind::Update, move |call| {
+        calls.note(call.subject.expect("an object").object.value()["spec"]["x"].to_string());
+        Ok(Output::Nothing)
+    });
+    let mut settings = following();
+    settings.watching.initial_streaming = is_streaming;
+    let engine = world.start_built(world.engine(vec![update]).settings(settings)).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    let backup = world.server.fork();
+    for x in 2..5 {
+        world.merge("a", json!({"spec": {"x": x}})).await;
+        world.until_handled("a").await;
+    }
+    restore(&world, &backup);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let client = kube::Client::new(backup.service(), "default");
+    let api: Api<DynamicObject> = Api::namespaced_with(client, "default", &examples());
+    let edit = Patch::Merge(json!({"spec": {"x": 10}}));
+    api.patch("a", &PatchParams::default(), &edit).await.expect("patched");
+    eventually("the update", || world.calls.count() == 4).await;
+    assert_eq!(world.calls.all(), ["2", "3", "4", "10"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_after_a_restore_are_heard_of_also_if_the_backup_is_newer_than_the_list() {
+    hears_of_changes_after_a_restore(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_after_a_restore_are_heard_of_also_in_streams() {
+    hears_of_changes_after_a_restore(true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_sees_the_state_that_a_restore_brings_back() {
+    let world = World::new().await;
+    world.create("a", json!({"x": 1})).await;
+    let calls = world.calls.clone();
+    let options = HandlerKind::Daemon(DaemonOptions::default());
+    let daemon = async_handler("daemon", options, move |call| {
+        let calls = calls.clone();
+        async move {
+            let Occasion::Background { live } = &call.occasion else { return Ok(Output::Nothing) };
+            let stopped = call.stopped.expect("a stop flag");
+            let mut known = Value::Null;
+            while stopped.reason().is_none() {
+                let x = live.get().value()["spec"]["x"].clone();
+                if x != known {
+                    calls.note(x.to_string());
+                    known = x;
+                }
+                stopped.wait(Some(Duration::from_millis(100))).await;
+            }
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start_built(world.engine(vec![daemon]).settings(following())).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    let backup = world.server.fork();
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    eventually("the change", || world.calls.count() == 2).await;
+    restore(&world, &backup);
+    eventually("the restore", || world.calls.count() == 3).await;
+    assert_eq!(world.calls.all(), ["1", "2", "1"]);
     engine.stop().await.expect("a clean end");
 }
