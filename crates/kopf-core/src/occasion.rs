@@ -86,7 +86,15 @@ pub enum EventKind {
 
 /// A view of an object that is always the newest known state.
 #[derive(Clone)]
-pub struct Live(Arc<parking_lot::RwLock<Object>>);
+pub struct Live(Arc<parking_lot::RwLock<Sight>>);
+
+/// What a [`Live`] shows. Written by cycles and by the daemon's own writes, which may overtake one
+/// another; read by the daemon.
+struct Sight {
+    object: Object,
+    /// Nothing older is shown, as far as versions are numbers.
+    version: Option<u64>,
+}
 
 /// One admission request, as far as handlers may look at it.
 #[derive(Clone, Debug)]
@@ -143,19 +151,37 @@ impl Live {
     /// A view that starts with this state.
     #[must_use]
     pub fn new(object: Object) -> Self {
-        Self(Arc::new(parking_lot::RwLock::new(object.at_rest())))
+        let version = number(&object);
+        let sight = Sight { object: object.at_rest(), version };
+        Self(Arc::new(parking_lot::RwLock::new(sight)))
     }
 
     /// The newest known state; its tree, if the handler makes one, goes away with it.
     #[must_use]
     pub fn get(&self) -> Object {
-        self.0.read().detached()
+        self.0.read().object.detached()
     }
 
-    /// Replaces the state; called by the engine when a newer one is seen.
+    /// Replaces the state unless it is newer; called by the engine when one is seen.
+    ///
+    /// The answer to a write comes before the events of earlier writes by others.
     pub fn set(&self, object: Object) {
-        *self.0.write() = object.at_rest();
+        let version = number(&object);
+        let mut sight = self.0.write();
+        if version.is_some() && version < sight.version {
+            return;
+        }
+        *sight = Sight { object: object.at_rest(), version };
     }
+
+    /// Takes whatever state comes next: the server has gone back in time.
+    pub fn doubt(&self) {
+        self.0.write().version = None;
+    }
+}
+
+fn number(object: &Object) -> Option<u64> {
+    object.resource_version().parse().ok()
 }
 
 impl Reason {
@@ -196,3 +222,6 @@ impl Reason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

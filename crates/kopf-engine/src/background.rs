@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, Care, Outdated, apply, limit, newest};
+use crate::apply::{Applied, Care, Outdated, apply, limit};
 use crate::message::{Key, Message};
 use crate::report::{self, Attempted};
 use crate::riddle::Riddle;
@@ -450,7 +450,7 @@ impl Runner {
             let resource = &self.served.resource;
             let manner = (Urgency::Normal, Care::Enough);
             match apply(&self.shared.cluster, resource, &object, &patch, manner).await {
-                Ok(Applied::Changed(newer)) => return self.see(newer),
+                Ok(Applied::Changed(newer)) => return self.live.set(newer),
                 Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
                 Ok(Applied::Outdated(Outdated { patch: rest, error })) => {
                     patch = rest;
@@ -492,12 +492,8 @@ impl Runner {
         }
         let found = found.ok().filter(|found| found.uid() == tried.uid())?;
         let is_newer = found.resource_version() != tried.resource_version();
-        self.see(found);
+        self.live.set(found);
         Some(is_newer)
-    }
-
-    fn see(&self, object: Object) {
-        self.live.set(newest(self.live.get(), object));
     }
 
     fn report_unwritten(&self, error: &RequestError) {

@@ -83,6 +83,13 @@ impl Memory {
         }
     }
 
+    /// The server has gone back in time: whoever looks at the object takes older states, too.
+    pub(crate) fn doubt(&self) {
+        if let Some(live) = &self.live {
+            live.doubt();
+        }
+    }
+
     /// The handlers' own values, looked up at the first use.
     pub(crate) fn memo(&mut self, memos: &Memos, uid: &str) -> Arc<Extensions> {
         Arc::clone(self.memo.get_or_insert_with(|| memos.of(uid)))

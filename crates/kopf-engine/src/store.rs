@@ -197,6 +197,7 @@ impl Record {
     pub(crate) fn doubt_all(&mut self) {
         self.version = Version::default();
         self.is_doubted = self.flags.busy || self.body.is_some();
+        self.doubt_sight();
         if let Some(inbox) = &mut self.inbox {
             (inbox.object, inbox.gone, inbox.is_guess) = (None, false, false);
         }
@@ -224,6 +225,7 @@ impl Record {
         if self.is_doubted {
             (self.version, self.settled) = (Version::default(), None);
             self.is_doubted = waiting.is_none();
+            self.doubt_sight();
         } else {
             let is_covered =
                 waiting.is_some_and(|object| Version::of(object).is_covered_by(version));
@@ -235,6 +237,12 @@ impl Record {
             }
         }
         self.inbox.take_if(|inbox| inbox.object.is_none() && inbox.events.is_empty());
+    }
+
+    fn doubt_sight(&self) {
+        if let Some(memory) = &self.memory {
+            memory.doubt();
+        }
     }
 
     /// Takes a newer state that is nothing to be handled.

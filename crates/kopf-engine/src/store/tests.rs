@@ -133,3 +133,20 @@ fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
     record.come_to(Version(21), None);
     assert_eq!(record.version, Version(21));
 }
+
+#[test]
+fn daemons_take_older_states_after_a_restore_also_if_a_worker_was_at_it() {
+    let live = kopf_core::occasion::Live::new(object("a", "50"));
+    let memory = || Some(Box::new(Memory { live: Some(live.clone()), ..Memory::default() }));
+    let mut record = Record { memory: memory(), ..record_at("50") };
+    record.doubt_all();
+    live.set(object("a", "20"));
+    assert_eq!(live.get().resource_version(), "20");
+    (record.flags.busy, record.memory) = (true, None);
+    record.doubt_all();
+    live.set(object("a", "51"));
+    record.memory = memory();
+    record.come_to(Version(51), None);
+    live.set(object("a", "21"));
+    assert_eq!(live.get().resource_version(), "21");
+}

@@ -6,8 +6,10 @@ use kopf_core::handler::{DaemonOptions, Delay, Handler, HandlerKind, TimerOption
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::proxy::{Fault, Rule};
 use crate::world::{
     Calls, FINALIZER, Watchdog, World, async_handler, eventually, handler, quiesce, temporary,
 };
@@ -314,6 +316,42 @@ async fn a_timer_without_an_interval_or_a_delay_leaves_some_rest() {
     let options = TimerOptions { interval: Some(Duration::ZERO), ..TimerOptions::default() };
     leaves_some_rest(HandlerKind::Timer(options.clone()), true).await;
     leaves_some_rest(HandlerKind::Timer(options), false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_daemon_looks_at_never_goes_back_behind_its_own_write() {
+    let world = World::new().await;
+    let (method, watches) = (Some(http::Method::GET), Some(true));
+    let fault = Fault::Late(Duration::from_secs(1));
+    world.journal.add_rule(Rule { method, path: "/kopfexamples", watches, times: 1, fault });
+    let (api, calls) = (world.api(), world.calls.clone());
+    let options = HandlerKind::Daemon(DaemonOptions::default());
+    let daemon = async_handler("daemon", options, move |call| {
+        let (api, calls) = (api.clone(), calls.clone());
+        async move {
+            let Occasion::Background { live } = &call.occasion else { return Ok(Output::Nothing) };
+            if call.attempt.retry == 0 {
+                let edit = Patch::Merge(json!({"spec": {"x": 2}}));
+                api.patch("a", &PatchParams::default(), &edit).await.expect("patched");
+                call.patch.lock().set(&"status.daemon".into(), json!("was here"));
+                return Err(temporary("again", 0.1));
+            }
+            let stopped = call.stopped.expect("a stop flag");
+            while stopped.reason().is_none() {
+                calls.note(live.get().resource_version());
+                stopped.wait(Some(Duration::from_millis(100))).await;
+            }
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start(vec![daemon]).await;
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let seen: Vec<u64> = world.calls.all().iter().filter_map(|it| it.parse().ok()).collect();
+    assert!(seen.is_sorted(), "{seen:?}");
+    let newest = world.get("a").await["metadata"]["resourceVersion"].clone();
+    assert_eq!(seen.last().map(u64::to_string).as_deref(), newest.as_str());
+    engine.stop().await.expect("a clean end");
 }
 
 /// How many objects have a timer; far more than run by accident at the same time.

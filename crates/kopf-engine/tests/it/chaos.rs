@@ -101,6 +101,17 @@ pub(crate) fn swap(body: AnyBody) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
+/// A watch in which every event needs some time.
+pub(crate) fn delay(body: AnyBody, time: Duration) -> AnyBody {
+    let lines = Lines::of(body, fastrand::Rng::with_seed(0));
+    let stream = stream::unfold(lines, move |mut lines| async move {
+        let line = lines.line().await?;
+        tokio::time::sleep(time).await;
+        Some((line.map(Frame::data), lines))
+    });
+    StreamBody::new(stream.boxed()).boxed_unsync()
+}
+
 /// A watch that tells only some of its events.
 pub(crate) fn thin(body: AnyBody, is_told: impl FnMut(&str) -> bool + Send + 'static) -> AnyBody {
     let lines = Lines::of(body, fastrand::Rng::with_seed(0));

@@ -55,6 +55,8 @@ pub(crate) enum Fault {
     Lose(&'static str),
     /// A watch that says this, and ends.
     End(&'static str),
+    /// A watch in which every event needs so long.
+    Late(Duration),
     /// A watch that tells every event twice.
     Double,
     /// A watch in which the later of two events comes first.
@@ -90,6 +92,7 @@ impl Fault {
                 })
             }
             Self::End(text) => whole(text),
+            Self::Late(time) => chaos::delay(body, time),
             Self::Swap => chaos::swap(body),
             Self::Double => Doubled(body).boxed_unsync(),
             Self::Answer(..)
