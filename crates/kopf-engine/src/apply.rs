@@ -20,17 +20,6 @@ mod guard;
 /// to whatever version: busy writers must not keep us from it.
 const CONFLICTS_MAX: usize = 3;
 
-/// How sure it must be that a status is not of another object that has taken the name of ours.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Care {
-    /// As far as servers mind uids. For those who write all the time, beside one another, and soon
-    /// no more if the object is gone.
-    Enough,
-    /// Entirely, at the price of more requests when others write at the same time. Progress can be
-    /// in there, and the other object would be taken for handled.
-    Utmost,
-}
-
 /// What became of a patch.
 pub(crate) enum Applied {
     /// There was nothing to change.
@@ -59,9 +48,9 @@ pub(crate) async fn apply(
     resource: &Resource,
     object: &Object,
     patch: &Patch,
-    (urgency, care): (Urgency, Care),
+    urgency: Urgency,
 ) -> Result<Applied, RequestError> {
-    let writer = Writer { cluster, resource, object, urgency, care };
+    let writer = Writer { cluster, resource, object, urgency };
     let result = if patch.transformations.is_empty() {
         writer.merge(&patch.merge).await
     } else {
@@ -106,7 +95,6 @@ struct Writer<'a> {
     resource: &'a Resource,
     object: &'a Object,
     urgency: Urgency,
-    care: Care,
 }
 
 impl Writer<'_> {
@@ -151,12 +139,8 @@ impl Writer<'_> {
         part: &Part<'_>,
         known: &Object,
     ) -> Result<Option<Object>, RequestError> {
-        let guard = match self.care {
-            Care::Enough => Guard::by_uid(self.object, part),
-            Care::Utmost => Guard::by_version(known),
-        };
-        match self.merge_part(part, Some("status"), guard).await {
-            Err(error) if error.failure == Failure::Conflict && self.care == Care::Utmost => {
+        match self.merge_part(part, Some("status"), Guard::by_version(known)).await {
+            Err(error) if error.failure == Failure::Conflict => {
                 tracing::debug!(%error, "the object has changed meanwhile; looking for its uid");
                 // Rare and large.
                 Box::pin(self.merge_newer_status(part)).await

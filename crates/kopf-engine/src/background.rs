@@ -25,13 +25,14 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, Care, Outdated, apply, limit};
+use crate::apply::{Applied, Outdated, apply, limit};
 use crate::message::{Key, Message};
 use crate::report::{self, Attempted};
 use crate::riddle::Riddle;
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
 use crate::timers::Timer;
+use crate::turns::Turns;
 
 /// How often in a row a write may meet a newer state.
 const CONFLICTS_MAX: u32 = 5;
@@ -78,6 +79,7 @@ pub(crate) struct Spawning {
     pub(crate) key: Key,
     pub(crate) handler: Arc<Handler>,
     pub(crate) live: Live,
+    pub(crate) turns: Turns,
     pub(crate) memo: Arc<Extensions>,
     /// When the object last changed essentially.
     pub(crate) changed: Instant,
@@ -91,6 +93,7 @@ pub(crate) struct Runner {
     served: Arc<Served>,
     handler: Arc<Handler>,
     live: Live,
+    turns: Turns,
     memo: Arc<Extensions>,
     stopper: Stopper,
     /// What could not be written so far.
@@ -110,7 +113,8 @@ struct Farewell {
 impl Daemon {
     /// Starts a daemon or timer.
     pub(crate) fn spawn(spawning: Spawning) -> Self {
-        let Spawning { shared, served, key, handler, live, memo, changed, was_there } = spawning;
+        let Spawning { shared, served, key, handler, live, turns, memo, changed, was_there } =
+            spawning;
         shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
         let alive = Arc::new(Farewell {
@@ -126,6 +130,7 @@ impl Daemon {
             served,
             handler: Arc::clone(&handler),
             live,
+            turns,
             memo,
             stopper: stopper.clone(),
             unsent: Patch::default(),
@@ -442,14 +447,18 @@ impl Runner {
 
     /// Writes on top of the newest state; what cannot be written now waits for the next time.
     async fn write(&mut self, mut patch: Patch) {
+        if patch.is_empty() {
+            return;
+        }
+        let _turn = self.turns.take().await;
         for _ in 0..CONFLICTS_MAX {
             if patch.is_empty() {
                 return;
             }
             let object = self.live.get();
             let resource = &self.served.resource;
-            let manner = (Urgency::Normal, Care::Enough);
-            match apply(&self.shared.cluster, resource, &object, &patch, manner).await {
+            let urgency = Urgency::Normal;
+            match apply(&self.shared.cluster, resource, &object, &patch, urgency).await {
                 Ok(Applied::Changed(newer)) => return self.live.set(newer),
                 Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
                 Ok(Applied::Outdated(Outdated { patch: rest, error })) => {

@@ -417,9 +417,6 @@ impl Cycle {
                 return Ok(Next::Again);
             }
         }
-        if let Some(live) = &self.memory.live {
-            live.set(self.object.clone());
-        }
         if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }

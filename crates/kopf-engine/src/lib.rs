@@ -35,6 +35,7 @@ mod status;
 mod stopper;
 mod store;
 mod timers;
+mod turns;
 
 pub use activities::ActivityError;
 pub use admission::{AdmissionEndpoint, AdmissionError, Pem};

@@ -18,6 +18,7 @@ use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
 use crate::memos::Memos;
 use crate::riddle::Riddle;
+use crate::turns::Turns;
 
 /// What the process remembers of one object.
 #[derive(Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) forever_stopped: BTreeSet<HandlerId>,
     /// What daemons and timers look at.
     pub(crate) live: Option<Live>,
+    /// When they may write, if there are any.
+    pub(crate) turns: Option<Turns>,
     /// When the object last changed essentially, for idle timers.
     pub(crate) changed_at: Option<Instant>,
     /// How often in a row something unexpected failed.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Cycle;
-use crate::apply::{Applied, Care, apply};
+use crate::apply::Applied;
 use crate::pass::{Cancelled, Pass};
 use crate::store::Version;
 
@@ -159,9 +159,7 @@ impl Cycle {
             let storage = &*self.served.storages.progress;
             state.store(storage, inputs.snapshot.object(), &mut patch);
         }
-        let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let manner = (Urgency::Normal, Care::Utmost);
-        let is_missed = match apply(cluster, resource, &self.object, &patch, manner).await {
+        let is_missed = match self.send_in_turn(&patch, Urgency::Normal).await {
             Ok(Applied::Changed(object)) => {
                 self.object = object;
                 pass.forget_transformations(transformations);

@@ -102,6 +102,7 @@ impl Cycle {
                 key: self.key,
                 handler: Arc::clone(handler),
                 live,
+                turns: self.memory.turns.get_or_insert_default().clone(),
                 memo: self.memory.memo(&self.shared.memos, self.object.uid()),
                 changed,
                 was_there,

@@ -10,7 +10,7 @@ use kopf_core::loops::patched_fields;
 use kopf_model::{FieldPath, Object, Patch, Transformation};
 
 use super::{Cycle, CycleError, Mode};
-use crate::apply::{Applied, Care, Outdated, apply, limit};
+use crate::apply::{Applied, Outdated, apply, limit};
 use crate::store::Version;
 
 /// How often in a row a write is forbidden before it is taken for refused: rights may be granted
@@ -58,10 +58,26 @@ impl Cycle {
         Err(error.into())
     }
 
-    async fn send(&self, patch: &Patch, urgency: Urgency) -> Result<Applied, RequestError> {
+    /// Sends a patch when no daemon or timer of the object does; the next one knows the answer.
+    pub(super) async fn send_in_turn(
+        &self,
+        patch: &Patch,
+        urgency: Urgency,
+    ) -> Result<Applied, RequestError> {
+        let _turn = match &self.memory.turns {
+            Some(turns) => turns.take().await,
+            None => None,
+        };
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
-        let manner = (urgency, Care::Utmost);
-        let applied = apply(cluster, resource, &self.object, patch, manner).await?;
+        let applied = apply(cluster, resource, &self.object, patch, urgency).await?;
+        if let (Applied::Changed(object), Some(live)) = (&applied, &self.memory.live) {
+            live.set(object.clone());
+        }
+        Ok(applied)
+    }
+
+    async fn send(&self, patch: &Patch, urgency: Urgency) -> Result<Applied, RequestError> {
+        let applied = self.send_in_turn(patch, urgency).await?;
         if let Applied::Changed(_) = &applied {
             self.note_write(patch);
         }

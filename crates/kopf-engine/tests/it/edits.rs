@@ -1,13 +1,13 @@
 //! What others do to an object while a cycle is at it: nothing of it may be lost.
 
-use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::{Call, Output, Returned};
 use kopf_core::settings::{ProgressStorageSetting, Settings};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Rule};
-use crate::world::{LAST_HANDLED, World, async_handler, eventually, quiesce, temporary};
+use crate::world::{LAST_HANDLED, World, async_handler, eventually, handler, quiesce, temporary};
 
 async fn edit(api: &Api<DynamicObject>, patch: Value) {
     api.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
@@ -80,6 +80,10 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
 /// Deletes the object and creates another one of its name.
 async fn replace(api: &Api<DynamicObject>) {
     api.delete("a", &DeleteParams::default()).await.expect("deleted");
+    create_other(api).await;
+}
+
+async fn create_other(api: &Api<DynamicObject>) {
     let other = json!({
         "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
         "metadata": {"name": "a"}, "spec": {"x": 2},
@@ -145,6 +149,61 @@ async fn the_status_of_an_object_that_replaces_ours_is_its_own() {
     });
     let object = assert_replaced(&world, create).await;
     assert_eq!(object["status"], Value::Null);
+}
+
+/// A daemon or timer writes the status of the object that it was started for, and of no other.
+async fn leaves_the_status_of_another_alone(kind: HandlerKind) {
+    let world = World::with_status().await;
+    let (api, calls) = (world.api(), world.calls.clone());
+    let writer = async_handler("writer", kind, move |call| {
+        let (api, calls) = (api.clone(), calls.clone());
+        async move {
+            let object = call.subject.expect("it is about an object").object;
+            let x = object.value()["spec"]["x"].clone();
+            calls.note(x.to_string());
+            if x != 1 {
+                return Ok(Output::Nothing);
+            }
+            // Somebody tears the finalizer away together with the object.
+            api.delete("a", &DeleteParams::default()).await.expect("deleted");
+            edit(&api, json!({"metadata": {"finalizers": null}})).await;
+            create_other(&api).await;
+            Ok(Output::Json(json!("of the first")))
+        }
+    });
+    let engine = world.start(vec![writer]).await;
+    world.create("a", json!({"x": 1})).await;
+    eventually("both runs", || world.calls.count() >= 2).await;
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert_eq!(world.calls.all(), ["1", "2"]);
+    assert_eq!(world.get("a").await["status"], Value::Null);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_and_timers_leave_the_status_of_an_object_that_replaces_theirs_alone() {
+    leaves_the_status_of_another_alone(HandlerKind::Daemon(DaemonOptions::default())).await;
+    leaves_the_status_of_another_alone(HandlerKind::Timer(TimerOptions::default())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn daemons_and_timers_beside_one_another_meet_no_conflicts() {
+    let world = World::with_status().await;
+    let interval = Some(std::time::Duration::from_secs(10));
+    let handlers = ["one", "two", "three"].map(|id| {
+        let options = TimerOptions { interval, ..TimerOptions::default() };
+        let calls = world.calls.clone();
+        handler(id, HandlerKind::Timer(options), move |_| {
+            calls.note(id);
+            Ok(Output::Json(json!(calls.count())))
+        })
+    });
+    let engine = world.start(handlers.into()).await;
+    world.create("a", json!({"x": 1})).await;
+    tokio::time::sleep(std::time::Duration::from_secs(55)).await;
+    let codes: Vec<u16> = world.writes().iter().map(|it| it.code).collect();
+    assert!(codes.len() >= 18 && codes.iter().all(|code| *code == 200), "{codes:?}");
+    engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
