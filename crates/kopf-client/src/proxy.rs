@@ -22,7 +22,7 @@ pub(crate) enum Proxy {
 
 /// Only tunnels through HTTP and SOCKS proxies are made.
 #[derive(Debug, thiserror::Error)]
-#[error("a proxy is reached by http:// or socks5://, not by {0}://")]
+#[error("a proxy is reached by http://, https:// or socks5://, not by {0}://")]
 struct UnknownProxy(String);
 
 /// The proxy for a cluster, if there is one.
@@ -47,10 +47,17 @@ pub(crate) fn choose(config: &Config, trust_env: bool) -> Result<Option<Proxy>, 
 }
 
 impl Proxy {
+    /// Whether the way to the proxy itself is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        matches!(self, Self::Http { address, .. } if address.scheme_str() == Some("https"))
+    }
+
     fn of(found: &Intercept) -> Option<Self> {
         let address = found.uri().clone();
         match address.scheme_str()? {
-            "http" => Some(Self::Http { credentials: found.basic_auth().cloned(), address }),
+            "http" | "https" => {
+                Some(Self::Http { credentials: found.basic_auth().cloned(), address })
+            }
             // The name of the cluster is left to the proxy either way, as in `kubectl`.
             "socks5" | "socks5h" => {
                 let credentials = found.raw_auth();
@@ -63,12 +70,12 @@ impl Proxy {
     }
 }
 
-/// Connections through an HTTP proxy.
-pub(crate) fn tunnel(
+/// Connections through an HTTP proxy, which is reached by the given ones.
+pub(crate) fn tunnel<C>(
     address: &Uri,
     credentials: Option<&HeaderValue>,
-    connector: HttpConnector,
-) -> Tunnel<HttpConnector> {
+    connector: C,
+) -> Tunnel<C> {
     let tunnel = Tunnel::new(address.clone(), connector);
     match credentials {
         Some(credentials) => tunnel.with_auth(credentials.clone()),

@@ -3,11 +3,14 @@
 //! Made once per login, since plugins run and files are read for it. Connections are not made here.
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
 use kube::client::middleware::AuthLayer;
 use kube::client::{ConfigExt as _, RustlsTlsError};
 use kube::{Config, Error};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+
+use crate::proxy::Proxy;
 
 /// The secrets of one login.
 pub(crate) struct Secrets {
@@ -17,11 +20,11 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn of(config: &Config, proxy: Option<&Proxy>) -> Result<Self, Error> {
         let tls = match config.cluster_url.scheme_str() {
             // Nothing is encrypted, so that nobody has to be trusted; the system's authorities are
             // some hundred files.
-            Some("http") => ClientConfig::builder()
+            Some("http") if !proxy.is_some_and(Proxy::is_encrypted) => ClientConfig::builder()
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth(),
             _ => config.rustls_client_config()?,
@@ -30,6 +33,12 @@ impl Secrets {
         let server_name = server_name
             .map_err(|error| Error::RustlsTls(RustlsTlsError::InvalidServerName(error)))?;
         Ok(Self { auth: config.auth_layer()?, tls, server_name })
+    }
+
+    /// Encrypted connections to a proxy, which is trusted as the cluster is; `kubectl` does the same.
+    pub(crate) fn to_proxy(&self, connector: HttpConnector) -> HttpsConnector<HttpConnector> {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
+        builder.https_only().enable_http1().wrap_connector(connector)
     }
 
     /// The same connections, encrypted where the address wants it.

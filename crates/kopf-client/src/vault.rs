@@ -293,7 +293,7 @@ impl Session {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxy = proxy::choose(&config, manners.trust_env)?;
         let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
-        let secrets = Secrets::of(&config).map_err(broken)?;
+        let secrets = Secrets::of(&config, proxy.as_ref()).map_err(broken)?;
         let door = |timeout| door(&config, &secrets, timeout, proxy.as_ref()).map_err(broken);
         Ok(Self {
             generation,
@@ -324,7 +324,12 @@ fn door(
     #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
     connector.set_connect_timeout(timeout.or(config.connect_timeout));
+    let is_encrypted = proxy.is_some_and(Proxy::is_encrypted);
     match proxy {
+        Some(Proxy::Http { address, credentials }) if is_encrypted => {
+            let connector = secrets.to_proxy(connector);
+            door_over(config, secrets, proxy::tunnel(address, credentials.as_ref(), connector))
+        }
         Some(Proxy::Http { address, credentials }) => {
             door_over(config, secrets, proxy::tunnel(address, credentials.as_ref(), connector))
         }

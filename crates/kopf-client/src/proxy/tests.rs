@@ -22,6 +22,13 @@ fn the_proxy_of_the_credentials_is_used_with_its_password() {
 }
 
 #[test]
+fn a_proxy_with_a_certificate_is_one_that_speaks_http() {
+    assert!(chosen("https://proxy.example").is_encrypted());
+    assert!(!chosen("http://proxy.example:443").is_encrypted());
+    assert!(!chosen("socks5://proxy.example").is_encrypted());
+}
+
+#[test]
 fn socks_proxies_have_a_usual_port() {
     let of = |address, credentials| Proxy::Socks { address, credentials };
     let address = Uri::from_static("socks5://proxy.example:1080/");
@@ -38,7 +45,7 @@ fn there_is_no_proxy_unless_somebody_names_one() {
 
 #[test]
 fn other_proxies_are_refused_rather_than_ignored() {
-    for url in ["https://proxy.example:443", "socks4://me:secret@proxy.example", "odd://proxy"] {
+    for url in ["ftp://proxy.example:21", "socks4://me:secret@proxy.example", "odd://proxy"] {
         let error = choose(&config(Some(url)), false).expect_err(url);
         assert_eq!(error.to_string(), "could not use the credentials of the proxy");
         let cause = std::error::Error::source(&error).expect("a cause").to_string();

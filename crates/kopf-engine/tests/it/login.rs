@@ -21,7 +21,7 @@ use kopf_engine::{Engine, EngineBuilder, EngineError};
 use kube::api::{Api, DynamicObject};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{World, async_handler, examples, handler, temporary};
@@ -346,14 +346,25 @@ impl Authority {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(authority_der(&clients.pem)).expect("a root");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(
-            Arc::new(roots),
-            Arc::clone(&provider),
-        )
-        .build()
-        .expect("a verifier");
+        let verifier =
+            rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .expect("a verifier");
+        self.acceptor_with(verifier)
+    }
+
+    /// Shows a certificate of this authority to everybody.
+    fn open_acceptor(&self) -> tokio_rustls::TlsAcceptor {
+        self.acceptor_with(Arc::new(rustls::server::NoClientAuth))
+    }
+
+    fn acceptor_with(
+        &self,
+        verifier: Arc<dyn rustls::server::danger::ClientCertVerifier>,
+    ) -> tokio_rustls::TlsAcceptor {
         let (certificate, key) = self.issue("127.0.0.1");
         let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("versions")
@@ -490,9 +501,10 @@ async fn a_new_client_certificate_is_read_again() {
 }
 
 /// The ways to ask a proxy for a tunnel.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Tunnelling {
     Http,
+    Https(tokio_rustls::TlsAcceptor),
     Socks,
 }
 
@@ -502,26 +514,45 @@ async fn tunnelling_proxy(how: Tunnelling, tunnels: Arc<AtomicUsize>) -> SocketA
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
-            let tunnels = Arc::clone(&tunnels);
+            let (how, tunnels) = (how.clone(), Arc::clone(&tunnels));
             tokio::spawn(async move {
-                let (target, granted): (_, &[u8]) = match how {
-                    Tunnelling::Http => (http_target(&mut near).await, b"HTTP/1.1 200 OK\r\n\r\n"),
-                    Tunnelling::Socks => {
-                        (socks_target(&mut near).await, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+                match how {
+                    Tunnelling::Http => {
+                        let target = http_target(&mut near).await;
+                        tunnel(near, target, GRANTED, &tunnels).await;
                     }
-                };
-                tunnels.fetch_add(1, Ordering::Relaxed);
-                let mut far = TcpStream::connect(target).await.expect("a server");
-                near.write_all(granted).await.expect("an answer");
-                // Either side may hang up at any moment.
-                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    Tunnelling::Https(acceptor) => {
+                        let mut near = acceptor.accept(near).await.expect("a handshake");
+                        let target = http_target(&mut near).await;
+                        tunnel(near, target, GRANTED, &tunnels).await;
+                    }
+                    Tunnelling::Socks => {
+                        let target = socks_target(&mut near).await;
+                        tunnel(near, target, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0], &tunnels).await;
+                    }
+                }
             });
         }
     });
     address
 }
 
-async fn http_target(near: &mut TcpStream) -> SocketAddr {
+const GRANTED: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+
+async fn tunnel(
+    mut near: impl AsyncRead + AsyncWrite + Unpin,
+    target: SocketAddr,
+    granted: &[u8],
+    tunnels: &AtomicUsize,
+) {
+    tunnels.fetch_add(1, Ordering::Relaxed);
+    let mut far = TcpStream::connect(target).await.expect("a server");
+    near.write_all(granted).await.expect("an answer");
+    // Either side may hang up at any moment.
+    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+}
+
+async fn http_target(near: &mut (impl AsyncRead + Unpin)) -> SocketAddr {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         request.push(near.read_u8().await.expect("a request"));
@@ -549,13 +580,16 @@ async fn socks_target(near: &mut TcpStream) -> SocketAddr {
     SocketAddr::from(([request[4], request[5], request[6], request[7]], port))
 }
 
-/// Handles an object through the proxy of a kubeconfig.
-async fn goes_through(proxy: String, tunnels: &AtomicUsize) {
+/// Handles an object through the proxy of a kubeconfig, which trusts these authorities, too.
+async fn goes_through(proxy: String, authorities: &str, tunnels: &AtomicUsize) {
     let (world, door) = guarded().await;
     let folder = Folder::new(proxy.split(':').next().expect("a scheme"));
     let text = kubeconfig(&door, &[("it", json!({"token": "one"}))]);
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
-    config["clusters"][0]["cluster"]["proxy-url"] = json!(proxy);
+    let cluster = &mut config["clusters"][0]["cluster"];
+    cluster["proxy-url"] = json!(proxy);
+    let authorities = format!("{}\n{authorities}", door.ca_pem().expect("a TLS door"));
+    cluster["certificate-authority-data"] = json!(base64_of(&authorities));
     let path = folder.write("config", &config.to_string());
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = world.start_built(engine(vec![asking(&world)], login)).await;
@@ -569,12 +603,21 @@ async fn goes_through(proxy: String, tunnels: &AtomicUsize) {
 async fn the_proxy_of_a_kubeconfig_leads_to_the_cluster() {
     let tunnels = Arc::new(AtomicUsize::new(0));
     let proxy = tunnelling_proxy(Tunnelling::Http, Arc::clone(&tunnels)).await;
-    goes_through(format!("http://me:secret@{proxy}"), &tunnels).await;
+    goes_through(format!("http://me:secret@{proxy}"), "", &tunnels).await;
+}
+
+#[tokio::test]
+async fn the_proxy_of_a_kubeconfig_may_have_a_certificate() {
+    let tunnels = Arc::new(AtomicUsize::new(0));
+    let authority = Authority::new();
+    let how = Tunnelling::Https(authority.open_acceptor());
+    let proxy = tunnelling_proxy(how, Arc::clone(&tunnels)).await;
+    goes_through(format!("https://me:secret@{proxy}"), &authority.pem, &tunnels).await;
 }
 
 #[tokio::test]
 async fn the_socks_proxy_of_a_kubeconfig_leads_to_the_cluster() {
     let tunnels = Arc::new(AtomicUsize::new(0));
     let proxy = tunnelling_proxy(Tunnelling::Socks, Arc::clone(&tunnels)).await;
-    goes_through(format!("socks5://me:secret@{proxy}"), &tunnels).await;
+    goes_through(format!("socks5://me:secret@{proxy}"), "", &tunnels).await;
 }
