@@ -368,6 +368,14 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
     }
 }
 
+/// Whether a resource of the same name is another one now: its definition may have been changed, or
+/// deleted and made anew before we looked.
 fn is_redefined(one: &Resource, other: &Resource) -> bool {
-    one.subresources != other.subresources || one.kind != other.kind || one.verbs != other.verbs
+    one.namespaced != other.namespaced
+        || one.subresources != other.subresources
+        || one.kind != other.kind
+        || one.verbs != other.verbs
 }
+
+#[cfg(test)]
+mod tests;
