@@ -161,6 +161,8 @@ pub struct Watcher<T> {
     refuses_streaming: bool,
     /// How many lists in a row were too old before they were complete.
     expired_lists: u32,
+    /// How many watches in a row were too old before anything was heard.
+    expired_watches: u32,
 }
 
 /// The receiver is gone: nobody wants the observations any more.
@@ -201,6 +203,7 @@ impl<T: Clone> Watcher<T> {
             is_initial: false,
             refuses_streaming: false,
             expired_lists: 0,
+            expired_watches: 0,
         }
     }
 
@@ -245,6 +248,10 @@ impl<T: Clone> Watcher<T> {
             }
             if version != before {
                 self.failures = 0;
+                // A stream tells what exists before it can be too old.
+                if !before.is_empty() {
+                    self.expired_watches = 0;
+                }
             }
             match result {
                 Ok(()) if version != before || begun.elapsed() >= SHORT_WATCH => {}
@@ -256,7 +263,9 @@ impl<T: Clone> Watcher<T> {
                 Err(Stopped::Closed) => return Err(Closed),
                 Err(Stopped::Failed(error)) if error.is_expired() => {
                     tracing::debug!(collection = %self.collection, "the watch is too old; listing");
-                    tokio::time::sleep(self.collection.limits.backoff).await;
+                    // Whoever takes every version for too old must not be listed without a rest.
+                    self.expired_watches = self.expired_watches.saturating_add(1);
+                    tokio::time::sleep(self.pause_after(self.expired_watches)).await;
                     return Ok(());
                 }
                 Err(Stopped::Failed(error)) => {
@@ -305,11 +314,15 @@ impl<T: Clone> Watcher<T> {
     }
 
     fn backoff(&self, asked: Option<Duration>) -> Duration {
+        let pause = self.pause_after(self.failures);
+        asked.map_or(pause, |asked| asked.max(pause))
+    }
+
+    fn pause_after(&self, failures: u32) -> Duration {
         let limits = &self.collection.limits;
-        let doubled = limits.backoff * 2u32.saturating_pow(self.failures.saturating_sub(1).min(16));
+        let doubled = limits.backoff * 2u32.saturating_pow(failures.saturating_sub(1).min(16));
         let bounded = doubled.min(limits.backoff_max);
-        let jittered = bounded.mul_f64(0.75 + fastrand::f64() * 0.5);
-        asked.map_or(jittered, |asked| asked.max(jittered))
+        bounded.mul_f64(0.75 + fastrand::f64() * 0.5)
     }
 
     async fn list(&mut self) -> Result<String, Stopped> {

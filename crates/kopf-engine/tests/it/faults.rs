@@ -191,6 +191,19 @@ async fn an_error_in_the_last_line_of_a_watch_counts_without_a_newline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_takes_every_version_for_too_old_is_not_listed_without_a_rest() {
+    let world = World::new().await;
+    let fault = Fault::Answer(410, None);
+    world.journal.add_rule(rule(Some(Method::GET), Some(true), usize::MAX, fault));
+    let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(lists(&world) < 30, "{} lists in two minutes", lists(&world));
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn half_a_line_at_the_end_of_a_watch_is_asked_for_again() {
     let told = r#"{"type":"ERROR","object":{"kind":"Status","code":4"#;
     let fault = Fault::End(told);
