@@ -7,6 +7,7 @@ pub mod cause;
 pub mod daemon;
 pub mod definition;
 pub mod desired;
+pub mod endpoint;
 pub mod filter;
 pub mod finalizer;
 #[cfg(test)]

@@ -68,7 +68,8 @@ pub struct AdmissionEndpoint {
     pub address: SocketAddr,
     /// The host name in the URL for the cluster; the address without it.
     pub host: Option<String>,
-    /// The service (namespace and name) that leads to us, instead of a URL.
+    /// The service (namespace and name) that leads to us, instead of a URL; it has a port
+    /// of its own, [`kopf_core::endpoint::SERVICE_PORT`].
     pub service: Option<(String, String)>,
     /// The certificate chain and the key; self-signed without them.
     pub certificate: Option<(Pem, Pem)>,

@@ -1,5 +1,6 @@
 //! How the operator itself runs in a cluster: its Deployment, the Service of its webhooks, its image.
 
+use kopf_core::endpoint;
 use serde_json::{Value, json};
 
 use super::Options;
@@ -15,13 +16,15 @@ const USER: u32 = 65532;
 pub(super) fn documents(options: &Options, has_webhooks: bool) -> Vec<Value> {
     let mut documents = vec![deployment(options, has_webhooks)];
     if has_webhooks {
+        // What the operator tells the cluster, so the two must agree.
+        let port = endpoint::SERVICE_PORT;
         documents.push(json!({
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {"name": options.name, "namespace": options.namespace},
             "spec": {
                 "selector": labels(options),
-                "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
+                "ports": [{"name": "webhooks", "port": port, "targetPort": "webhooks"}],
             },
         }));
     }

@@ -123,10 +123,13 @@ fn webhooks_get_a_service() {
     let webhook = handler(HandlerKind::Validate(WebhookOptions::default()));
     let files = files_of(&[webhook], &options(None));
     let service = documents(&files).into_iter().find(|it| it["kind"] == "Service").unwrap();
-    assert_eq!(service["spec"]["ports"][0]["targetPort"], "webhooks");
+    let port = kopf_core::endpoint::SERVICE_PORT;
+    let expected = json!([{"name": "webhooks", "port": port, "targetPort": "webhooks"}]);
+    assert_eq!(service["spec"]["ports"], expected);
     let container = container(&files);
-    assert_eq!(container["ports"][1]["name"], "webhooks");
+    assert_eq!(container["ports"][1], json!({"name": "webhooks", "containerPort": 9443}));
     let arguments = container["args"].to_string();
+    assert!(arguments.contains("--webhook=0.0.0.0:9443"), "{arguments}");
     assert!(arguments.contains("--webhook-service=operators/demo"), "{arguments}");
 }
 

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kopf_core::endpoint;
 use parking_lot::RwLock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -81,18 +82,17 @@ fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), rcgen::
 
 /// How the cluster reaches us.
 pub(super) fn client_config(
-    endpoint: &AdmissionEndpoint,
+    own: &AdmissionEndpoint,
     local: SocketAddr,
     authority: &str,
 ) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(authority);
-    match &endpoint.service {
-        Some((namespace, name)) => json!({
-            "caBundle": bundle,
-            "service": {"namespace": namespace, "name": name, "port": local.port()},
-        }),
+    match &own.service {
+        Some((namespace, name)) => {
+            json!({"caBundle": bundle, "service": endpoint::service(namespace, name)})
+        }
         None => {
-            let host = endpoint.host.clone().unwrap_or_else(|| match local {
+            let host = own.host.clone().unwrap_or_else(|| match local {
                 address if address.ip().is_unspecified() => "localhost".to_owned(),
                 SocketAddr::V4(address) => address.ip().to_string(),
                 SocketAddr::V6(address) => format!("[{}]", address.ip()),

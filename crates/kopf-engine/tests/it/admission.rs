@@ -243,6 +243,20 @@ async fn webhooks_follow_resources_that_come_later() {
 }
 
 #[tokio::test]
+async fn services_are_reached_at_their_own_port() {
+    let world = World::new().await;
+    let service = Some(("operators".to_owned(), "demo".to_owned()));
+    let endpoint = AdmissionEndpoint { service, ..endpoint() };
+    let engine = world.start_built(world.engine(vec![refusing()]).admission(endpoint)).await;
+    let told = webhooks(&world).await[0]["clientConfig"]["service"].clone();
+    let port = kopf_core::endpoint::SERVICE_PORT;
+    let expected =
+        json!({"namespace": "operators", "name": "demo", "path": "/check", "port": port});
+    assert_eq!(told, expected);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
 async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
     let world = World::new().await;
     // As with the rights that Kopf's documentation gives: create and patch.
