@@ -7,9 +7,47 @@ use serde_json::{Value, json};
 
 /// The port of the service that leads to the endpoint, whatever port the operator itself has.
 pub const SERVICE_PORT: u16 = 443;
+/// The path to all conversions; the name of the definition comes after it.
+pub const CONVERSIONS: &str = "convert";
 
 /// The service that leads to the endpoint.
 #[must_use]
 pub fn service(namespace: &str, name: &str) -> Value {
     json!({"namespace": namespace, "name": name, "port": SERVICE_PORT})
 }
+
+/// What a definition says of its conversion by an endpoint.
+#[must_use]
+pub fn conversion(client_config: &Value, definition: &str) -> Value {
+    let client_config = addressed(client_config, &format!("{CONVERSIONS}/{definition}"));
+    let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
+    json!({"strategy": "Webhook", "webhook": webhook})
+}
+
+/// The way to one part of the endpoint, such as a handler: its id at the end of the path.
+#[must_use]
+pub fn addressed(client_config: &Value, id: &str) -> Value {
+    let mut config = client_config.clone();
+    let mut quoted = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
+                quoted.push(char::from(byte));
+            }
+            _ => quoted.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let extend = |path: &str| format!("{}/{quoted}", path.trim_end_matches('/'));
+    if let Some(url) = config.get("url").and_then(Value::as_str).map(extend) {
+        config["url"] = url.into();
+    }
+    if let Some(service) = config.get_mut("service").and_then(Value::as_object_mut) {
+        let path = service.get("path").and_then(Value::as_str).unwrap_or_default();
+        let path = extend(path);
+        service.insert("path".into(), path.into());
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,8 @@ pub enum HandlerKind {
     Validate(WebhookOptions),
     /// Checks and changes an admission request.
     Mutate(WebhookOptions),
+    /// Converts an object from one version of its resource to another.
+    Convert(ConvertOptions),
     /// Before the operator touches the cluster.
     Startup,
     /// After all else has stopped.
@@ -155,6 +157,15 @@ pub struct WebhookOptions {
     pub side_effects: bool,
     /// Admit the object when the webhook cannot be called.
     pub ignore_failures: bool,
+}
+
+/// Options of conversions; the selector of the handler is the version to convert from.
+#[derive(Clone, Debug, Default)]
+pub struct ConvertOptions {
+    /// The version to convert to, with its group and plural.
+    pub to: Selector,
+    /// The definition of a typed version to convert to, if it is known at compile time.
+    pub crd: Option<fn() -> Value>,
 }
 
 /// What to do when a handler fails.
@@ -242,8 +253,18 @@ pub enum Family {
     Desiring,
     /// Admission requests.
     Admission,
+    /// Conversions between versions.
+    Conversion,
     /// Phases of the operator.
     Activities,
+}
+
+impl Family {
+    /// Whether the cluster asks such handlers, so that there must be an endpoint for its reviews.
+    #[must_use]
+    pub fn is_asked(self) -> bool {
+        matches!(self, Self::Admission | Self::Conversion)
+    }
 }
 
 impl HandlerKind {
@@ -272,6 +293,7 @@ impl HandlerKind {
             Self::Index => Family::Indexing,
             Self::Desired(_) | Self::Observe(_) => Family::Desiring,
             Self::Validate(_) | Self::Mutate(_) => Family::Admission,
+            Self::Convert(_) => Family::Conversion,
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
         }
     }
@@ -301,7 +323,7 @@ impl HandlerKind {
             Family::Changing | Family::Spawning | Family::Desiring | Family::Activities => {
                 ErrorsMode::Temporary
             }
-            Family::Admission => ErrorsMode::Permanent,
+            Family::Admission | Family::Conversion => ErrorsMode::Permanent,
         }
     }
 
@@ -313,6 +335,7 @@ impl HandlerKind {
             Self::Timer(_) => "Timer",
             Self::Index => "Indexer",
             Self::Validate(_) | Self::Mutate(_) => "Webhook",
+            Self::Convert(_) => "Conversion",
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => "Activity",
             _ => "Handler",
         }
@@ -380,6 +403,24 @@ impl Handler {
     #[must_use]
     pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> bool {
         self.filters.match_with(subject, occasion, Matching::Ever)
+    }
+
+    /// The definitions of all typed resources that it names.
+    pub fn definitions(&self) -> impl Iterator<Item = Value> {
+        let target = match &self.kind {
+            HandlerKind::Convert(options) => options.crd,
+            _ => None,
+        };
+        self.crd.into_iter().chain(target).map(|crd| crd())
+    }
+
+    /// What it is for, and what it converts to: the resources that it takes to be there.
+    pub fn resources(&self) -> impl Iterator<Item = &Selector> {
+        let target = match &self.kind {
+            HandlerKind::Convert(options) => Some(&options.to),
+            _ => None,
+        };
+        self.selector.iter().chain(target)
     }
 
     /// Whether the selector names one specific resource rather than a family.

@@ -4,6 +4,7 @@
 //! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
 
 pub mod cause;
+pub mod convert;
 pub mod daemon;
 pub mod definition;
 pub mod desired;

@@ -35,6 +35,8 @@ pub enum Occasion {
     },
     /// An admission request.
     Admission(Arc<Review>),
+    /// The object is wanted in another version.
+    Conversion,
     /// A phase of the operator itself.
     Activity(Activity),
 }

@@ -70,6 +70,7 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
         // They watch nothing.
         Kind::Validate(_)
         | Kind::Mutate(_)
+        | Kind::Convert(_)
         | Kind::Startup
         | Kind::Cleanup
         | Kind::Login

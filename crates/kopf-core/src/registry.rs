@@ -93,7 +93,7 @@ impl Registry {
                 Family::Indexing => &mut found.indexing,
                 Family::Desiring => &mut found.desiring,
                 Family::Admission => &mut found.admission,
-                Family::Activities => continue,
+                Family::Conversion | Family::Activities => continue,
             };
             group.push(Arc::clone(handler));
             let is_essential = !matches!(family, Family::Indexing | Family::Admission);
@@ -108,13 +108,24 @@ impl Registry {
     /// The handlers whose selectors decide which resources are watched.
     pub fn watched(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.handlers.iter().filter(|handler| {
-            !matches!(handler.kind.family(), Family::Admission | Family::Activities)
+            let family = handler.kind.family();
+            !family.is_asked() && family != Family::Activities
         })
     }
 
     /// The handlers that check or change objects before the cluster takes them.
     pub fn admission(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.handlers.iter().filter(|handler| handler.kind.family() == Family::Admission)
+    }
+
+    /// The handlers that convert objects between versions.
+    pub fn conversions(&self) -> impl Iterator<Item = &Arc<Handler>> {
+        self.handlers.iter().filter(|handler| handler.kind.family() == Family::Conversion)
+    }
+
+    /// The handlers whose resources are to be discovered: all but those of the operator itself.
+    pub fn about_resources(&self) -> impl Iterator<Item = &Arc<Handler>> {
+        self.handlers.iter().filter(|handler| handler.kind.family() != Family::Activities)
     }
 }
 

@@ -15,6 +15,9 @@ use crate::settings::Settings;
 /// Anything, in place of a group or a resource.
 const ANY: &str = "*";
 
+/// The group and the plural of the definitions of custom resources.
+const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
+
 /// Whether a right is about objects in namespaces or about the cluster itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
@@ -42,6 +45,8 @@ pub struct Right {
     pub group: String,
     /// The plural, with a subresource after a slash if any; or `*`.
     pub resource: String,
+    /// The only object that it is about; none means all of them.
+    pub name: Option<String>,
     /// The verbs, sorted.
     pub verbs: Vec<String>,
 }
@@ -49,7 +54,8 @@ pub struct Right {
 impl std::fmt::Display for Right {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let dot = if self.group.is_empty() { "" } else { "." };
-        write!(formatter, "{} {}{dot}{}", self.verbs.join(","), self.resource, self.group)
+        write!(formatter, "{} {}{dot}{}", self.verbs.join(","), self.resource, self.group)?;
+        self.name.iter().try_for_each(|name| write!(formatter, " {name}"))
     }
 }
 
@@ -76,6 +82,7 @@ pub fn of<'a>(
         }
         match (&handler.selector, handler.kind.family()) {
             (Some(selector), Family::Admission) => verbs.add_webhooks(selector),
+            (Some(selector), Family::Conversion) => verbs.add_conversion(selector),
             (Some(selector), _) => verbs.add_watched(handler, selector),
             (None, _) => {}
         }
@@ -86,13 +93,19 @@ pub fn of<'a>(
     verbs.into_rights(serves)
 }
 
+/// Where verbs are granted: scope, group, resource, and the name of a single object.
+type Where = (Scope, String, String, Option<String>);
+
 #[derive(Default)]
-struct Verbs(BTreeMap<(Scope, String, String), BTreeSet<String>>);
+struct Verbs(BTreeMap<Where, BTreeSet<String>>);
 
 impl Verbs {
     fn add(&mut self, scope: Scope, group: &str, resource: &str, verbs: &[&str]) {
-        let key = (scope, group.to_owned(), resource.to_owned());
-        self.0.entry(key).or_default().extend(verbs.iter().map(|&verb| verb.to_owned()));
+        self.add_to((scope, group.to_owned(), resource.to_owned(), None), verbs);
+    }
+
+    fn add_to(&mut self, place: Where, verbs: &[&str]) {
+        self.0.entry(place).or_default().extend(verbs.iter().map(|&verb| verb.to_owned()));
     }
 
     /// Both configurations are written, whichever has our webhooks.
@@ -104,11 +117,20 @@ impl Verbs {
         self.add_definitions(resource(selector).0);
     }
 
+    /// The definition is pointed to us, and to no other one.
+    fn add_conversion(&mut self, selector: &Selector) {
+        let (group, plural) = resource(selector);
+        let (name, (of, crds)) = (format!("{plural}.{group}"), DEFINITIONS);
+        let place = (Scope::Cluster, of.to_owned(), crds.to_owned(), Some(name));
+        self.add_to(place, &["get", "patch"]);
+        self.add_definitions(group);
+    }
+
     /// Definitions of custom resources come and go, and the engine follows them.
     fn add_definitions(&mut self, group: &str) {
         if group == ANY || groups::is_custom(group) {
-            let crds = "customresourcedefinitions";
-            self.add(Scope::Cluster, "apiextensions.k8s.io", crds, &["list", "watch"]);
+            let (group, crds) = DEFINITIONS;
+            self.add(Scope::Cluster, group, crds, &["list", "watch"]);
         }
     }
 
@@ -138,9 +160,10 @@ impl Verbs {
 
     fn into_rights(self, serves: Serves) -> Vec<Right> {
         let all = self.0.clone();
-        let rights = self.0.into_iter().map(|((scope, group, resource), mut verbs)| {
-            verbs.retain(|verb| !is_granted_anyway(&all, (scope, &group, &resource), verb, serves));
-            Right { scope, group, resource, verbs: verbs.into_iter().collect() }
+        let rights = self.0.into_iter().map(|(place, mut verbs)| {
+            verbs.retain(|verb| !is_granted_anyway(&all, &place, verb, serves));
+            let (scope, group, resource, name) = place;
+            Right { scope, group, resource, name, verbs: verbs.into_iter().collect() }
         });
         rights.filter(|right| !right.verbs.is_empty()).collect()
     }
@@ -148,18 +171,19 @@ impl Verbs {
 
 /// Whether a wider right has the verb already.
 fn is_granted_anyway(
-    all: &BTreeMap<(Scope, String, String), BTreeSet<String>>,
-    (scope, group, resource): (Scope, &str, &str),
+    all: &BTreeMap<Where, BTreeSet<String>>,
+    place: &Where,
     verb: &str,
     serves: Serves,
 ) -> bool {
-    all.iter().any(|((other_scope, other_group, other_resource), verbs)| {
-        let is_same = (*other_scope, other_group.as_str(), other_resource.as_str())
-            == (scope, group, resource);
-        !is_same
-            && (*other_scope >= scope || serves == Serves::Cluster)
+    let (scope, group, resource, name) = place;
+    all.iter().any(|(other, verbs)| {
+        let (other_scope, other_group, other_resource, other_name) = other;
+        other != place
+            && (other_scope >= scope || serves == Serves::Cluster)
             && (other_group == ANY || other_group == group)
             && (other_resource == ANY || other_resource == resource)
+            && (other_name.is_none() || other_name == name)
             && verbs.contains(verb)
     })
 }

@@ -1,8 +1,42 @@
 //! Kinds are guessed as people name them, and only custom resources are defined.
 
 use kopf_model::Selector;
+use serde_json::{Value, json};
 
-use super::{implied, kind_of};
+use super::{implied, kind_of, merged};
+
+/// A definition with these versions: name and whether it is for storage.
+fn definition(versions: &[(&str, bool)]) -> Value {
+    let version = |(name, storage): &(&str, bool)| json!({"name": name, "storage": storage});
+    let versions: Vec<Value> = versions.iter().map(version).collect();
+    json!({"metadata": {"name": "databases.example.com"}, "spec": {"versions": versions}})
+}
+
+fn check_merged(definitions: &[&[(&str, bool)]], expected: &str) {
+    let merged = merged(definitions.iter().map(|versions| definition(versions)));
+    assert_eq!(merged.len(), 1);
+    let name = |it: &Value| {
+        let name = it["name"].as_str().unwrap_or_default();
+        if it["storage"] == true { format!("[{name}]") } else { name.to_owned() }
+    };
+    let versions = merged[0]["spec"]["versions"].as_array().into_iter().flatten();
+    assert_eq!(versions.map(name).collect::<Vec<_>>().join(" "), expected);
+}
+
+#[test]
+fn several_versions_make_one_definition() {
+    check_merged(&[&[("v1", true)], &[("v2", true)]], "[v2] v1");
+    check_merged(&[&[("v2", true)], &[("v1", true)]], "[v2] v1");
+    check_merged(&[&[("v1", true)], &[("v1", true)]], "[v1]");
+}
+
+#[test]
+fn objects_are_stored_in_the_newest_stable_version_unless_it_refuses() {
+    check_merged(&[&[("v2beta1", true)], &[("v1", true)]], "[v1] v2beta1");
+    check_merged(&[&[("v9", true)], &[("v10", true)], &[("v1alpha1", true)]], "[v10] v9 v1alpha1");
+    check_merged(&[&[("v1", true)], &[("v2", false)]], "v2 [v1]");
+    check_merged(&[&[("v1", false)], &[("v2", false)]], "[v2] v1");
+}
 
 #[test]
 fn kinds_follow_from_plurals() {

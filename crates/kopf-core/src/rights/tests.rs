@@ -7,7 +7,7 @@ use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
 use super::{Serves, of};
-use crate::handler::{DesiredOptions, Need, Touches, WebhookOptions};
+use crate::handler::{ConvertOptions, DesiredOptions, Need, Touches, WebhookOptions};
 use crate::invoke::Output;
 use crate::settings::Settings;
 use crate::{Call, Handler, HandlerKind, Invocation, Invoke};
@@ -100,6 +100,21 @@ fn webhooks_configure_themselves_and_follow_definitions_only() {
             CRDS,
         ],
     );
+}
+
+#[test]
+fn conversions_change_their_own_definition_only() {
+    let to = Selector::exact("example.com", "v2", "greetings");
+    let convert = greeting(HandlerKind::Convert(ConvertOptions { to, crd: None }));
+    let back = greeting(convert.kind.clone());
+    let own = "Cluster: get,patch customresourcedefinitions.apiextensions.k8s.io \
+               greetings.example.com";
+    check(&[convert.clone(), back], &[CRDS, own]);
+    let everything =
+        Handler { selector: Some(Selector::everything()), ..greeting(HandlerKind::Create) };
+    let found = of(&[convert, everything], &Settings::default(), Serves::Cluster);
+    let own = found.iter().find(|right| right.name.is_some()).expect("a right");
+    assert_eq!(own.verbs, ["get"], "patching anything covers it");
 }
 
 #[test]

@@ -94,6 +94,7 @@ fn kind(kind: &HandlerKind) -> &'static str {
         HandlerKind::Timer(_) => "timer",
         HandlerKind::Validate(_) => "validate",
         HandlerKind::Mutate(_) => "mutate",
+        HandlerKind::Convert(_) => "convert",
         HandlerKind::Desired(_) => "desired",
         HandlerKind::Observe(_) => "observe",
         HandlerKind::Startup => "startup",
