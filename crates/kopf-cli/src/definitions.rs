@@ -71,25 +71,24 @@ async fn define_missing<'a>(
     selectors: impl Iterator<Item = &'a Selector>,
 ) -> Result<Option<Value>> {
     let cluster = Cluster::with_client(client.clone(), Policy::default());
-    let mut known = cluster.discover(None).await?.resources;
-    let mut sample = None;
-    for selector in selectors {
-        let Some(definition) = definition::implied(selector) else { continue };
-        if known.iter().any(|resource| selector.matches(resource)) {
-            continue;
-        }
+    let known = cluster.discover(None).await?.resources;
+    let is_missing =
+        |selector: &&Selector| !known.iter().any(|resource| selector.matches(resource));
+    let missing: Vec<Value> =
+        selectors.filter(is_missing).filter_map(definition::implied).collect();
+    let sample = missing.first().map(|definition| {
+        let spec = &definition["spec"];
+        let (group, version) = (text(&spec["group"]), text(&spec["versions"][0]["name"]));
+        json!({
+            "apiVersion": format!("{group}/{version}"), "kind": spec["names"]["kind"],
+            "metadata": {"name": "example"}, "spec": {"field": "value"},
+        })
+    });
+    for definition in definition::merged(missing) {
         let spec = &definition["spec"];
         let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
-        let version = text(&spec["versions"][0]["name"]);
         let place = format!("the definition of {kind}.{group}");
         load::apply(client, &[Document { place, manifest: definition }]).await?;
-        sample.get_or_insert_with(|| {
-            json!({
-                "apiVersion": format!("{group}/{version}"), "kind": kind,
-                "metadata": {"name": "example"}, "spec": {"field": "value"},
-            })
-        });
-        known = cluster.discover(None).await?.resources;
     }
     Ok(sample)
 }

@@ -6,11 +6,11 @@
 mod deployment;
 mod rbac;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kopf_core::handler::Family;
 use kopf_core::rights::Right;
-use kopf_core::{Handler, Settings, rights};
+use kopf_core::{Handler, Settings, convert, definition, endpoint, rights};
 use serde_json::{Value, json};
 
 pub use rbac::documents as rights_documents;
@@ -54,8 +54,8 @@ pub enum Content {
 #[must_use]
 pub fn files(handlers: &[Handler], settings: &Settings, options: &Options) -> Vec<File> {
     let rights = rights_of(handlers, settings, options);
-    let definitions = definitions(handlers);
-    let has_webhooks = handlers.iter().any(|it| it.kind.family() == Family::Admission);
+    let definitions = pointed_definitions(handlers, options);
+    let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
     let mut files = Vec::new();
     let mut add = |name, documents| {
         files.push(File { name, content: Content::Documents(documents) });
@@ -86,18 +86,34 @@ pub fn rights_of(handlers: &[Handler], settings: &Settings, options: &Options) -
     rights::of(handlers, settings, serves)
 }
 
-/// The custom resource definitions of all typed handlers, one per name.
+/// The custom resource definitions of all typed handlers, one per name, with all its versions.
 #[must_use]
 pub fn definitions(handlers: &[Handler]) -> Vec<Value> {
-    let mut by_name = BTreeMap::new();
-    for crd in handlers.iter().filter_map(|handler| handler.crd) {
-        let definition = crd();
-        by_name.insert(
-            definition["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-            definition,
-        );
+    definition::typed(handlers)
+}
+
+/// The same, which lead to the operator for conversions before it has even started.
+///
+/// It adds its certificate itself. Without that, what has to be converted is refused; without any
+/// conversion, the cluster would take one version for another and write down what it lost.
+fn pointed_definitions(handlers: &[Handler], options: &Options) -> Vec<Value> {
+    let conversions: Vec<Arc<Handler>> = handlers
+        .iter()
+        .filter(|handler| handler.kind.family() == Family::Conversion)
+        .map(|handler| Arc::new(handler.clone()))
+        .collect();
+    let converted: Vec<String> =
+        convert::charts(&conversions).iter().map(convert::Chart::name).collect();
+    let mut definitions = definitions(handlers);
+    for definition in &mut definitions {
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        if converted.contains(&name) {
+            let service = endpoint::service(&options.namespace, &options.name);
+            let config = json!({"service": service});
+            definition["spec"]["conversion"] = endpoint::conversion(&config, &name);
+        }
     }
-    by_name.into_values().collect()
+    definitions
 }
 
 fn namespace(name: &str) -> Value {

@@ -1,7 +1,8 @@
-//! Admission: the handlers that check and change objects before the cluster takes them.
+//! Reviews: the handlers that check, change and convert objects before the cluster takes them.
 //!
-//! A server answers the reviews, the configurations of the cluster point to it. The rules of one
-//! review are in `review`, those of the configurations in `configuration`.
+//! A server answers the reviews, and the cluster is pointed to it. Reviews of admission are in
+//! `review`, and those who point to them in `configuration`; for conversions, these are `conversion`
+//! and `definitions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::Cluster;
+use kopf_core::convert::{self, Chart};
 use kopf_core::handler::Handler;
 use kopf_core::registry::Registry;
 use kopf_model::Resource;
 use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,6 +26,8 @@ use crate::execute::Pool;
 use crate::insights::{Insights, ResourceId, Surroundings};
 
 mod configuration;
+mod conversion;
+mod definitions;
 mod review;
 mod server;
 mod upkeep;
@@ -61,7 +66,7 @@ impl Pem {
     }
 }
 
-/// Where admission reviews are answered, and how the cluster finds the way.
+/// Where reviews of admission and conversion are answered, and how the cluster finds the way.
 #[derive(Clone, Debug)]
 pub struct AdmissionEndpoint {
     /// The address to listen on; port 0 means any free port.
@@ -75,19 +80,23 @@ pub struct AdmissionEndpoint {
     pub certificate: Option<(Pem, Pem)>,
     /// The certificate authority, if it is not the certificate itself.
     pub authority: Option<Pem>,
-    /// The name of the webhook configurations to keep up to date; none to leave them alone.
+    /// The name of the webhook configurations to keep up to date, together with the definitions of
+    /// what is converted; none to leave them alone.
     pub managed: Option<String>,
 }
 
-/// Why admission reviews cannot be answered.
+/// Why reviews cannot be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// There are handlers for admission and no server.
-    #[error("admission handlers exist, but no admission endpoint is configured")]
-    NoEndpoint,
+    /// There are handlers for reviews and no server.
+    #[error("{handlers} handlers exist, but no endpoint for the reviews of the cluster does")]
+    NoEndpoint {
+        /// Which ones: of admission, or of conversion.
+        handlers: &'static str,
+    },
     /// The address cannot be used.
-    #[error("could not answer admission reviews on {address}")]
+    #[error("could not answer reviews on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -95,7 +104,7 @@ pub enum AdmissionError {
         source: std::io::Error,
     },
     /// The certificate cannot be used.
-    #[error("the certificate for admission reviews cannot be used")]
+    #[error("the certificate for reviews cannot be used")]
     Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The configurations cannot be written.
     #[error("could not configure the webhook {name}")]
@@ -105,12 +114,23 @@ pub enum AdmissionError {
         /// What the server said.
         source: Box<kopf_client::RequestError>,
     },
+    /// A definition cannot be pointed to us.
+    #[error("could not configure the conversion of {name}")]
+    Define {
+        /// The name of the definition.
+        name: String,
+        /// What the server said.
+        source: Box<kopf_client::RequestError>,
+    },
 }
 
 /// Answers reviews; shared by all connections.
 pub(crate) struct Admission {
     pub(crate) cluster: Cluster,
+    /// Those of admission.
     pub(crate) handlers: Vec<Arc<Handler>>,
+    /// The conversions, by resource.
+    charts: Vec<Chart>,
     pub(crate) stage: Arc<Stage>,
     pub(crate) pool: Arc<Pool>,
     /// What discovery told, by group, version and plural; refreshed when something is missing.
@@ -135,10 +155,12 @@ impl Admission {
         pool: Arc<Pool>,
     ) -> Option<Self> {
         let handlers: Vec<_> = registry.admission().cloned().collect();
+        let charts = convert::charts(registry.conversions());
         let resources = RwLock::default();
         let written = Mutex::default();
-        let admission = Self { cluster, handlers, stage, pool, resources, written };
-        (!admission.handlers.is_empty()).then_some(admission)
+        let admission = Self { cluster, handlers, charts, stage, pool, resources, written };
+        let is_idle = admission.handlers.is_empty() && admission.charts.is_empty();
+        (!is_idle).then_some(admission)
     }
 
     /// Listens, configures the cluster, and answers in the background; none if it is told to end
@@ -149,7 +171,8 @@ impl Admission {
         surroundings: watch::Receiver<Surroundings>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Serving>, AdmissionError> {
-        let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint)?;
+        let handlers = if self.handlers.is_empty() { "conversion" } else { "admission" };
+        let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint { handlers })?;
         let tls = server::Tls::new(&endpoint)?;
         let address = endpoint.address;
         let unusable = |source| AdmissionError::Listen { address, source };
@@ -160,7 +183,8 @@ impl Admission {
         let acceptor = Arc::new(RwLock::new(tls.acceptor));
         let serving = server::serve(Arc::clone(&admission), listener, Arc::clone(&acceptor));
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
-        tracing::debug!(%local, "answering admission reviews");
+        tracing::debug!(%local, "answering reviews");
+        admission.warn_of_gaps();
         let managed = endpoint.managed.clone();
         tokio::select! {
             done = admission.set_up(managed.as_deref(), &client_config) => done?,
@@ -186,21 +210,32 @@ impl Admission {
     async fn set_up(
         &self,
         managed: Option<&str>,
-        client_config: &serde_json::Value,
+        client_config: &Value,
     ) -> Result<(), AdmissionError> {
         self.learn(None).await;
-        if let Some(name) = managed {
+        let Some(name) = managed else { return Ok(()) };
+        if !self.handlers.is_empty() {
             self.create(name).await?;
+        }
+        self.point(name, client_config).await
+    }
+
+    /// Points the cluster to us, wherever that is news.
+    async fn point(&self, name: &str, client_config: &Value) -> Result<(), AdmissionError> {
+        if !self.handlers.is_empty() {
             self.configure(name, client_config).await?;
         }
-        Ok(())
+        self.define(client_config).await
     }
 
     /// Discovers the resources of the handlers, or of one group.
     async fn learn(&self, group: Option<&str>) {
         let groups: Option<BTreeSet<String>> = match group {
             Some(group) => Some(BTreeSet::from([group.to_owned()])),
-            None => Insights::wanted_groups(&self.handlers),
+            None => Insights::wanted_groups(&self.handlers).map(|mut groups| {
+                groups.extend(self.charts.iter().map(|chart| chart.group.clone()));
+                groups
+            }),
         };
         match self.cluster.discover(groups.as_ref()).await {
             Ok(discovered) => {
@@ -211,7 +246,7 @@ impl Admission {
                     resources.insert(id, Arc::new(resource));
                 }
             }
-            Err(error) => tracing::warn!(%error, "resources for admission are not discovered"),
+            Err(error) => tracing::warn!(%error, "resources for reviews are not discovered"),
         }
     }
 
@@ -229,8 +264,13 @@ impl Admission {
 impl Serving {
     /// Takes back what should not stay configured after the end, if that does not take too long.
     pub(crate) async fn stop(self) {
-        if let Some(name) = &self.managed {
+        let Some(name) = &self.managed else { return };
+        if !self.admission.handlers.is_empty() {
             let _ = tokio::time::timeout(LEAVING_GRACE, self.admission.deconfigure(name)).await;
+        }
+        for chart in &self.admission.charts {
+            let name = chart.name();
+            tracing::info!("Leaving the conversion of {name}, lest its versions are mixed up.");
         }
     }
 }

@@ -103,8 +103,8 @@ pub enum EngineError {
     /// The probes cannot be served.
     #[error("the operator could not serve its probes")]
     Probes(#[from] ProbesError),
-    /// Admission reviews cannot be answered.
-    #[error("the operator could not serve admission")]
+    /// Reviews cannot be answered.
+    #[error("the operator could not answer the reviews of the cluster")]
     Admission(#[from] AdmissionError),
     /// The end took too long, and what was left of it was given up.
     #[error("the operator did not end within {patience:?}")]
@@ -331,29 +331,13 @@ impl EngineBuilder {
     /// The definitions of all resources that are known at compile time, one of each.
     #[must_use]
     pub fn definitions(&self) -> Vec<serde_json::Value> {
-        let mut definitions: Vec<serde_json::Value> = Vec::new();
-        for definition in self.registry.iter().filter_map(|handler| handler.crd).map(|crd| crd()) {
-            if !definitions.contains(&definition) {
-                definitions.push(definition);
-            }
-        }
-        definitions
+        kopf_core::definition::typed(self.handlers())
     }
 
     /// The definitions of resources that handlers only name, as far as they can be guessed.
     #[must_use]
     pub fn implied_definitions(&self) -> Vec<serde_json::Value> {
-        let typed = self.definitions();
-        let mut definitions: Vec<serde_json::Value> = Vec::new();
-        for selector in self.registry.iter().filter_map(|handler| handler.selector.as_ref()) {
-            let Some(definition) = kopf_core::definition::implied(selector) else { continue };
-            let name = &definition["metadata"]["name"];
-            let is_known = |other: &serde_json::Value| other["metadata"]["name"] == *name;
-            if !typed.iter().chain(&definitions).any(is_known) {
-                definitions.push(definition);
-            }
-        }
-        definitions
+        kopf_core::definition::guessed(self.handlers())
     }
 
     /// The handlers, in the order of their registration.
@@ -404,7 +388,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Answers admission reviews there; needed when there are admission handlers.
+    /// Answers reviews there; needed when there are admission or conversion handlers.
     pub fn admission(mut self, endpoint: AdmissionEndpoint) -> Self {
         self.admission = Some(endpoint);
         self

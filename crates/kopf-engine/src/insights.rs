@@ -31,6 +31,8 @@ pub(crate) type ResourceId = (String, String, String);
 pub(crate) struct Surroundings {
     pub(crate) resources: BTreeMap<ResourceId, Arc<Resource>>,
     pub(crate) namespaces: BTreeSet<Arc<str>>,
+    /// The versions of the CRDs, by name: conversions look again when one has changed.
+    pub(crate) definitions: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// What the cluster has, as far as it concerns us.
@@ -38,6 +40,7 @@ pub(crate) struct Surroundings {
 pub(crate) struct Insights {
     resources: BTreeMap<ResourceId, Arc<Resource>>,
     namespaces: BTreeSet<Arc<str>>,
+    definitions: BTreeMap<Arc<str>, Arc<str>>,
     /// What the CRDs promise but discovery does not tell yet, or the reverse.
     promised: BTreeMap<ResourceId, Promise>,
     told: BTreeSet<String>,
@@ -105,7 +108,7 @@ impl Insights {
     /// What is known now.
     pub(crate) fn surroundings(&self) -> Surroundings {
         let (resources, namespaces) = (self.resources.clone(), self.namespaces.clone());
-        Surroundings { resources, namespaces }
+        Surroundings { resources, namespaces, definitions: self.definitions.clone() }
     }
 
     /// The group that a CRD adds to.
@@ -122,6 +125,10 @@ impl Insights {
         gone: bool,
         is_listed: bool,
     ) -> Option<String> {
+        match gone {
+            true => self.definitions.remove(crd.name()),
+            false => self.definitions.insert(crd.name().into(), crd.resource_version().into()),
+        };
         let spec = crd.value().get("spec")?;
         let group = spec.get("group")?.as_str()?;
         let plural = spec.get("names")?.get("plural")?.as_str()?;

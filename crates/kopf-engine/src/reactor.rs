@@ -73,7 +73,7 @@ pub(crate) struct Reactor {
     shared: Arc<Shared>,
     scope: Scope,
     handlers: Vec<Arc<Handler>>,
-    /// The same and those of admission: whose resources are to be discovered.
+    /// The same and those of reviews: whose resources are to be discovered.
     interests: Vec<Arc<Handler>>,
     insights: Insights,
     watches: BTreeMap<u32, Watch>,
@@ -132,7 +132,7 @@ impl Reactor {
     ) -> Self {
         let settings = shared.settings();
         let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
-        let interests = handlers.iter().chain(shared.registry.admission()).cloned().collect();
+        let interests = shared.registry.about_resources().cloned().collect();
         let (sink, observations) = mpsc::channel(BATCHES_MAX);
         let limits = Limits {
             running_max: settings.queueing.worker_limit.unwrap_or(WORKERS_MAX).max(1),

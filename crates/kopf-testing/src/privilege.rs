@@ -103,7 +103,11 @@ pub(crate) async fn grant(world: &World, rights: &[Right]) {
             let verbs = right.verbs.iter().enumerate();
             let verbs: Vec<_> =
                 verbs.filter(|(at, _)| is_kept(*at)).map(|(_, verb)| verb).collect();
-            json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": verbs})
+            let names: Vec<_> = right.name.iter().collect();
+            json!({
+                "apiGroups": [right.group], "resources": [right.resource],
+                "resourceNames": names, "verbs": verbs,
+            })
         })
         .filter(|rule| rule["verbs"] != json!([]))
         .collect();

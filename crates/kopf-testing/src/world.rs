@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kopf_apiserver::{Fault, Server, User};
-use kopf_core::handler::Family;
 use kopf_core::rights::Right;
 use kopf_engine::{AdmissionEndpoint, Clock, EngineBuilder, Running};
 use kube::Client;
@@ -259,7 +258,7 @@ impl World {
         }
         let door = Door::new(self.server().service_as(user), self.0.torment.clone());
         let clock = Clock::following_tokio(VirtualClock.now());
-        let has_webhooks = operator.handlers().any(|it| it.kind.family() == Family::Admission);
+        let has_webhooks = operator.handlers().any(|it| it.kind.family().is_asked());
         let operator = if has_webhooks { operator.admission(webhooks()) } else { operator };
         let client = Client::new(door.clone(), NAMESPACE);
         (operator.client(client).clock(clock).build().start(), door)

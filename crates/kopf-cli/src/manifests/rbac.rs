@@ -39,7 +39,12 @@ fn grant<'a>(
 ) -> Vec<Value> {
     let rules: Vec<Value> = rights
         .map(|right| {
-            json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs})
+            let Right { group, resource, name, verbs, .. } = right;
+            let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+            if let Some(name) = name {
+                rule["resourceNames"] = json!([name]);
+            }
+            rule
         })
         .collect();
     if rules.is_empty() {

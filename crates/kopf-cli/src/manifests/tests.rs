@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use kopf_core::handler::WebhookOptions;
+use kopf_core::handler::{ConvertOptions, WebhookOptions};
 use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, Output, Settings};
 use kopf_model::Selector;
 use serde_json::{Value, json};
@@ -131,6 +131,44 @@ fn webhooks_get_a_service() {
     let arguments = container["args"].to_string();
     assert!(arguments.contains("--webhook=0.0.0.0:9443"), "{arguments}");
     assert!(arguments.contains("--webhook-service=operators/demo"), "{arguments}");
+}
+
+#[test]
+fn definitions_of_what_is_converted_lead_to_the_service_from_the_beginning() {
+    fn version(name: &str) -> Value {
+        let names = json!({"plural": "greetings"});
+        let metadata = json!({"name": "greetings.example.com"});
+        let version = json!({"name": name, "storage": true});
+        json!({
+            "kind": "CustomResourceDefinition", "metadata": metadata,
+            "spec": {"group": "example.com", "names": names, "versions": [version]},
+        })
+    }
+    let to = Selector::exact("example.com", "v2", "greetings");
+    let kind = HandlerKind::Convert(ConvertOptions { to, crd: Some(|| version("v2")) });
+    let up = Handler { crd: Some(|| version("v1")), ..handler(kind) };
+    let files = files_of(&[up], &options(None));
+    assert!(kinds(&files).contains("Service"), "the cluster has to get to the operator");
+    let documents = documents(&files);
+    let crds: Vec<&Value> =
+        documents.iter().filter(|it| it["kind"] == "CustomResourceDefinition").collect();
+    assert_eq!(crds.len(), 1, "both versions are in one definition");
+    let service = json!({
+        "namespace": "operators", "name": "demo", "port": 443,
+        "path": "/convert/greetings.example.com",
+    });
+    let conversion = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"service": service}, "conversionReviewVersions": ["v1"],
+    }});
+    assert_eq!(crds[0]["spec"]["conversion"], conversion);
+    let versions = json!([{"name": "v2", "storage": true}, {"name": "v1", "storage": false}]);
+    assert_eq!(crds[0]["spec"]["versions"], versions);
+    let role = documents.iter().find(|it| it["kind"] == "ClusterRole").unwrap();
+    let rule = json!({
+        "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+        "resourceNames": ["greetings.example.com"], "verbs": ["get", "patch"],
+    });
+    assert!(role["rules"].as_array().unwrap().contains(&rule), "{role:#}");
 }
 
 #[test]

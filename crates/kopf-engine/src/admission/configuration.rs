@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_client::{Failure, PatchContent, RequestError, Target, Urgency};
+use kopf_core::endpoint::addressed;
 use kopf_core::filter::MetaFilter;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_model::Resource;
@@ -211,30 +212,6 @@ fn object_selector(handler: &Handler) -> Value {
         })
         .collect();
     if expressions.is_empty() { Value::Null } else { json!({"matchExpressions": expressions}) }
-}
-
-/// The way to one handler: its id at the end of the path.
-fn addressed(client_config: &Value, id: &str) -> Value {
-    let mut config = client_config.clone();
-    let mut quoted = String::new();
-    for byte in id.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                quoted.push(char::from(byte));
-            }
-            _ => quoted.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    let extend = |path: &str| format!("{}/{quoted}", path.trim_end_matches('/'));
-    if let Some(url) = config.get("url").and_then(Value::as_str).map(extend) {
-        config["url"] = url.into();
-    }
-    if let Some(service) = config.get_mut("service").and_then(Value::as_object_mut) {
-        let path = service.get("path").and_then(Value::as_str).unwrap_or_default();
-        let path = extend(path);
-        service.insert("path".into(), path.into());
-    }
-    config
 }
 
 #[cfg(test)]

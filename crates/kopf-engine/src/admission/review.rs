@@ -109,7 +109,7 @@ impl Admission {
         answer
     }
 
-    fn call(
+    pub(super) fn call(
         &self,
         handler: &Arc<Handler>,
         subject: &Subject,
@@ -135,7 +135,7 @@ impl Admission {
 }
 
 /// What the handlers said.
-struct Answer {
+pub(super) struct Answer {
     /// What they put aside for one another and for the object's other handlers.
     memo: Arc<Extensions>,
     patch: Arc<Mutex<Patch>>,
@@ -144,7 +144,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(memo: Arc<Extensions>) -> Self {
+    pub(super) fn new(memo: Arc<Extensions>) -> Self {
         Self { memo, patch: Arc::default(), warnings: Arc::default(), failures: Vec::new() }
     }
 

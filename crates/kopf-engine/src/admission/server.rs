@@ -25,6 +25,8 @@ use super::{Admission, AdmissionEndpoint, AdmissionError, Pem};
 
 /// The largest review: two objects of the largest size, and some air.
 const REVIEW_MAX: usize = 16 << 20;
+/// The largest review of a conversion, which has all objects of a list.
+const CONVERSION_MAX: usize = 256 << 20;
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
@@ -81,11 +83,7 @@ fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), rcgen::
 }
 
 /// How the cluster reaches us.
-pub(super) fn client_config(
-    own: &AdmissionEndpoint,
-    local: SocketAddr,
-    authority: &str,
-) -> Value {
+pub(super) fn client_config(own: &AdmissionEndpoint, local: SocketAddr, authority: &str) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(authority);
     match &own.service {
         Some((namespace, name)) => {
@@ -143,7 +141,9 @@ async fn answer(admission: &Admission, request: Request<Incoming>) -> Response<F
         .iter()
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect();
-    let Ok(body) = Limited::new(request.into_body(), REVIEW_MAX).collect().await else {
+    let definition = id.strip_prefix(endpoint::CONVERSIONS).and_then(|rest| rest.strip_prefix('/'));
+    let max = if definition.is_some() { CONVERSION_MAX } else { REVIEW_MAX };
+    let Ok(body) = Limited::new(request.into_body(), max).collect().await else {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large or broke off");
     };
     let review: Value = match serde_json::from_slice(&body.to_bytes()) {
@@ -152,7 +152,11 @@ async fn answer(admission: &Admission, request: Request<Incoming>) -> Response<F
     };
     // Without an id in the path all handlers are meant.
     let webhook = Some(id.as_str()).filter(|id| !id.is_empty());
-    match admission.review(&review, webhook, headers).await {
+    let answer = match review["kind"] == "ConversionReview" {
+        true => admission.convert(review, definition).await,
+        false => admission.review(&review, webhook, headers).await,
+    };
+    match answer {
         Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
         Err(error @ ReviewError::Incomplete(_)) => {
             refuse(StatusCode::BAD_REQUEST, &error.to_string())

@@ -1,4 +1,4 @@
-//! Keeps the webhooks right while the operator runs: new resources, renewed certificates.
+//! Keeps the webhooks and the conversions right while the operator runs: new resources, renewed certificates.
 //!
 //! Hears of resources from the reactor; looks at the files of certificates now and then.
 
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::server::{Tls, client_config};
@@ -35,6 +36,8 @@ impl Upkeep {
     /// Runs until it is dropped.
     pub(super) async fn run(mut self, mut surroundings: watch::Receiver<Surroundings>) {
         let mut is_settled = true;
+        // Not begun anew with every change: files are looked at however lively the cluster is.
+        let mut checking = tokio::time::interval_at(Instant::now() + CHECKING, CHECKING);
         loop {
             tokio::select! {
                 changed = surroundings.changed() => {
@@ -44,7 +47,7 @@ impl Upkeep {
                     let resources = surroundings.borrow_and_update().resources.clone();
                     self.admission.resources.write().extend(resources);
                 }
-                () = tokio::time::sleep(CHECKING), if self.has_files() => self.reload(),
+                _ = checking.tick(), if self.has_files() => self.reload(),
                 () = tokio::time::sleep(PATIENCE), if !is_settled => {}
             }
             is_settled = self.configure().await;
@@ -61,7 +64,7 @@ impl Upkeep {
     fn reload(&mut self) {
         match Tls::new(&self.endpoint) {
             Ok(tls) if tls.identity != self.identity || tls.authority != self.authority => {
-                tracing::info!("the certificate for admission reviews was renewed");
+                tracing::info!("the certificate for reviews was renewed");
                 *self.acceptor.write() = tls.acceptor;
                 self.identity = tls.identity;
                 self.authority = tls.authority;
@@ -81,7 +84,7 @@ impl Upkeep {
     async fn configure(&mut self) -> bool {
         let Some(name) = self.endpoint.managed.clone() else { return true };
         let client_config = client_config(&self.endpoint, self.local, &self.authority);
-        let configured = self.admission.configure(&name, &client_config).await;
+        let configured = self.admission.point(&name, &client_config).await;
         if let Err(error) = &configured {
             let error = crate::cycle::chain(error);
             tracing::warn!(error, "the webhooks could not be brought up to date; trying again");

@@ -158,6 +158,16 @@ impl Reactor {
         self.check_readiness();
     }
 
+    /// Tells those who work beside the reactor what the cluster has, if that is news.
+    pub(super) fn tell_surroundings(&self) {
+        let now = self.insights.surroundings();
+        self.shared.surroundings.send_if_modified(|known| {
+            let is_changed = *known != now;
+            *known = now;
+            is_changed
+        });
+    }
+
     /// Starts the watches that are missing and stops those that are not wanted any more; tells
     /// whether there are handlers without a resource.
     pub(super) fn orchestrate(&mut self) -> bool {
@@ -165,12 +175,7 @@ impl Reactor {
         let waiting_for = revision.waiting_for.clone();
         let is_waiting = !waiting_for.is_empty();
         self.shared.board.update(|status| status.waiting_for = waiting_for);
-        let now = self.insights.surroundings();
-        self.shared.surroundings.send_if_modified(|known| {
-            let is_changed = *known != now;
-            *known = now;
-            is_changed
-        });
+        self.tell_surroundings();
         let redundant: Vec<u32> = self
             .watches
             .iter()

@@ -115,7 +115,11 @@ impl Reactor {
             }
         }
         // The first discovery is still to come, and asks again for what it does not see.
-        if !stale.is_empty() && self.is_discovered {
+        if !self.is_discovered {
+            return;
+        }
+        self.tell_surroundings();
+        if !stale.is_empty() {
             self.rediscover(Some(stale), Duration::ZERO);
         }
     }

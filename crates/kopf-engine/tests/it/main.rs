@@ -5,6 +5,7 @@ mod await_points;
 mod background;
 mod changes;
 mod chaos;
+mod conversion;
 mod crds;
 mod debug;
 mod desired;

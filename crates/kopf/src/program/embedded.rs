@@ -57,7 +57,7 @@ pub(super) async fn run(
     let handlers: Vec<_> = operator.handlers().cloned().collect();
     let wanted = Wanted {
         definitions: manifests::definitions(&handlers),
-        selectors: operator.handlers().filter_map(|it| it.selector.clone()).collect(),
+        selectors: operator.handlers().flat_map(Handler::resources).cloned().collect(),
     };
     let sample = definitions::prepare(&client, wanted, documents).await?;
     if purpose == Purpose::Plan {

@@ -37,6 +37,9 @@ struct HandlerDescription {
     kind: String,
     #[serde(default)]
     resource: Option<ResourceDescription>,
+    /// The version that a conversion leads to.
+    #[serde(default)]
+    to: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,20 +63,32 @@ impl Description {
     }
 
     /// Whether there are handlers that need webhooks.
-    pub(super) fn has_admission(&self) -> bool {
-        self.handlers.iter().any(|it| it.kind == "validate" || it.kind == "mutate")
+    pub(super) fn has_webhooks(&self) -> bool {
+        let is_asked = |kind: &str| ["validate", "mutate", "convert"].contains(&kind);
+        self.handlers.iter().any(|it| is_asked(&it.kind))
     }
 
     fn wanted(&self) -> Wanted {
-        let resources = self.handlers.iter().filter_map(|handler| handler.resource.as_ref());
-        let selectors = resources.filter_map(|resource| {
+        let selectors = self.handlers.iter().flat_map(HandlerDescription::selectors);
+        Wanted { definitions: self.definitions.clone(), selectors: selectors.collect() }
+    }
+}
+
+impl HandlerDescription {
+    fn selectors(&self) -> Vec<Selector> {
+        let selector = self.resource.as_ref().and_then(|resource| {
             Some(Selector {
                 group: resource.group.clone(),
                 version: resource.version.clone(),
                 name: SelectorName::Plural(resource.plural.clone()?),
             })
         });
-        Wanted { definitions: self.definitions.clone(), selectors: selectors.collect() }
+        let in_version = |version: &String| Selector {
+            version: Some(version.clone()),
+            ..selector.clone().unwrap_or_default()
+        };
+        let target = self.to.as_ref().filter(|_| selector.is_some()).map(in_version);
+        selector.into_iter().chain(target).collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Launch<'a> {
     pub(super) executable: &'a Path,
     pub(super) kubeconfig: &'a Path,
     pub(super) probes: SocketAddr,
-    pub(super) has_admission: bool,
+    pub(super) has_webhooks: bool,
     pub(super) options: &'a [String],
 }
 
@@ -51,7 +51,7 @@ impl Process {
         if !is_given("--liveness") && !is_given("-L") {
             command.arg(format!("--liveness=http://{}/healthz", launch.probes));
         }
-        if launch.has_admission && !is_given("--webhook") {
+        if launch.has_webhooks && !is_given("--webhook") {
             command.arg("--webhook=127.0.0.1:0");
         }
         command.args(launch.options);

@@ -297,7 +297,7 @@ impl Loop {
             executable: &built.executable,
             kubeconfig: &self.session.kubeconfig,
             probes: self.session.probes,
-            has_admission: self.session.is_embedded && description.has_admission(),
+            has_webhooks: self.session.is_embedded && description.has_webhooks(),
             options: &self.session.options,
         };
         self.process = Some(Process::start(&launch, self.run, &self.sender)?);

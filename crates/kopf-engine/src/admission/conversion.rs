@@ -1,0 +1,184 @@
+//! One conversion review: objects in one version come in, the same ones in another go out.
+//!
+//! Which handlers lead there, and what stays of an object on the way, is decided in
+//! `kopf_core::convert`. All objects are converted, or none.
+
+use std::sync::Arc;
+
+use kopf_core::convert::{self, Chart, NoRoute, NotAnObject};
+use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::invoke::{HandlerError, Output};
+use kopf_core::logtext::Line;
+use kopf_core::occasion::{Occasion, Subject};
+use kopf_model::{Object, Resource};
+use serde_json::{Value, json};
+use tokio::task::coop::consume_budget;
+use tracing::Instrument as _;
+
+use super::Admission;
+use super::review::{Answer, ReviewError};
+use crate::shared::{emit, object_span};
+
+/// Why an object is not converted.
+#[derive(Debug, thiserror::Error)]
+enum ConversionError {
+    #[error("there are no conversions of {kind} in {group}")]
+    Unknown { kind: String, group: String },
+    #[error("it is of {from}, which is another group than that of {to}")]
+    OtherGroup { from: String, to: String },
+    #[error(transparent)]
+    NoRoute(#[from] NoRoute),
+    #[error("conversion '{id}' failed: {source}")]
+    Failed { id: HandlerId, source: HandlerError },
+    #[error("conversion '{id}' is wrong: {source}")]
+    NotAnObject { id: HandlerId, source: NotAnObject },
+}
+
+/// Where all objects of a review are to go.
+struct Destination<'a> {
+    group: &'a str,
+    version: &'a str,
+    /// The name of the definition, if the path of the request has it.
+    definition: Option<&'a str>,
+}
+
+impl Admission {
+    /// Answers a review about a definition, if it is known about which one.
+    pub(crate) async fn convert(
+        &self,
+        mut review: Value,
+        definition: Option<&str>,
+    ) -> Result<Value, ReviewError> {
+        let mut request = review["request"].take();
+        if request.is_null() {
+            return Err(ReviewError::Incomplete("request"));
+        }
+        let Value::Array(objects) = request["objects"].take() else {
+            return Err(ReviewError::Incomplete("objects"));
+        };
+        let wanted = request["desiredAPIVersion"].as_str();
+        let wanted = wanted.ok_or(ReviewError::Incomplete("desiredAPIVersion"))?;
+        let (group, version) = split(wanted);
+        let destination = Destination { group, version, definition };
+        let mut converted = Vec::with_capacity(objects.len());
+        let mut result = json!({"status": "Success"});
+        for object in objects {
+            let object = Object::from_value(object);
+            let about = format!("{} {}", object.kind(), object.key());
+            match self.convert_object(object, &destination).await {
+                Ok(object) => converted.push(object),
+                Err(error) => {
+                    let message = format!("{about} cannot be converted to {wanted}: {error}");
+                    tracing::error!("{message}");
+                    result = json!({"status": "Failed", "message": message});
+                    converted.clear();
+                    break;
+                }
+            }
+            // Lists are long, and functions that are not async never wait.
+            consume_budget().await;
+        }
+        Ok(json!({
+            "apiVersion": review["apiVersion"].as_str().unwrap_or("apiextensions.k8s.io/v1"),
+            "kind": "ConversionReview",
+            "response": {"uid": request["uid"], "convertedObjects": converted, "result": result},
+        }))
+    }
+
+    async fn convert_object(
+        &self,
+        object: Object,
+        to: &Destination<'_>,
+    ) -> Result<Value, ConversionError> {
+        let (group, version) = split(object.api_version());
+        if group != to.group {
+            let (from, to) = (group.to_owned(), to.group.to_owned());
+            return Err(ConversionError::OtherGroup { from, to });
+        }
+        if version == to.version {
+            return Ok(object.value().clone());
+        }
+        let chart = self.chart(to, object.kind()).ok_or_else(|| {
+            let (kind, group) = (object.kind().to_owned(), group.to_owned());
+            ConversionError::Unknown { kind, group }
+        })?;
+        let mut converted = object.clone();
+        for (version, handler) in chart.route(version, to.version)? {
+            let result = self.run_conversion(chart, handler, &converted).await?;
+            let completed = convert::completed(converted.value(), result, group, version);
+            let completed = completed.map_err(|source| {
+                let id = Arc::clone(&handler.id);
+                ConversionError::NotAnObject { id, source }
+            })?;
+            converted = Object::from_value(completed);
+        }
+        Ok(converted.value().clone())
+    }
+
+    async fn run_conversion(
+        &self,
+        chart: &Chart,
+        handler: &Arc<Handler>,
+        object: &Object,
+    ) -> Result<Value, ConversionError> {
+        let resource = self.resource_of(chart, object);
+        let subject = Subject { resource, object: object.clone() };
+        let span = object_span(&subject);
+        // There is nothing to remember between two conversions.
+        let answer = Answer::new(Arc::default());
+        let call = self.call(handler, &subject, &Occasion::Conversion, &answer);
+        let returned = self.pool.run(call).instrument(span.clone()).await;
+        let _entered = span.enter();
+        match returned {
+            Ok(Output::Json(value)) => {
+                emit(&Line::debug(format!("{handler} succeeded.")));
+                Ok(value)
+            }
+            Ok(_) => Ok(Value::Null),
+            Err(source) => {
+                if let HandlerError::Arbitrary { details: Some(details), .. } = &source {
+                    let line = Line::error(format!("{handler} failed: {source}"));
+                    emit(&Line { details: Some(details.clone()), ..line });
+                }
+                Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
+            }
+        }
+    }
+
+    /// The conversions of a resource: by the name in the path, or else by the kind of its objects.
+    fn chart(&self, to: &Destination<'_>, kind: &str) -> Option<&Chart> {
+        let named = self.charts.iter().find(|chart| Some(chart.name().as_str()) == to.definition);
+        let is_of_kind = |chart: &&Chart| {
+            let resources = self.resources.read();
+            let mut all = resources.values();
+            all.any(|it| it.group == chart.group && it.plural == chart.plural && it.kind == kind)
+        };
+        let mut of_group = self.charts.iter().filter(|chart| chart.group == to.group);
+        let by_kind = || of_group.clone().find(is_of_kind);
+        let only = match (by_kind(), of_group.next(), of_group.next()) {
+            (Some(chart), ..) => Some(chart),
+            (None, only, None) => only,
+            _ => None,
+        };
+        named.or(only)
+    }
+
+    /// The resource in the version of an object, which may be one that is not served any more.
+    fn resource_of(&self, chart: &Chart, object: &Object) -> Arc<Resource> {
+        let (group, version) = split(object.api_version());
+        let id = (group.to_owned(), version.to_owned(), chart.plural.clone());
+        let known = self.resources.read().get(&id).cloned();
+        known.unwrap_or_else(|| {
+            Arc::new(Resource {
+                version: version.to_owned(),
+                namespaced: object.namespace().is_some(),
+                preferred: false,
+                ..Resource::cluster_wide(group, &chart.plural, object.kind())
+            })
+        })
+    }
+}
+
+fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
