@@ -4,6 +4,8 @@
 //! can do what functions with attributes can; options are methods, and those of a kind exist for
 //! that kind only.
 
+mod resources;
+
 use std::any::Any;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -11,13 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::handler::{
-    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Family, Need, ObserveOptions, Retrying,
-    TimerOptions, Touches, WebhookOptions, handler_id,
+    ConvertOptions, DaemonOptions, Delay, DesiredOptions, ErrorsMode, Family, Need, ObserveOptions,
+    Retrying, TimerOptions, Touches, WebhookOptions, handler_id,
 };
 use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, MetaFilter, Returned, ValueFilter,
 };
-use kopf_model::selector::SelectorError;
 use kopf_model::{FieldPath, Selector};
 
 use crate::declare::Declaration;
@@ -27,8 +28,9 @@ use crate::filter::{self, Condition};
 use crate::input::{Input, Requirement};
 use crate::kind::{self, Kind, ObjectKind, RetriedKind};
 use crate::outcome::{Failure, Outcome};
-use crate::selector::TypedResource;
 use crate::view::View;
+
+pub use resources::{ForResources, ToVersion, of};
 
 /// A closure that can be a handler of a kind.
 #[diagnostic::on_unimplemented(
@@ -198,55 +200,6 @@ impl<K: Kind, Inputs: 'static, F: HandlerFn<K, Inputs>> Invoke for Erased<K, Inp
     fn invoke(&self, call: Call) -> Invocation {
         self.0.call(&call)
     }
-}
-
-/// Which resources a handler is for, as texts or as a ready selector.
-pub trait ForResources {
-    /// The selector.
-    ///
-    /// # Errors
-    /// Fails when the texts do not name a resource.
-    fn into_selector(self) -> Result<Selector, SelectorError>;
-}
-
-/// `plural`, `plural.group`, `plural.version.group`, a kind, a short name; `*` is everything.
-impl ForResources for &str {
-    fn into_selector(self) -> Result<Selector, SelectorError> {
-        Selector::parse(&[self])
-    }
-}
-
-/// Group and plural, or `group/version` and plural.
-impl ForResources for (&str, &str) {
-    fn into_selector(self) -> Result<Selector, SelectorError> {
-        Selector::parse(&[self.0, self.1])
-    }
-}
-
-/// Group, version and plural.
-impl ForResources for (&str, &str, &str) {
-    fn into_selector(self) -> Result<Selector, SelectorError> {
-        Selector::parse(&[self.0, self.1, self.2])
-    }
-}
-
-impl ForResources for Selector {
-    fn into_selector(self) -> Result<Selector, SelectorError> {
-        Ok(self)
-    }
-}
-
-/// The resource of a type, for wherever a text would do.
-///
-/// ```
-/// use k8s_openapi::api::core::v1::Pod;
-/// use kopf_handler::closure;
-///
-/// let handler = closure::event(closure::of::<Pod>(), || async {});
-/// ```
-#[must_use]
-pub fn of<T: TypedResource>() -> Selector {
-    T::selector()
 }
 
 /// A closure as a handler, with its options.
@@ -607,6 +560,33 @@ pub fn observe<Inputs: 'static, C: ForResources>(
 ) -> Closure<kind::Observe> {
     let options = ObserveOptions { children: kinds_of_children("observe", children) };
     Closure::new("observe", HandlerKind::Observe(options), function).of(resources)
+}
+
+/// A function from the object in one version to the object in another, which it returns.
+///
+/// ```
+/// use kopf_handler::{Error, Spec, closure};
+/// use serde_json::json;
+///
+/// let handler = closure::convert(("example.com", "v1", "databases"), "v2", |spec: Spec| async move {
+///     Ok::<_, Error>(json!({"spec": {"size": spec["size"].as_str().unwrap_or("0").parse::<u32>()?}}))
+/// });
+/// ```
+///
+/// # Panics
+/// Panics when the texts do not name a resource; they are part of the program.
+pub fn convert<Inputs: 'static>(
+    resources: impl ForResources,
+    to: impl ToVersion,
+    function: impl HandlerFn<kind::Convert, Inputs>,
+) -> Closure<kind::Convert> {
+    let kind = HandlerKind::Convert(ConvertOptions::default());
+    Closure::new("convert", kind, function).of(resources).change(|handler| {
+        if let Some(from) = &handler.selector {
+            let options = ConvertOptions { to: to.of(from), crd: None };
+            handler.kind = HandlerKind::Convert(options);
+        }
+    })
 }
 
 fn kinds_of_children<C: ForResources>(

@@ -32,11 +32,11 @@ pub use status::Status;
 /// Implement it to give your handlers an input of your own:
 ///
 /// ```
-/// use kopf_handler::{Error, input::Input, kind::ObjectKind};
+/// use kopf_handler::{Error, input::Input, kind::ViewKind};
 ///
 /// struct Team(String);
 ///
-/// impl<K: ObjectKind> Input<K> for Team {
+/// impl<K: ViewKind> Input<K> for Team {
 ///     fn take(call: &kopf_core::Call) -> Result<Self, Error> {
 ///         let object = &call.subject.as_ref().expect("there is an object in these kinds").object;
 ///         Ok(Self(object.label("team").unwrap_or("nobody").to_owned()))

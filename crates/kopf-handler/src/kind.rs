@@ -5,12 +5,19 @@
 /// A kind of handlers, such as [`Create`].
 pub trait Kind: 'static {}
 
-/// Kinds that are called about an object.
+/// Kinds that have an object to look at.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler is not called about an object",
     label = "there is no object in `{Self}` handlers"
 )]
-pub trait ObjectKind: Kind {}
+pub trait ViewKind: Kind {}
+
+/// Kinds that handle an object: it can be patched, and they can be for some objects only.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` handler does not handle an object",
+    label = "there is no object to handle in `{Self}` handlers"
+)]
+pub trait ObjectKind: ViewKind {}
 
 /// Kinds that are called about a detected change; they may have sub-handlers.
 pub trait ChangeKind: ObjectKind {}
@@ -46,8 +53,9 @@ pub trait FamilyKind: ObjectKind {}
 
 /// Kinds whose handlers are over soon, so that they may hold an object's memo.
 #[diagnostic::on_unimplemented(
-    message = "a `{Self}` handler cannot hold a memo: take `SharedMemo<T>` by value",
-    label = "not for as long as `{Self}` handlers run"
+    message = "a `{Self}` handler cannot hold a memo",
+    label = "not for as long as `{Self}` handlers run",
+    note = "daemons take `SharedMemo<T>` by value; conversions have no memo"
 )]
 pub trait BriefKind: ObjectKind {}
 
@@ -67,33 +75,35 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ObjectKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
+    Create: ViewKind ObjectKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::update`
-    Update: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Update: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::delete`
-    Delete: ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Delete: ViewKind ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::resume`
-    Resume: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Resume: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::field`
-    Field: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Field: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `subhandler`
-    Sub: ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Sub: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::event`
-    Event: ObjectKind StoringKind BriefKind;
+    Event: ViewKind ObjectKind StoringKind BriefKind;
     /// `index`
-    Index: ObjectKind BriefKind RetriedKind;
+    Index: ViewKind ObjectKind BriefKind RetriedKind;
     /// `daemon`
-    Daemon: ObjectKind BackgroundKind StoringKind RetriedKind;
+    Daemon: ViewKind ObjectKind BackgroundKind StoringKind RetriedKind;
     /// `timer`
-    Timer: ObjectKind BackgroundKind StoringKind BriefKind RetriedKind;
+    Timer: ViewKind ObjectKind BackgroundKind StoringKind BriefKind RetriedKind;
     /// `desired`
-    Desired: ObjectKind BriefKind FamilyKind RetriedKind;
+    Desired: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `observe`
-    Observe: ObjectKind BriefKind FamilyKind RetriedKind;
+    Observe: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `on::validate`
-    Validate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Validate: ViewKind ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`
-    Mutate: ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Mutate: ViewKind ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    /// `on::convert`
+    Convert: ViewKind;
     /// `on::startup`
     Startup: ActivityKind RetriedKind;
     /// `on::cleanup`

@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::kind::{Cleanup, Index, Kind, Login, Probe, Startup, StoringKind};
+use crate::kind::{Cleanup, Convert, Index, Kind, Login, Probe, Startup, StoringKind};
 
 /// A value that a handler of this kind may return, bare or in a `Result`.
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler cannot return `{Self}`",
     label = "not a result of `{HandlerKind}` handlers",
-    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, observers, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value; desired children are a `Vec<Child>`"
+    note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, observers, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value; desired children are a `Vec<Child>`; conversions return the object in the other version"
 )]
 pub trait Outcome<HandlerKind: Kind> {
     /// The value as the engine keeps it.
@@ -53,6 +53,14 @@ impl<K: StoringKind, T: Serialize> Outcome<K> for T {
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> Outcome<Probe> for T {
+    fn into_output(self) -> Result<Output, Error> {
+        stored(&self)
+    }
+}
+
+/// The object in the other version.
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> Outcome<Convert> for T {
     fn into_output(self) -> Result<Output, Error> {
         stored(&self)
     }

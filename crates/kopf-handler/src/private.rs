@@ -11,8 +11,8 @@ use crate::selector::TypedResource;
 
 pub use kopf_core::filter::When;
 pub use kopf_core::handler::{
-    DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions, TimerOptions, Touches,
-    WebhookOptions, handler_id,
+    ConvertOptions, DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions,
+    TimerOptions, Touches, WebhookOptions, handler_id,
 };
 pub use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,
@@ -145,6 +145,44 @@ impl<E> Answered<Result<(), E>> {
 }
 
 impl<R> ReturnsValue for Answered<R> {}
+
+/// What a conversion to a type may return: just that type.
+#[diagnostic::on_unimplemented(
+    message = "a conversion to `{T}` cannot return `{Self}`",
+    label = "not what `to = ...` says"
+)]
+pub trait Becomes<T> {}
+
+impl<T> Becomes<T> for T {}
+
+/// Checks what a conversion returns, bare or in a `Result`.
+///
+/// The inherent function wins over the trait's, as in [`Returning`].
+pub struct Converted<R>(PhantomData<R>);
+
+pub trait ConvertedPlain<R> {
+    fn check<T>()
+    where
+        R: Becomes<T>,
+    {
+    }
+}
+
+impl<R, E> Converted<Result<R, E>> {
+    pub fn check<T>()
+    where
+        R: Becomes<T>,
+    {
+    }
+}
+
+impl<R> ConvertedPlain<R> for Converted<R> {}
+
+/// The same resource in another version.
+#[must_use]
+pub fn in_version(selector: &Selector, version: &str) -> Selector {
+    Selector { version: Some(version.to_owned()), ..selector.clone() }
+}
 
 pub fn selector_of<K: TypedResource>() -> Selector {
     K::selector()

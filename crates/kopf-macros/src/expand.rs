@@ -5,6 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ItemFn, Meta, Result, ReturnType, Type};
 
+use crate::convert;
 use crate::duration;
 use crate::filter;
 use crate::function::{self, Parameter, Passing};
@@ -107,6 +108,9 @@ fn write(
             }
         };
         invokes.extend(family_checks(&declared.options, parameters));
+        if kind.family == Family::Conversion {
+            invokes.extend(convert::checks(&declared.options, function)?);
+        }
         declarations.push(declaration(declared, function, parameters, &invoke)?);
     }
     let index = index_source(function, declared);
@@ -427,6 +431,10 @@ fn handler_kind(kind: Kind, options: &Options) -> Result<TokenStream> {
         "validate" | "mutate" => {
             let webhook = webhook(options)?;
             quote!(#path(#webhook))
+        }
+        "convert" => {
+            let conversion = convert::options(options)?;
+            quote!(#path(#conversion))
         }
         _ => path,
     })

@@ -30,6 +30,7 @@ pub(crate) enum Family {
     Index,
     Desired,
     Admission,
+    Conversion,
     Activity,
 }
 
@@ -38,6 +39,8 @@ pub(crate) const COMMON: &[&str] = &["id", "was", "param", "needs"];
 /// Options of every handler with a selector.
 pub(crate) const SELECTION: &[&str] =
     &["group", "version", "kind", "plural", "singular", "shortcut", "category", "resources"];
+/// Options of handlers that select one resource in full.
+const EXACT: &[&str] = &["group", "version", "plural"];
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 const FILTERS: &[&str] = &["labels", "annotations", "when", "field", "value"];
 const CHANGE: &[&str] = &["old", "new"];
@@ -92,6 +95,12 @@ const KINDS: &[Kind] = &[
         family: Family::Admission,
         ..object("mutate", "Mutate", "a mutating webhook", &[FILTERS, WEBHOOK])
     },
+    // Pure computing, for thousands of objects in a row: not worth a thread each.
+    Kind {
+        inlined: true,
+        family: Family::Conversion,
+        ..object("convert", "Convert", "a conversion", &[&["to"]])
+    },
     Kind {
         selects: false,
         ..object("subhandler", "Sub", "a sub-handler", &[RETRYING, FILTERS, CHANGE])
@@ -120,7 +129,11 @@ impl Kind {
 
     /// All options that make sense, the most common first.
     pub(crate) fn all_options(self) -> impl Iterator<Item = &'static str> {
-        let selection = if self.selects { SELECTION } else { &[] };
+        let selection = match self.family {
+            Family::Conversion => EXACT,
+            _ if self.selects => SELECTION,
+            _ => &[],
+        };
         let own = self.options.iter().copied().flatten();
         COMMON.iter().chain(own).chain(selection).copied()
     }

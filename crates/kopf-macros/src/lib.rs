@@ -5,6 +5,7 @@
 //! depends on types is left to the compiler, with checks placed at the user's own tokens.
 
 mod collect;
+mod convert;
 mod duration;
 mod expand;
 mod filter;
@@ -43,6 +44,8 @@ attributes! {
     validate;
     /// Checks and changes an object before it is stored.
     mutate;
+    /// Converts an object from one version of its resource to another.
+    convert;
     /// Called before the operator touches the cluster.
     startup;
     /// Called after all else has stopped.

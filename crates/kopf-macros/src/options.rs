@@ -186,6 +186,10 @@ impl Options {
             let message = "say which kinds of children there are: `children(Service, Secret)`";
             return Err(Error::new(self.span, message));
         }
+        if kind.attribute == "convert" && self.get("to").is_none() {
+            let message = "say which version to convert to: `to = \"v2\"`, or `to = v2::Database`";
+            return Err(Error::new(self.span, message));
+        }
         if kind.attribute == "field" && self.get("field").is_none() {
             let message = "a field handler needs `field = \"spec.size\"`";
             return Err(Error::new(self.span, message));

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, LitStr, Path, Result};
 
-use crate::kind::Kind;
+use crate::kind::{Family, Kind};
 use crate::options::{Options, Positional};
 
 /// What a handler is for.
@@ -51,7 +51,7 @@ pub(crate) fn target(kind: Kind, options: &Options) -> Result<Target> {
             quote!(::kopf::__private::SelectorName::#variant(#value.into()))
         });
     }
-    let Some(name) = parts.name else {
+    let Some(name) = parts.name.clone() else {
         let title = kind.title;
         return Err(Error::new(
             options.span,
@@ -60,6 +60,9 @@ pub(crate) fn target(kind: Kind, options: &Options) -> Result<Target> {
             ),
         ));
     };
+    if kind.family == Family::Conversion {
+        parts.refuse_vague(options)?;
+    }
     let (group, version) = (optional(parts.group), optional(parts.version));
     Ok(Target::Selector(quote!(::kopf::__private::Selector {
         group: #group,
@@ -128,6 +131,16 @@ impl Parts {
             }
         }
         Ok(())
+    }
+
+    /// What is converted is one version of one custom resource.
+    fn refuse_vague(&self, options: &Options) -> Result<()> {
+        let is_everything = matches!(options.positional.last(), Some(Positional::Everything(_)));
+        if self.group.is_some() && self.version.is_some() && !is_everything {
+            return Ok(());
+        }
+        let advice = "a conversion is from one version: say \"group\", \"version\", \"plural\"";
+        Err(Error::new(options.span, advice))
     }
 
     /// `plural`, `plural.group`, `plural.version` or `plural.version.group`.

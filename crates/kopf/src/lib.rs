@@ -54,8 +54,8 @@ pub use kopf_handler::private as __private;
 /// Attributes that make handlers of functions.
 pub mod on {
     pub use kopf_macros::{
-        cleanup, create, daemon, delete, event, field, index, login, mutate, probe, resume,
-        startup, timer, update, validate,
+        cleanup, convert, create, daemon, delete, event, field, index, login, mutate, probe,
+        resume, startup, timer, update, validate,
     };
 }
 

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use kopf_core::invoke::Extensions;
 use kopf_core::{Handler, HandlerKind, Lifecycle, Registry, Settings};
 use kopf_engine::{Engine, EngineBuilder};
-use kopf_handler::closure::{self, Closure, ForResources, HandlerFn};
+use kopf_handler::closure::{self, Closure, ForResources, HandlerFn, ToVersion};
 use kopf_handler::declare::{Declaration, Declare};
 use kopf_handler::input::Requirement;
 use kopf_handler::kind;
@@ -204,6 +204,7 @@ impl Operator {
             }
         }
         problems.extend(self.repeated_ids());
+        problems.extend(kopf_core::convert::problems(self.handlers()));
         if problems.is_empty() {
             return Ok(());
         }
@@ -373,6 +374,28 @@ impl Operator {
         function: impl HandlerFn<kind::Observe, Inputs>,
     ) -> Self {
         self.add(closure::observe(resources, children, function))
+    }
+
+    /// Converts objects by a closure from one version of a custom resource to another.
+    ///
+    /// ```
+    /// use kopf::prelude::*;
+    ///
+    /// let databases = ("example.com", "v2", "databases");
+    /// let operator = kopf::Operator::new("demo").on_convert(databases, "v1", |spec: Spec| async move {
+    ///     Ok::<_, Error>(json!({"spec": {"size": spec["size"].to_string()}}))
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource; they are part of the program.
+    pub fn on_convert<Inputs: 'static>(
+        self,
+        resources: impl ForResources,
+        to: impl ToVersion,
+        function: impl HandlerFn<kind::Convert, Inputs>,
+    ) -> Self {
+        self.add(closure::convert(resources, to, function))
     }
 
     /// Calls a closure for changes of one field.

@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::{Input, InputMut, InputRef, Plain, subject};
 use crate::error::Error;
-use crate::kind::{Mutate, ObjectKind};
+use crate::kind::{Mutate, ObjectKind, ViewKind};
 use crate::merge;
 use crate::view::{Annotations, Labels, Meta, Name, Namespace, Object, Spec, Uid, View};
 
 #[diagnostic::do_not_recommend]
-impl<K: ObjectKind, T: View> InputRef<K> for T {
+impl<K: ViewKind, T: View> InputRef<K> for T {
     fn take(call: &Call) -> Result<Self, Error> {
         T::view(subject(call)?)
     }
@@ -25,7 +25,7 @@ impl<K: ObjectKind, T: View> InputRef<K> for T {
 macro_rules! by_value {
     ($($type:ident),*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<K: ObjectKind> Input<K> for $type {
+        impl<K: ViewKind> Input<K> for $type {
             fn take(call: &Call) -> Result<Self, Error> {
                 Self::view(subject(call)?)
             }
@@ -56,7 +56,7 @@ impl<T> DerefMut for This<T> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ObjectKind, T: View> Input<K> for This<T> {
+impl<K: ViewKind, T: View> Input<K> for This<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self(T::view(subject(call)?)?))
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{InputMut, InputRef, subject};
 use crate::error::Error;
-use crate::kind::ObjectKind;
+use crate::kind::{ObjectKind, ViewKind};
 use crate::merge;
 
 /// The object's status.
@@ -62,7 +62,7 @@ impl<T: DeserializeOwned + Default> Status<T> {
     }
 }
 
-impl<K: ObjectKind, T: DeserializeOwned + Default> InputRef<K> for Status<T> {
+impl<K: ViewKind, T: DeserializeOwned + Default> InputRef<K> for Status<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::read(call)
     }

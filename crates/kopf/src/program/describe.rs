@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use kopf_core::{Handler, HandlerKind};
+use kopf_core::{Handler, HandlerKind, definition};
 use kopf_model::Selector;
 use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) fn text(operator: &Operator, as_json: bool) -> String {
         let all = json!({
             "name": operator.name(),
             "handlers": handlers,
-            "definitions": definitions(operator),
+            "definitions": definition::typed(operator.handlers()),
         });
         return format!("{all:#}\n");
     }
@@ -48,11 +48,20 @@ fn describe(handler: &Handler) -> Value {
         .needs
         .iter()
         .map(|need| json!({"group": need.group, "resource": need.resource, "verbs": need.verbs}));
+    let to = match &handler.kind {
+        HandlerKind::Convert(options) => options.to.version.as_deref(),
+        _ => None,
+    };
+    let resources = |from: &Selector| match to {
+        Some(to) => format!("{from} to {to}"),
+        None => from.to_string(),
+    };
     json!({
         "id": &*handler.id,
         "kind": kind(&handler.kind),
-        "resources": handler.selector.as_ref().map(ToString::to_string),
+        "resources": handler.selector.as_ref().map(resources),
         "resource": handler.selector.as_ref().map(resource),
+        "to": to,
         "field": handler.filters.field.as_ref().map(ToString::to_string),
         "description": handler.description,
         "retries": handler.retrying.retries,
@@ -67,17 +76,6 @@ fn resource(selector: &Selector) -> Value {
         _ => None,
     };
     json!({"group": selector.group, "version": selector.version, "plural": plural})
-}
-
-/// The definitions of typed resources, one of each.
-fn definitions(operator: &Operator) -> Vec<Value> {
-    let mut definitions: Vec<Value> = Vec::new();
-    for definition in operator.handlers().filter_map(|handler| handler.crd).map(|crd| crd()) {
-        if !definitions.contains(&definition) {
-            definitions.push(definition);
-        }
-    }
-    definitions
 }
 
 fn kind(kind: &HandlerKind) -> &'static str {

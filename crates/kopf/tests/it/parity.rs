@@ -35,6 +35,7 @@ fn describe(declaration: &Declaration) -> String {
         ),
         HandlerKind::Validate(options) => webhook("validate", options),
         HandlerKind::Mutate(options) => webhook("mutate", options),
+        HandlerKind::Convert(options) => format!("convert {:?}", options.to),
         other => format!("{:?} {:?}", std::mem::discriminant(other), other.children()),
     };
     let meta = |filter: &MetaFilter| match filter {
@@ -243,6 +244,26 @@ fn handlers_of_children_are_the_same() {
 fn closures_say_which_kinds_of_children_there_are() {
     let nothing: [&str; 0] = [];
     drop(closure::desired("kopfexamples", nothing, || async { Vec::<Value>::new() }));
+}
+
+/// Doubles.
+#[kopf::on::convert("kopf.dev", "v1", "kopfexamples", to = "v2", param = 2_u32)]
+async fn doubled(spec: Spec, by: Param<u32>) -> Result<Value> {
+    Ok(json!({"spec": {"size": spec["size"].as_u64().unwrap_or(0) * u64::from(*by)}}))
+}
+
+#[test]
+fn conversions_are_the_same() {
+    let double = |spec: Spec, by: Param<u32>| async move {
+        let size = spec["size"].as_u64().unwrap_or(0) * u64::from(*by);
+        Ok::<_, Error>(json!({"spec": {"size": size}}))
+    };
+    check::<doubled>(
+        closure::convert(("kopf.dev", "v1", "kopfexamples"), "v2", double)
+            .id("doubled")
+            .description("Doubles.")
+            .param(2_u32),
+    );
 }
 
 #[kopf::on::startup(retries = 1)]

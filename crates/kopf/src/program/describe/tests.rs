@@ -14,19 +14,27 @@ async fn resize() {}
 #[kopf::on::startup]
 async fn configure() {}
 
+/// Sizes have a unit.
+#[kopf::on::convert("example.com", "v1", "databases", to = "v2")]
+fn up(spec: &Spec) -> Value {
+    json!({"spec": {"size": spec["size"], "unit": "Gi"}})
+}
+
 fn operator() -> Operator {
-    crate::operator!("demo", [resize, configure])
+    crate::operator!("demo", [resize, configure, up])
         .on_delete("pods", |name: Name| async move { drop(name) })
 }
 
 #[test]
 fn people_get_a_table() {
     expect![[r#"
-        The operator `demo` has 3 handlers:
+        The operator `demo` has 4 handlers:
 
           field    resize/spec.size  example.com/v1/databases
                    Grows the disk.
           startup  configure
+          convert  up                example.com/v1/databases to v2
+                   Sizes have a unit.
           delete   delete            */*/pods
     "#]]
     .assert_eq(&super::text(&operator(), false));
@@ -40,4 +48,5 @@ fn programs_get_json() {
     assert_eq!(value["handlers"][0]["kind"], "field");
     assert_eq!(value["handlers"][0]["retries"], 5);
     assert_eq!(value["handlers"][1]["resources"], Value::Null);
+    assert_eq!(value["handlers"][2]["to"], "v2");
 }

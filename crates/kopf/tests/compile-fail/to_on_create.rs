@@ -1,0 +1,4 @@
+#[kopf::on::create("kopfexamples", to = "v2")]
+async fn handle() {}
+
+fn main() {}
