@@ -16,6 +16,7 @@ pages! {
     Admission: "handlers/admission.md",
     Background: "handlers/background.md",
     Changing: "handlers/changing.md",
+    Conversion: "handlers/conversion.md",
     Events: "handlers/events.md",
     Fields: "handlers/fields.md",
     Indexes: "handlers/indexes.md",
