@@ -48,6 +48,7 @@ examples! {
         children = "../../17-children/src/main.rs";
         desired = "../../18-desired/src/main.rs";
         peering = "../../19-peering/src/main.rs";
+        conversion = "../../20-conversion/src/main.rs";
     }
     libraries {
         app_environment = from_environment;
