@@ -51,3 +51,42 @@ pub fn operator() -> kopf::Operator {
 fn main() -> kopf::Exit {
     operator().main()
 }
+
+#[cfg(test)]
+mod tests {
+    use kopf::testing::{World, WorldError};
+
+    use super::{operator, v1, v2};
+
+    /// In real time: the cluster asks over the network.
+    #[kopf::test]
+    async fn disks_are_the_same_in_all_versions(world: World) -> Result<(), WorldError> {
+        world.in_real_time();
+        let running = world.start(operator()).await;
+        let mut old = v1::Disk::new("a", v1::DiskSpec { size: "5Gi".into() });
+        old.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+        let written = world.create(&old).await?;
+        assert_eq!(written.spec.size, "5Gi");
+        let mut new: v2::Disk = world.get("a").await?;
+        assert_eq!((new.spec.size, new.spec.unit.as_str()), (5, "Gi"));
+        assert_eq!(new.metadata.uid, written.metadata.uid);
+        assert_eq!(new.metadata.labels, old.metadata.labels);
+        new = world.patch("a", &serde_json::json!({"spec": {"size": 7}})).await?;
+        assert_eq!(new.spec.size, 7);
+        assert_eq!(world.get::<v1::Disk>("a").await?.spec.size, "7Gi");
+        assert_eq!(world.list::<v1::Disk>().await?.len(), 1);
+        running.stop().await.expect("the operator ends well");
+        Ok(())
+    }
+
+    #[kopf::test]
+    async fn what_cannot_be_converted_is_refused(world: World) {
+        world.in_real_time();
+        let running = world.start(operator()).await;
+        let odd = v1::Disk::new("odd", v1::DiskSpec { size: "many".into() });
+        let refused = world.create(&odd).await.expect_err("it is refused");
+        let refused = std::error::Error::source(&refused).expect("an answer").to_string();
+        assert!(refused.contains("conversion 'up' failed"), "{refused}");
+        running.stop().await.expect("the operator ends well");
+    }
+}

@@ -1,11 +1,11 @@
-//! Examples for built-in kinds, many kinds, and admission.
+//! Examples for built-in kinds, many kinds, admission and conversion.
 
 use kopf::prelude::*;
 use kopf::testing::{Killing, PodSelector, Stage, Torture, World, WorldError};
 
-use example_proofs::examples::{admission, builtins, events, many_kinds};
+use example_proofs::examples::{admission, builtins, conversion, events, many_kinds};
 
-use crate::example;
+use crate::{example, is_handled};
 
 type Outcome = Result<(), WorldError>;
 
@@ -109,4 +109,22 @@ fn admission_in_trouble() {
     Torture::new(2).ignoring("webhooks").run(review);
     let program = example("admission").argument("--webhook=127.0.0.1:0");
     Killing::new(1).of(program).ignoring("webhooks").run(review);
+}
+
+/// The cluster asks through a socket, so time is real.
+#[kopf::test(least_privilege)]
+async fn conversion(world: World) -> Outcome {
+    world.in_real_time();
+    world.operate(conversion::operator).await;
+    let disk = json!({
+        "apiVersion": "example.com/v1", "kind": "Disk",
+        "metadata": {"name": "a"}, "spec": {"size": "5Gi"},
+    });
+    let old = world.objects("disks.v1.example.com");
+    old.create(&disk).await?;
+    let new = world.objects("disks.v2.example.com");
+    new.until("a", "the handler", is_handled).await?;
+    assert_eq!(new.get("a").await?["spec"], json!({"size": 5, "unit": "Gi"}));
+    assert_eq!(old.get("a").await?["spec"], json!({"size": "5Gi"}));
+    Ok(())
 }
