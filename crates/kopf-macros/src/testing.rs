@@ -1,10 +1,10 @@
 //! `#[kopf::test]`: an async function of a world becomes a plain test.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Expr, Ident, ItemFn, LitInt, Result, Token};
+use syn::{Error, Expr, FnArg, Ident, ItemFn, LitInt, Result, Token};
 
 /// How the test is run, beyond once in a world of its own.
 #[derive(Default)]
@@ -14,45 +14,92 @@ struct Options {
     least_privilege: bool,
     killed: Option<LitInt>,
     program: Option<Expr>,
+    names: Vec<Ident>,
 }
+
+const OPTIONS: &str = "`#[kopf::test]` has the options `torture = 50`, `rbac`, `least_privilege`, \
+    and `killed = 5, program = ...`";
 
 impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut options = Self::default();
         while !input.is_empty() {
-            let name: Ident = input.parse()?;
+            let name: Ident = input.parse().map_err(|error| Error::new(error.span(), OPTIONS))?;
             match name.to_string().as_str() {
-                "torture" => {
-                    input.parse::<Token![=]>()?;
-                    options.torture = Some(input.parse()?);
-                }
-                "killed" => {
-                    input.parse::<Token![=]>()?;
-                    options.killed = Some(input.parse()?);
-                }
-                "program" => {
-                    input.parse::<Token![=]>()?;
-                    options.program = Some(input.parse()?);
-                }
+                "torture" => options.torture = Some(rounds(&name, input)?),
+                "killed" => options.killed = Some(rounds(&name, input)?),
+                "program" => options.program = Some(program(&name, input)?),
                 "rbac" => options.rbac = true,
                 "least_privilege" => options.least_privilege = true,
-                _ => {
-                    let advice = "`#[kopf::test]` has the options `torture = 50`, `rbac`, \
-                        `least_privilege`, and `killed = 5, program = ...`";
-                    return Err(Error::new(name.span(), advice));
-                }
+                _ => return Err(Error::new(name.span(), OPTIONS)),
             }
+            if options.names.contains(&name) {
+                return Err(Error::new(name.span(), format!("`{name}` is given twice")));
+            }
+            if input.peek(Token![=]) {
+                let advice = format!("`{name}` has no value: write `{name}` alone");
+                return Err(input.error(advice));
+            }
+            options.names.push(name);
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
-        if options.killed.is_some() != options.program.is_some() {
-            let advice = "a program is killed: `killed = 5` goes along with \
-                `program = Program::new(env!(\"CARGO_BIN_EXE_name\"))`";
-            return Err(input.error(advice));
-        }
+        options.check()?;
         Ok(options)
     }
+}
+
+impl Options {
+    /// What makes sense together only.
+    fn check(&self) -> Result<()> {
+        let lonely = match (&self.killed, &self.program) {
+            (Some(_), None) => "killed",
+            (None, Some(_)) => "program",
+            _ => return Ok(()),
+        };
+        let advice = "a program is killed: `killed = 5` goes along with \
+            `program = Program::new(env!(\"CARGO_BIN_EXE_name\"))`";
+        let name = self.names.iter().find(|name| *name == lonely);
+        Err(Error::new(name.map_or_else(Span::call_site, Ident::span), advice))
+    }
+}
+
+fn rounds(name: &Ident, input: ParseStream<'_>) -> Result<LitInt> {
+    let rounds = input.parse::<Token![=]>().and_then(|_| input.parse());
+    rounds.map_err(|_| {
+        let advice = format!("`{name}` is a number of rounds: `{name} = 5`");
+        Error::new(name.span(), advice)
+    })
+}
+
+fn program(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    let program = input.parse::<Token![=]>().and_then(|_| input.parse());
+    program.map_err(|_| {
+        let advice = "`program` needs a value: `Program::new(env!(\"CARGO_BIN_EXE_name\"))`";
+        Error::new(name.span(), advice)
+    })
+}
+
+/// Refuses functions that cannot be a test in a world.
+fn check(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    if signature.asyncness.is_none() {
+        let advice = "a test in a world is `async`, so that time can pass in it";
+        return Err(Error::new(signature.fn_token.span(), advice));
+    }
+    if let Some(parameter) = signature.generics.params.first() {
+        let advice = "a test has no generic parameters: nobody could choose them";
+        return Err(Error::new(parameter.span(), advice));
+    }
+    if let Some(FnArg::Receiver(receiver)) = signature.inputs.first() {
+        let advice = "a test in a world is a plain function: it takes `world: World`";
+        return Err(Error::new(receiver.span(), advice));
+    }
+    if let Some(extra) = signature.inputs.iter().nth(1) {
+        return Err(Error::new(extra.span(), "a test in a world takes the world and nothing else"));
+    }
+    Ok(())
 }
 
 /// Wraps the function into a test that runs it in a world of its own.
@@ -60,14 +107,8 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
     let options: Options = syn::parse2(options)?;
     let function: ItemFn = syn::parse2(item)
         .map_err(|error| Error::new(error.span(), "`#[kopf::test]` goes above a function"))?;
+    check(&function)?;
     let signature = &function.sig;
-    if signature.asyncness.is_none() {
-        let advice = "a test in a world is `async`, so that time can pass in it";
-        return Err(Error::new(signature.fn_token.span(), advice));
-    }
-    if let Some(extra) = signature.inputs.iter().nth(1) {
-        return Err(Error::new(extra.span(), "a test in a world takes the world and nothing else"));
-    }
     let (attrs, vis, name, output, body) =
         (&function.attrs, &function.vis, &signature.ident, &signature.output, &function.block);
     let inputs = &signature.inputs;

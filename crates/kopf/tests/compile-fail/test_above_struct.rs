@@ -1,0 +1,4 @@
+#[kopf_macros::test]
+struct World;
+
+fn main() {}

@@ -1,0 +1,4 @@
+#[kopf_macros::test]
+fn all_is_well() {}
+
+fn main() {}

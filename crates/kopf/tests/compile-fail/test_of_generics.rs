@@ -1,0 +1,4 @@
+#[kopf_macros::test]
+async fn all_is_well<T>() {}
+
+fn main() {}

@@ -1,0 +1,4 @@
+#[kopf_macros::test(killed = 5, program)]
+async fn all_is_well() {}
+
+fn main() {}

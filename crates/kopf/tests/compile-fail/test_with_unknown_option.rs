@@ -1,0 +1,4 @@
+#[kopf_macros::test(chaos = 50)]
+async fn all_is_well() {}
+
+fn main() {}
