@@ -4,10 +4,10 @@
 //! can do what functions with attributes can; options are methods, and those of a kind exist for
 //! that kind only.
 
+mod calling;
 mod resources;
 
 use std::any::Any;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,189 +16,25 @@ use kopf_core::handler::{
     ConvertOptions, DaemonOptions, Delay, DesiredOptions, ErrorsMode, Family, Need, ObserveOptions,
     Retrying, TimerOptions, Touches, WebhookOptions, handler_id,
 };
-use kopf_core::{
-    Call, Handler, HandlerError, HandlerKind, Invocation, Invoke, MetaFilter, Returned, ValueFilter,
-};
+use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, MetaFilter, ValueFilter};
 use kopf_model::{FieldPath, Selector};
 
 use crate::declare::Declaration;
-use crate::desired::Child;
-use crate::error::Error;
 use crate::filter::{self, Condition};
-use crate::input::{Input, Requirement};
+use crate::input::Requirement;
 use crate::kind::{self, Kind, ObjectKind, RetriedKind};
-use crate::outcome::{Failure, Outcome};
 use crate::view::View;
 
+pub use calling::{
+    Answer, Blocked, Blocking, Callable, Given, HandlerFn, Inputs, Promise, blocking,
+};
 pub use resources::{ForResources, ToVersion, of};
 
-/// A closure that can be a handler of a kind.
-#[diagnostic::on_unimplemented(
-    message = "this closure cannot be a `{HandlerKind}` handler",
-    label = "not a `{HandlerKind}` handler",
-    note = "its parameters are inputs taken by value with their types, as in `|name: Name| async move {{ ... }}`, and it returns nothing or a `kopf::Result`"
-)]
-pub trait HandlerFn<HandlerKind: Kind, Inputs>: Send + Sync + 'static {
-    /// Calls the closure with its inputs.
-    fn call(&self, call: &Call) -> Invocation;
-    /// What its inputs require.
-    fn requires() -> Vec<Requirement>;
-    /// What the engine may write for it, in kinds whose results are stored or in others.
-    fn touches(is_stored: bool) -> Touches;
-}
-
-/// A closure that runs on the pool of threads for blocking handlers; made by [`blocking`].
-#[derive(Debug)]
-pub struct Blocking<F>(Arc<F>);
-
-/// Makes a handler of a closure that is not async and may block.
-///
-/// ```
-/// use kopf_handler::{Name, closure};
-///
-/// let handler = closure::create("kopfexamples", closure::blocking(|name: Name| {
-///     std::fs::write("/tmp/last", &*name)
-/// }));
-/// ```
-pub fn blocking<F>(function: F) -> Blocking<F> {
-    Blocking(Arc::new(function))
-}
-
-/// What a closure may return: nothing, or a `Result`; for desired children also a list of them.
-#[diagnostic::on_unimplemented(
-    message = "a closure for `{HandlerKind}` cannot return `{Self}`",
-    note = "return nothing, or a `kopf::Result` of a value"
-)]
-pub trait Answer<HandlerKind: Kind> {
-    /// The answer as the engine gets it.
-    ///
-    /// # Errors
-    /// The failure of the closure.
-    fn into_returned(self) -> Returned;
-
-    /// Whether there is a value, which is stored in the status.
-    #[must_use]
-    fn has_value() -> bool;
-}
-
-impl<K: Kind> Answer<K> for ()
-where
-    (): Outcome<K>,
-{
-    fn into_returned(self) -> Returned {
-        Outcome::<K>::into_output(self).map_err(HandlerError::from)
-    }
-
-    fn has_value() -> bool {
-        false
-    }
-}
-
-impl<K: Kind, T: Outcome<K>, E: Failure> Answer<K> for Result<T, E> {
-    fn into_returned(self) -> Returned {
-        let value = self.map_err(|error| HandlerError::from(error.into_error()))?;
-        value.into_output().map_err(HandlerError::from)
-    }
-
-    fn has_value() -> bool {
-        // Only types without borrowed parts have an id, so the name has to do.
-        std::any::type_name::<T>() != std::any::type_name::<()>()
-    }
-}
-
-impl<C: Into<Child>> Answer<kind::Desired> for Vec<C> {
-    fn into_returned(self) -> Returned {
-        Outcome::<kind::Desired>::into_output(self).map_err(HandlerError::from)
-    }
-
-    fn has_value() -> bool {
-        true
-    }
-}
-
-macro_rules! closures {
-    ($($input:ident)*) => {
-        impl<K, F, Fut, $($input),*> HandlerFn<K, ($($input,)*)> for F
-        where
-            K: Kind,
-            F: Fn($($input),*) -> Fut + Send + Sync + 'static,
-            Fut: Future + Send + 'static,
-            Fut::Output: Answer<K>,
-            $($input: Input<K>,)*
-        {
-            fn call(&self, call: &Call) -> Invocation {
-                // Closures without inputs look at nothing.
-                let _ = call;
-                let start = || Ok::<_, Error>(self($($input::take(call)?),*));
-                match start() {
-                    Ok(future) => Invocation::Future(Box::pin(async move {
-                        future.await.into_returned()
-                    })),
-                    Err(error) => {
-                        Invocation::Future(Box::pin(std::future::ready(Err(error.into()))))
-                    }
-                }
-            }
-
-            fn requires() -> Vec<Requirement> {
-                let all: Vec<Option<Requirement>> = vec![$($input::requires()),*];
-                all.into_iter().flatten().collect()
-            }
-
-            fn touches(is_stored: bool) -> Touches {
-                let status = is_stored && <Fut::Output as Answer<K>>::has_value();
-                all_touches(status, &[$($input::touches()),*])
-            }
-        }
-
-        impl<K, F, R, $($input),*> HandlerFn<K, ($($input,)*)> for Blocking<F>
-        where
-            K: Kind,
-            F: Fn($($input),*) -> R + Send + Sync + 'static,
-            R: Answer<K>,
-            $($input: Input<K>,)*
-        {
-            fn call(&self, call: &Call) -> Invocation {
-                let (function, call) = (Arc::clone(&self.0), call.clone());
-                Invocation::Blocking(Box::new(move || {
-                    // Closures without inputs look at nothing.
-                    let _ = &call;
-                    function($($input::take(&call).map_err(HandlerError::from)?),*).into_returned()
-                }))
-            }
-
-            fn requires() -> Vec<Requirement> {
-                let all: Vec<Option<Requirement>> = vec![$($input::requires()),*];
-                all.into_iter().flatten().collect()
-            }
-
-            fn touches(is_stored: bool) -> Touches {
-                all_touches(is_stored && R::has_value(), &[$($input::touches()),*])
-            }
-        }
-    };
-}
-
-fn all_touches(status: bool, inputs: &[Touches]) -> Touches {
-    let answer = Touches { status, ..Touches::nothing() };
-    inputs.iter().fold(answer, |all, one| all.or(*one))
-}
-
-closures!();
-closures!(A);
-closures!(A B);
-closures!(A B C);
-closures!(A B C D);
-closures!(A B C D E);
-closures!(A B C D E F1);
-closures!(A B C D E F1 G);
-closures!(A B C D E F1 G H);
-
-struct Erased<K, Inputs, F>(F, PhantomData<fn(K, Inputs)>);
+struct Erased<K, Inputs, F>(Arc<F>, PhantomData<fn(K, Inputs)>);
 
 impl<K: Kind, Inputs: 'static, F: HandlerFn<K, Inputs>> Invoke for Erased<K, Inputs, F> {
     fn invoke(&self, call: Call) -> Invocation {
-        self.0.call(&call)
+        Arc::clone(&self.0).call(call)
     }
 }
 
@@ -232,7 +68,7 @@ impl<K: Kind> Closure<K> {
         }
         let is_stored = matches!(kind.family(), Family::Changing | Family::Spawning);
         let (requires, touches) = look(&function, is_stored);
-        let invoke = Arc::new(Erased::<K, I, _>(function, PhantomData));
+        let invoke = Arc::new(Erased::<K, I, _>(Arc::new(function), PhantomData));
         let handler = Handler { touches, ..Handler::new(id, kind, invoke) };
         let declaration = Declaration { handler, requires };
         Self { declaration, name: id.to_owned(), was: Vec::new(), kind: PhantomData }
