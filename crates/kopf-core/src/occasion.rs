@@ -186,6 +186,18 @@ fn number(object: &Object) -> Option<u64> {
     object.resource_version().parse().ok()
 }
 
+impl EventKind {
+    /// The word of the watch stream.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
 impl Reason {
     /// All reasons, those with handlers first.
     pub const ALL: [Self; 7] = [

@@ -22,6 +22,9 @@ pub trait ObjectKind: ViewKind {}
 /// Kinds that are called about a detected change; they may have sub-handlers.
 pub trait ChangeKind: ObjectKind {}
 
+/// Kinds that are called because something has happened, and can tell what.
+pub trait CausedKind: ObjectKind {}
+
 /// Kinds that compare the object with an earlier state.
 pub trait DiffKind: ObjectKind {}
 
@@ -75,33 +78,37 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ViewKind ObjectKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
+    Create: ViewKind ObjectKind CausedKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::update`
-    Update: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Update: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+        RetriedKind;
     /// `on::delete`
-    Delete: ViewKind ObjectKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Delete: ViewKind ObjectKind CausedKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
     /// `on::resume`
-    Resume: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Resume: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+        RetriedKind;
     /// `on::field`
-    Field: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Field: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+        RetriedKind;
     /// `subhandler`
-    Sub: ViewKind ObjectKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Sub: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+        RetriedKind;
     /// `on::event`
-    Event: ViewKind ObjectKind StoringKind BriefKind;
+    Event: ViewKind ObjectKind CausedKind StoringKind BriefKind;
     /// `index`
     Index: ViewKind ObjectKind BriefKind RetriedKind;
     /// `daemon`
-    Daemon: ViewKind ObjectKind BackgroundKind StoringKind RetriedKind;
+    Daemon: ViewKind ObjectKind CausedKind BackgroundKind StoringKind RetriedKind;
     /// `timer`
-    Timer: ViewKind ObjectKind BackgroundKind StoringKind BriefKind RetriedKind;
+    Timer: ViewKind ObjectKind CausedKind BackgroundKind StoringKind BriefKind RetriedKind;
     /// `desired`
     Desired: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `observe`
     Observe: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `on::validate`
-    Validate: ViewKind ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Validate: ViewKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`
-    Mutate: ViewKind ObjectKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Mutate: ViewKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::convert`
     Convert: ViewKind;
     /// `on::startup`

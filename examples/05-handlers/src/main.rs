@@ -30,7 +30,7 @@ async fn delete_fn(name: Name) {
 #[kopf::on::resume("kopf.dev", "v1", "greetings")]
 #[kopf::on::create("kopf.dev", "v1", "greetings")]
 fn connect(cause: Cause, name: Name) {
-    println!("CONNECTED to {name} because of {}", cause.reason.as_str());
+    println!("CONNECTED to {name} because of {cause}");
 }
 
 pub fn operator() -> kopf::Operator {

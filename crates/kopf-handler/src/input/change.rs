@@ -10,10 +10,10 @@ use kopf_model::{DiffItem, DiffOperation, FieldPath};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Input, InputRef, subject};
+use super::{Input, InputRef, Operation, subject};
 use crate::error::Error;
 use crate::filter::Sight;
-use crate::kind::{ChangeKind, DiffKind, Event, NewKind, OldKind};
+use crate::kind::{CausedKind, ChangeKind, DiffKind, Event, NewKind, OldKind};
 use crate::view::{Object, View};
 
 /// What differs between the object as last handled and now; reduced to the field in field handlers.
@@ -29,13 +29,40 @@ use crate::view::{Object, View};
 #[derive(Clone, PartialEq)]
 pub struct Diff(Arc<kopf_model::Diff>);
 
-/// Why the handler is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// The reason; a resume handler that is mixed into an update sees `Update`.
-    pub reason: Reason,
-    /// Whether the object was first seen in a list after the operator's start.
-    pub initial: bool,
+/// Why the handler is called: for functions with several attributes, which can tell them apart.
+///
+/// Indexes, desired children and observers are functions of what is there, whatever has happened,
+/// and several things may have happened since they were last called: they have no cause.
+///
+/// ```
+/// use kopf_core::Reason;
+/// use kopf_handler::input::Cause;
+///
+/// // With `#[kopf::on::create]`, `#[kopf::on::update]` and `#[kopf::timer]` above it.
+/// async fn reconcile(cause: Cause) {
+///     match cause {
+///         Cause::Change { reason: Reason::Create, .. } => println!("a new one"),
+///         Cause::Background => println!("just to be sure"),
+///         cause => println!("because of {cause}"),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// A change was detected: in handlers of changes, and in their sub-handlers.
+    Change {
+        /// What was concluded; a resume handler that is mixed into an update sees `Update`.
+        reason: Reason,
+        /// Whether the object was first seen in a list after the operator's start.
+        initial: bool,
+    },
+    /// The server sent an event of this type, or none with an object of a list: in event handlers.
+    Event(Option<EventKind>),
+    /// The object is there, and nothing else has to happen: in daemons and timers.
+    Background,
+    /// Somebody asks for this operation: in webhooks.
+    Review(Operation),
 }
 
 /// The state before: the essence of the object, or the field in field handlers.
@@ -92,14 +119,51 @@ impl Sight for Diff {
     }
 }
 
-impl Sight for Cause {
-    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
-        match occasion {
-            Occasion::Change(change) => {
-                Some(Self { reason: change.reason, initial: change.initial })
-            }
+impl Cause {
+    /// The reason, if it is a detected change.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Change { reason, .. } => Some(*reason),
             _ => None,
         }
+    }
+
+    /// Whether it is a change of an object that was first seen in a list after the operator's start.
+    #[must_use]
+    pub fn is_initial(&self) -> bool {
+        matches!(self, Self::Change { initial: true, .. })
+    }
+
+    fn of(occasion: &Occasion) -> Option<Self> {
+        match occasion {
+            Occasion::Change(change) => {
+                Some(Self::Change { reason: change.reason, initial: change.initial })
+            }
+            Occasion::Event { kind } => Some(Self::Event(*kind)),
+            Occasion::Background { .. } => Some(Self::Background),
+            Occasion::Admission(review) => Some(Self::Review(Operation(review.operation.clone()))),
+            _ => None,
+        }
+    }
+}
+
+/// In one word: `update`, `ADDED`, `listed`, `background`, `DELETE`.
+impl fmt::Display for Cause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Change { reason, .. } => reason.as_str(),
+            Self::Event(kind) => kind.map_or("listed", EventKind::as_str),
+            Self::Background => "background",
+            Self::Review(operation) => operation,
+        })
+    }
+}
+
+/// Conditions of indexes, desired children and observers see none, so that they never hold.
+impl Sight for Cause {
+    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
+        Self::of(occasion)
     }
 }
 
@@ -143,11 +207,7 @@ impl fmt::Debug for Diff {
 
 impl fmt::Display for RawEvent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.kind.map(|kind| match kind {
-            EventKind::Added => "ADDED",
-            EventKind::Modified => "MODIFIED",
-            EventKind::Deleted => "DELETED",
-        });
+        let kind = self.kind.map(EventKind::as_str);
         json!({"type": kind, "object": self.object.value()}).fmt(formatter)
     }
 }
@@ -174,9 +234,9 @@ impl<K: ChangeKind> Input<K> for Reason {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ChangeKind> Input<K> for Cause {
+impl<K: CausedKind> Input<K> for Cause {
     fn take(call: &Call) -> Result<Self, Error> {
-        change(call).map(|change| Self { reason: change.reason, initial: change.initial })
+        Self::of(&call.occasion).ok_or_else(|| wrong_occasion(call))
     }
 }
 

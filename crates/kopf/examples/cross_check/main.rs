@@ -54,7 +54,7 @@ async fn configure(settings: &mut Settings) {
 }
 
 fn note(handler: &str, attempt: Attempt, cause: Cause) -> Result {
-    note_as(handler, attempt.retry, cause.reason.as_str())
+    note_as(handler, attempt.retry, &cause.to_string())
 }
 
 fn note_as(handler: &str, retry: u32, reason: &str) -> Result {

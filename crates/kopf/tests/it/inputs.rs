@@ -62,6 +62,48 @@ fn a_create_handler_gets_what_it_names_and_returns_json() {
     assert_eq!(json_of(testing::run(call)), json!({"message": "a 3 web"}));
 }
 
+#[kopf::on::create("kopfexamples")]
+#[kopf::on::event("kopfexamples")]
+#[kopf::timer("kopfexamples", interval = "10s")]
+#[kopf::subhandler]
+fn why(cause: Cause) -> String {
+    format!("{cause} {:?} {}", cause.reason(), cause.is_initial())
+}
+
+#[kopf::on::validate("kopfexamples")]
+fn why_not(cause: Cause) -> Result {
+    Err(kopf::deny(cause.to_string()))
+}
+
+#[test]
+fn functions_with_several_attributes_tell_the_causes_apart() {
+    let tell = |occasion: Occasion| {
+        let handler = why::declare().remove(0).handler;
+        json_of(testing::run(call_of(handler, example(), occasion)))
+    };
+    assert_eq!(tell(change(Reason::Resume)), "resume Some(Resume) false");
+    let kind = Some(kopf::EventKind::Modified);
+    assert_eq!(tell(Occasion::Event { kind }), "MODIFIED None false");
+    assert_eq!(tell(Occasion::Event { kind: None }), "listed None false");
+    let live = kopf_core::occasion::Live::new(testing::subject(example()).object);
+    assert_eq!(tell(Occasion::Background { live }), "background None false");
+    let review = kopf_core::occasion::Review {
+        operation: "DELETE".into(),
+        subresource: None,
+        dry_run: false,
+        user_info: Value::Null,
+        headers: Vec::new(),
+        old: None,
+        new: None,
+        diff: Default::default(),
+    };
+    let occasion = Occasion::Admission(std::sync::Arc::new(review));
+    let Err(denied) = testing::run(call_of(only::<why_not>(), example(), occasion)) else {
+        panic!("it is denied");
+    };
+    assert_eq!(denied.to_string(), "DELETE");
+}
+
 #[derive(Default, Serialize, Deserialize)]
 struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +165,7 @@ fn owners_do_parts_of_an_adoption() {
 
 #[kopf::on::update(
     "kopfexamples",
-    labels = {"app": |app, spec: &Spec, cause: &Cause| is_own(app, spec) && !cause.initial},
+    labels = {"app": |app, spec: &Spec, cause: &Cause| is_own(app, spec) && !cause.is_initial()},
     annotations = {"note": |_, occasion: &Occasion| is_change(occasion)},
     field = "spec.size",
     value = |size, labels: &Labels| is_labelled(size, labels),

@@ -91,7 +91,7 @@ async fn resize(
     status.phase = "Ready".into();
     let old = old.map(|old| old.spec.size_gb);
     let touched = [diff.touches("spec.sizeGb"), diff.touches("spec"), diff.touches("spec.other")];
-    Ok(json!([old, db.spec.size_gb, touched, cause.reason.as_str()]))
+    Ok(json!([old, db.spec.size_gb, touched, cause.to_string()]))
 }
 
 #[test]
