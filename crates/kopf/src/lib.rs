@@ -8,6 +8,7 @@ extern crate self as kopf;
 #[cfg(doctest)]
 mod book;
 pub mod filter;
+pub mod input;
 pub mod lifecycle;
 pub mod logging;
 pub mod login;

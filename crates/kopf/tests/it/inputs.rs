@@ -104,6 +104,58 @@ fn functions_with_several_attributes_tell_the_causes_apart() {
     assert_eq!(denied.to_string(), "DELETE");
 }
 
+/// An input of our own by value, of another input and the object.
+#[derive(Debug, PartialEq)]
+struct Place(String);
+
+impl<K: kopf::kind::ObjectKind> kopf::Input<K> for Place {
+    fn take(call: &kopf::Call) -> Result<Self> {
+        let name: Name = kopf::Input::<K>::take(call)?;
+        let subject = call.subject.as_ref().expect("there is an object in these kinds");
+        let namespace = subject.object.namespace().ok_or("it is nowhere")?;
+        Ok(Self(format!("{namespace}/{name}")))
+    }
+}
+
+/// An input of our own by reference, which is no view.
+struct Tries(u32);
+
+impl<K: kopf::kind::RetriedKind> kopf::input::InputRef<K> for Tries {
+    fn take(call: &kopf::Call) -> Result<Self> {
+        Ok(Self(call.attempt.retry + 1))
+    }
+}
+
+/// A view of our own, which cannot be deserialized.
+struct App(String);
+
+impl kopf::View for App {
+    fn view(subject: &Subject) -> Result<Self> {
+        Ok(Self(subject.object.label("app").unwrap_or("nothing").to_owned()))
+    }
+}
+
+#[kopf::on::create("kopfexamples", when = |app: &App| app.0 == "web")]
+async fn with_own_inputs(place: Place, tries: &Tries, app: &App) -> String {
+    format!("{} {} {}", place.0, tries.0, app.0)
+}
+
+#[test]
+fn own_inputs_work_like_all_others() {
+    let call = call_of(only::<with_own_inputs>(), example(), change(Reason::Create));
+    assert_eq!(json_of(testing::run(call)), "b/a 1 web");
+    let mut nowhere = example();
+    nowhere["metadata"]["namespace"].take();
+    let call = call_of(only::<with_own_inputs>(), nowhere, change(Reason::Create));
+    let Err(error) = testing::run(call) else { panic!("the input fails, and so does the call") };
+    assert_eq!(error.to_string(), "it is nowhere");
+    let by_closure =
+        closure::create("kopfexamples", |place: Place| async move { Ok::<_, Error>(place.0) });
+    let handler = Declaration::from(by_closure).handler;
+    let call = call_of(handler, example(), change(Reason::Create));
+    assert_eq!(json_of(testing::run(call)), "b/a");
+}
+
 #[derive(Default, Serialize, Deserialize)]
 struct Progress {
     #[serde(skip_serializing_if = "Option::is_none")]
