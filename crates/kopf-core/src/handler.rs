@@ -29,6 +29,8 @@ pub struct Handler {
     pub filters: Filters,
     /// What to do when it fails.
     pub retrying: Retrying,
+    /// The resources of the children that are watched for the handler's sake.
+    pub children: Vec<Selector>,
     /// An arbitrary value handed to the function.
     pub param: Option<Arc<dyn Any + Send + Sync>>,
     /// The user's code.
@@ -73,9 +75,9 @@ pub enum HandlerKind {
     /// Runs repeatedly beside the object.
     Timer(TimerOptions),
     /// Tells which children the object should have.
-    Desired(DesiredOptions),
+    Desired,
     /// Looks at the children of the object whenever one of them changes.
-    Observe(ObserveOptions),
+    Observe,
     /// Checks an admission request.
     Validate(WebhookOptions),
     /// Checks and changes an admission request.
@@ -116,20 +118,6 @@ pub struct TimerOptions {
     pub sharp: bool,
     /// Run only after the object was essentially unchanged for this long.
     pub idle: Option<Duration>,
-}
-
-/// Options of desired children.
-#[derive(Clone, Debug, Default)]
-pub struct DesiredOptions {
-    /// The resources of the children; they are watched.
-    pub children: Vec<Selector>,
-}
-
-/// Options of observers of children.
-#[derive(Clone, Debug, Default)]
-pub struct ObserveOptions {
-    /// The resources of the children; they are watched.
-    pub children: Vec<Selector>,
 }
 
 /// A fixed delay, or one computed from the object.
@@ -268,16 +256,6 @@ impl Family {
 }
 
 impl HandlerKind {
-    /// The resources of the children that are watched for the handler's sake.
-    #[must_use]
-    pub fn children(&self) -> &[Selector] {
-        match self {
-            Self::Desired(options) => &options.children,
-            Self::Observe(options) => &options.children,
-            _ => &[],
-        }
-    }
-
     /// The group of the kind.
     #[must_use]
     pub fn family(&self) -> Family {
@@ -291,7 +269,7 @@ impl HandlerKind {
             | Self::Sub => Family::Changing,
             Self::Daemon(_) | Self::Timer(_) => Family::Spawning,
             Self::Index => Family::Indexing,
-            Self::Desired(_) | Self::Observe(_) => Family::Desiring,
+            Self::Desired | Self::Observe => Family::Desiring,
             Self::Validate(_) | Self::Mutate(_) => Family::Admission,
             Self::Convert(_) => Family::Conversion,
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
@@ -370,6 +348,7 @@ impl Handler {
             selector: None,
             filters: Filters::default(),
             retrying: Retrying::default(),
+            children: Vec::new(),
             param: None,
             invoke,
             needs: Vec::new(),

@@ -190,8 +190,8 @@ pub trait Children: Send + Sync {
 pub trait Family: Send + Sync {
     /// The resource of this group, version and kind, if its children are watched.
     fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>>;
-    /// The children of a resource, ordered by namespace and name.
-    fn children(&self, resource: &Resource) -> Vec<Object>;
+    /// The children of a resource, ordered by namespace and name; none while they are not listed.
+    fn children(&self, resource: &Resource) -> Option<Vec<Object>>;
     /// Takes in the answer to a write, so that nobody has to wait for its echo.
     fn note(&self, resource: &Arc<Resource>, child: Object);
 }

@@ -65,8 +65,8 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
         Kind::Delete { optional: false }
         | Kind::Daemon(_)
         | Kind::Timer(_)
-        | Kind::Desired(_)
-        | Kind::Observe(_) => false,
+        | Kind::Desired
+        | Kind::Observe => false,
         // They watch nothing.
         Kind::Validate(_)
         | Kind::Mutate(_)

@@ -73,7 +73,7 @@ pub fn of<'a>(
     let posting = &settings.posting;
     let mut posts = posting.enabled && (posting.handlers || posting.loggers);
     for handler in handlers {
-        let is_telling = matches!(handler.kind, HandlerKind::Desired(_)) || handler.touches.events;
+        let is_telling = matches!(handler.kind, HandlerKind::Desired) || handler.touches.events;
         posts |= posting.enabled && is_telling;
         for need in &handler.needs {
             let scope = scope_of(&need.group, &need.resource);
@@ -145,13 +145,13 @@ impl Verbs {
             let status = if plural == ANY { ANY.to_owned() } else { format!("{plural}/status") };
             self.add(scope, group, &status, &["patch"]);
         }
-        for child in handler.kind.children() {
+        for child in &handler.children {
             let (group, plural) = resource(child);
             // Children may be anywhere; applying creates what does not exist.
             let scope = scope_of(group, plural).max(scope);
             let needed: &[&str] = match handler.kind {
-                HandlerKind::Observe(_) => &["list", "watch"],
-                _ => &["list", "watch", "create", "patch", "delete"],
+                HandlerKind::Desired => &["list", "watch", "create", "patch", "delete"],
+                _ => &["list", "watch"],
             };
             self.add(scope, group, plural, needed);
         }
@@ -236,7 +236,9 @@ fn writes_object(handler: &Handler) -> bool {
 
 /// Whether children may need the finalizer of their owner, being where owner references cannot go.
 fn outlives_owner(handler: &Handler) -> bool {
-    let HandlerKind::Desired(desired) = &handler.kind else { return false };
+    if !matches!(handler.kind, HandlerKind::Desired) {
+        return false;
+    }
     let owner = handler.selector.as_ref().map(resource);
     let owner =
         owner.map_or(Scope::Namespaces, |(group, plural)| own_scope(handler, group, plural));
@@ -244,12 +246,12 @@ fn outlives_owner(handler: &Handler) -> bool {
         let (group, plural) = resource(child);
         scope_of(group, plural)
     };
-    desired.children.iter().any(|child| scope(child) > owner)
+    handler.children.iter().any(|child| scope(child) > owner)
 }
 
 /// Whether the status is written, through its own endpoint where there is one.
 fn writes_status(handler: &Handler) -> bool {
-    let is_written = handler.touches.status || matches!(handler.kind, HandlerKind::Desired(_));
+    let is_written = handler.touches.status || matches!(handler.kind, HandlerKind::Desired);
     let is_looking_only = matches!(handler.kind.family(), Family::Indexing | Family::Admission);
     is_written && !is_looking_only && has_status(handler)
 }

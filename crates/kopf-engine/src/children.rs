@@ -1,4 +1,4 @@
-//! The children of objects with desired handlers, as the watches and our own writes show them.
+//! The children of objects whose handlers look at them, as the watches and our own writes show them.
 //!
 //! One store for all kinds of children, looked up by owner. The reactor feeds it with observations;
 //! cycles read it and put in the answers to what they apply, so that they never wait for an echo.
@@ -226,6 +226,14 @@ impl ChildStore {
         resources.find(is_it).cloned()
     }
 
+    /// Whether all children of a resource are known.
+    pub(crate) fn is_listed(&self, resource: &Resource) -> bool {
+        let inner = self.0.lock();
+        let mut watches =
+            inner.watches.values().filter(|watch| *watch.desired.resource == *resource);
+        watches.all(|watch| watch.is_listed)
+    }
+
     /// Whether all children of these kinds are known.
     pub(crate) fn knows<'a>(&self, selectors: impl Iterator<Item = &'a Selector>) -> Knowledge {
         let inner = self.0.lock();
@@ -296,12 +304,14 @@ impl kopf_core::invoke::Family for Family {
         self.shared.children.resource(group, version, kind)
     }
 
-    fn children(&self, resource: &Resource) -> Vec<Object> {
+    fn children(&self, resource: &Resource) -> Option<Vec<Object>> {
+        if !self.shared.children.is_listed(resource) {
+            return None;
+        }
         let all = self.shared.children.of(&self.owner, [].iter()).into_iter();
         let is_owned = |child: &Child| child.owner() == Some(&self.owner);
-        all.filter(|child| *child.resource == *resource && is_owned(child))
-            .map(|child| child.object)
-            .collect()
+        let of_kind = all.filter(|child| *child.resource == *resource && is_owned(child));
+        Some(of_kind.map(|child| child.object).collect())
     }
 
     fn note(&self, resource: &Arc<Resource>, child: Object) {

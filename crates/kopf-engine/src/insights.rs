@@ -73,7 +73,7 @@ impl Insights {
     ) -> Option<BTreeSet<String>> {
         handlers
             .into_iter()
-            .flat_map(|handler| handler.selector.iter().chain(handler.kind.children()))
+            .flat_map(|handler| handler.selector.iter().chain(&handler.children))
             .map(|selector| selector.group.clone())
             .collect()
     }
@@ -84,7 +84,7 @@ impl Insights {
     ) -> Option<BTreeSet<GroupVersion>> {
         let versions = handlers
             .into_iter()
-            .flat_map(|handler| handler.selector.iter().chain(handler.kind.children()))
+            .flat_map(|handler| handler.selector.iter().chain(&handler.children))
             .map(|selector| Some((selector.group.clone()?, selector.version.clone()?)));
         let versions: BTreeSet<GroupVersion> = versions.collect::<Option<_>>()?;
         (versions.len() <= VERSIONS_MAX).then_some(versions)
@@ -195,7 +195,7 @@ impl Insights {
     /// The collections of children of all handlers that name any.
     pub(crate) fn children(&self, handlers: &[Arc<Handler>], scope: &Scope) -> Vec<Desired> {
         let mut wanted = BTreeMap::new();
-        for selector in handlers.iter().flat_map(|handler| handler.kind.children()) {
+        for selector in handlers.iter().flat_map(|handler| &handler.children) {
             if let Selected::Resources(found) = selector.select(self.resources.values()) {
                 wanted.extend(found.into_iter().map(|resource| (id_of(&resource), resource)));
             }
@@ -281,8 +281,8 @@ fn watched(kind: &HandlerKind) -> Option<bool> {
         | HandlerKind::Field
         | HandlerKind::Daemon(_)
         | HandlerKind::Timer(_)
-        | HandlerKind::Desired(_)
-        | HandlerKind::Observe(_) => Some(true),
+        | HandlerKind::Desired
+        | HandlerKind::Observe => Some(true),
         _ => None,
     }
 }

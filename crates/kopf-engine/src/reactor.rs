@@ -80,6 +80,8 @@ pub(crate) struct Reactor {
     /// The watches of children, and the keys of objects that may have some, by uid.
     child_watches: BTreeMap<u32, ChildWatch>,
     owners: HashMap<String, Key>,
+    /// What was due while the children that its handlers look at were not listed.
+    held: HashSet<Key>,
     queue: Queue<Key>,
     /// How many objects wait, for lists to slow down.
     backlog: watch::Sender<usize>,
@@ -146,6 +148,7 @@ impl Reactor {
             watches: BTreeMap::new(),
             child_watches: BTreeMap::new(),
             owners: HashMap::new(),
+            held: HashSet::new(),
             queue: Queue::new(limits),
             backlog: watch::Sender::new(0),
             cycles: JoinSet::new(),
@@ -200,6 +203,7 @@ impl Reactor {
                 () = tokio::time::sleep_until(wake) => {
                     self.rediscover_if_due();
                     self.check_readiness();
+                    self.release_held();
                     self.measure();
                 }
             }
@@ -434,7 +438,14 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
         let served = Arc::clone(&watch.served);
         let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
-        let mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
+        let mut mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
+        if mode == Mode::Full && children::are_awaited(&self.child_watches, &served) {
+            self.held.insert(key);
+            if served.handlers.indexing.is_empty() {
+                return Err(ticket);
+            }
+            mode = Mode::IndexOnly;
+        }
         let kept = record.body.clone();
         if mode == Mode::IndexOnly {
             let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());

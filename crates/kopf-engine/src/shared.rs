@@ -14,7 +14,7 @@ use kopf_core::occasion::Subject;
 use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
 use kopf_core::settings::{Background, Settings, Storages};
-use kopf_model::{EssenceScanner, Object, Resource};
+use kopf_model::{EssenceScanner, Object, Resource, Selector};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -79,6 +79,9 @@ pub(crate) struct Served {
     /// Whether a handler may be called for because of something that is not in the essence, or not
     /// in its fingerprint.
     pub(crate) looks_beyond_essence: bool,
+    /// The kinds of children that must be listed before a cycle begins. Desired children and
+    /// observers wait by themselves, and keep nobody else waiting.
+    pub(crate) children: Vec<Selector>,
 }
 
 impl Served {
@@ -101,6 +104,8 @@ impl Served {
             && !looks_beyond_essence;
         let finalizer = settings.persistence.finalizer.clone();
         drop(settings);
+        let looking = handlers.watching.iter().chain(&handlers.changing).chain(&handlers.spawning);
+        let children = looking.flat_map(|handler| handler.children.clone()).collect();
         Self {
             resource,
             handlers,
@@ -110,6 +115,7 @@ impl Served {
             finalizer,
             essence_decides,
             looks_beyond_essence,
+            children,
         }
     }
 

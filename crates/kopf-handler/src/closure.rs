@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::handler::{
-    ConvertOptions, DaemonOptions, Delay, DesiredOptions, ErrorsMode, Family, Need, ObserveOptions,
-    Retrying, TimerOptions, Touches, WebhookOptions, handler_id,
+    ConvertOptions, DaemonOptions, Delay, ErrorsMode, Family, Need, Retrying, TimerOptions,
+    Touches, WebhookOptions, handler_id,
 };
 use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, MetaFilter, ValueFilter};
 use kopf_model::{FieldPath, Selector};
@@ -22,7 +22,7 @@ use kopf_model::{FieldPath, Selector};
 use crate::declare::Declaration;
 use crate::filter::{self, Condition};
 use crate::input::Requirement;
-use crate::kind::{self, Kind, ObjectKind, RetriedKind};
+use crate::kind::{self, FamilyKind, Kind, ObjectKind, RetriedKind};
 use crate::view::View;
 
 pub use calling::{
@@ -182,6 +182,34 @@ impl<K: ObjectKind> Closure<K> {
     /// A condition on the field of interest.
     pub fn value(self, filter: ValueFilter) -> Self {
         self.change(|handler| handler.filters.value = Some(filter))
+    }
+}
+
+impl<K: FamilyKind> Closure<K> {
+    /// The kinds of children that the closure looks at, with `Owned<T>`; they are watched.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kopf_handler::{Owned, closure};
+    ///
+    /// let handler = closure::create("crews.example.com", |pods: Owned<Pod>| async move {
+    ///     println!("{} pods are there already", pods.len());
+    /// });
+    /// let handler = handler.children([closure::of::<Pod>()]);
+    /// ```
+    ///
+    /// # Panics
+    /// Panics when the texts do not name a resource, or when there are none; they are part of the
+    /// program.
+    pub fn children<C: ForResources>(self, children: impl IntoIterator<Item = C>) -> Self {
+        let name = &self.name;
+        let selector = |child: C| match child.into_selector() {
+            Ok(selector) => selector,
+            Err(error) => panic!("handler {name}: {error}"),
+        };
+        let children: Vec<Selector> = children.into_iter().map(selector).collect();
+        assert!(!children.is_empty(), "handler {name}: say which kinds of children there are");
+        self.change(|handler| handler.children = children)
     }
 }
 
@@ -380,8 +408,7 @@ pub fn desired<Inputs: 'static, C: ForResources>(
     children: impl IntoIterator<Item = C>,
     function: impl HandlerFn<kind::Desired, Inputs>,
 ) -> Closure<kind::Desired> {
-    let options = DesiredOptions { children: kinds_of_children("desired", children) };
-    Closure::new("desired", HandlerKind::Desired(options), function).of(resources)
+    Closure::new("desired", HandlerKind::Desired, function).of(resources).children(children)
 }
 
 /// Called when an object or one of its children changes, with all children in `Owned<T>`.
@@ -394,8 +421,7 @@ pub fn observe<Inputs: 'static, C: ForResources>(
     children: impl IntoIterator<Item = C>,
     function: impl HandlerFn<kind::Observe, Inputs>,
 ) -> Closure<kind::Observe> {
-    let options = ObserveOptions { children: kinds_of_children("observe", children) };
-    Closure::new("observe", HandlerKind::Observe(options), function).of(resources)
+    Closure::new("observe", HandlerKind::Observe, function).of(resources).children(children)
 }
 
 /// A function from the object in one version to the object in another, which it returns.
@@ -423,21 +449,6 @@ pub fn convert<Inputs: 'static>(
             handler.kind = HandlerKind::Convert(options);
         }
     })
-}
-
-fn kinds_of_children<C: ForResources>(
-    name: &str,
-    children: impl IntoIterator<Item = C>,
-) -> Vec<Selector> {
-    let children: Vec<Selector> = children
-        .into_iter()
-        .map(|child| match child.into_selector() {
-            Ok(selector) => selector,
-            Err(error) => panic!("handler {name}: {error}"),
-        })
-        .collect();
-    assert!(!children.is_empty(), "handler {name}: say which kinds of children there are");
-    children
 }
 
 /// A handler of changes of one field; its id has the field as a suffix.

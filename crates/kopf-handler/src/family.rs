@@ -1,4 +1,4 @@
-//! The children of the object, as the watches have seen them: for observers and desired children.
+//! The children of the object, as the watches have seen them.
 //!
 //! Typed views only; the engine keeps the children and says when to look at them.
 
@@ -8,7 +8,7 @@ use kopf_core::Call;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::input::{Input, InputRef, subject};
+use crate::input::{Input, InputRef, Requirement, subject};
 use crate::kind::FamilyKind;
 
 /// The children of one kind that the object has, ordered by name: a slice of them.
@@ -16,10 +16,19 @@ use crate::kind::FamilyKind;
 /// They are those with the label `kopf.dev/owner`: applied with `owner.apply(...)` or by desired
 /// children. It costs no request, and is at least as new as what the operator itself has written.
 ///
+/// The handler says with `children(...)` which kinds are watched for its sake, and is not called
+/// before they are listed. Changes of the children call observers and ask for desired children; all
+/// other handlers only look at them when they are called. Daemons see the children of their start.
+///
 /// ```ignore
 /// #[kopf::observe(LoadTest, children(Pod))]
 /// async fn count(pods: &Owned<Pod>, status: &mut Status<LoadTestStatus>) {
 ///     status.pods = pods.len();
+/// }
+///
+/// #[kopf::on::delete(LoadTest, children(Pod))]
+/// async fn collect(pods: &Owned<Pod>, recorder: Recorder) {
+///     recorder.normal("Deleted", format!("{} pods will go as well", pods.len()));
 /// }
 /// ```
 #[derive(Debug)]
@@ -42,6 +51,7 @@ impl<'a, T> IntoIterator for &'a Owned<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K, T> InputRef<K> for Owned<T>
 where
     K: FamilyKind,
@@ -50,9 +60,14 @@ where
     fn take(call: &Call) -> Result<Self, Error> {
         Self::of(call)
     }
+
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Children { type_name: std::any::type_name::<T>() })
+    }
 }
 
 /// For closures, which cannot borrow their inputs.
+#[diagnostic::do_not_recommend]
 impl<K, T> Input<K> for Owned<T>
 where
     K: FamilyKind,
@@ -60,6 +75,10 @@ where
 {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::of(call)
+    }
+
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Children { type_name: std::any::type_name::<T>() })
     }
 }
 
@@ -72,7 +91,7 @@ impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Owned<T> {
             return Err(Error::from(format!("children of kind {kind} are not watched")));
         };
         // Of other kinds something may be known, too, but changes of them lead nowhere.
-        if !call.handler.kind.children().iter().any(|selector| selector.matches(&resource)) {
+        if !call.handler.children.iter().any(|selector| selector.matches(&resource)) {
             let id = &call.handler.id;
             let problem = format!("handler {id} does not watch {kind}: add it to `children(...)`");
             return Err(Error::from(problem).permanent());
@@ -84,6 +103,9 @@ impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Owned<T> {
                 Error::from(format!("{kind} {key} of {owner} does not fit its type: {source}"))
             })
         };
-        Ok(Self(family.children(&resource).into_iter().map(read).collect::<Result<_, _>>()?))
+        let children = family.children(&resource).ok_or_else(|| {
+            Error::from(format!("the children of kind {kind} could not be listed yet"))
+        })?;
+        Ok(Self(children.into_iter().map(read).collect::<Result<_, _>>()?))
     }
 }

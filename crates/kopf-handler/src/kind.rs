@@ -46,11 +46,14 @@ pub trait ActivityKind: Kind {}
 /// Kinds whose returned values are stored in the object's status.
 pub trait StoringKind: ObjectKind {}
 
-/// Kinds that know the children of the object.
+/// Kinds that may look at the children of the object.
+///
+/// All that are called about objects, but for those whose answer must not depend on anything else:
+/// indexes are filled before children are known, reviews cannot wait for them, and sub-handlers are
+/// made too late for a watch to begin.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler does not know the children of the object",
-    label = "there are no children in `{Self}` handlers",
-    note = "`&Owned<T>` is for functions with `#[kopf::observe]` or `#[kopf::desired]`"
+    label = "there are no children in `{Self}` handlers"
 )]
 pub trait FamilyKind: ObjectKind {}
 
@@ -78,29 +81,30 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ViewKind ObjectKind CausedKind ChangeKind NewKind StoringKind BriefKind RetriedKind;
+    Create: ViewKind ObjectKind CausedKind ChangeKind NewKind StoringKind BriefKind FamilyKind RetriedKind;
     /// `on::update`
     Update: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
-        RetriedKind;
+        FamilyKind RetriedKind;
     /// `on::delete`
-    Delete: ViewKind ObjectKind CausedKind ChangeKind OldKind NewKind StoringKind BriefKind RetriedKind;
+    Delete: ViewKind ObjectKind CausedKind ChangeKind OldKind NewKind StoringKind BriefKind FamilyKind
+        RetriedKind;
     /// `on::resume`
     Resume: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
-        RetriedKind;
+        FamilyKind RetriedKind;
     /// `on::field`
     Field: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
-        RetriedKind;
+        FamilyKind RetriedKind;
     /// `subhandler`
     Sub: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
         RetriedKind;
     /// `on::event`
-    Event: ViewKind ObjectKind CausedKind StoringKind BriefKind;
+    Event: ViewKind ObjectKind CausedKind StoringKind BriefKind FamilyKind;
     /// `index`
     Index: ViewKind ObjectKind BriefKind RetriedKind;
     /// `daemon`
-    Daemon: ViewKind ObjectKind CausedKind BackgroundKind StoringKind RetriedKind;
+    Daemon: ViewKind ObjectKind CausedKind BackgroundKind StoringKind FamilyKind RetriedKind;
     /// `timer`
-    Timer: ViewKind ObjectKind CausedKind BackgroundKind StoringKind BriefKind RetriedKind;
+    Timer: ViewKind ObjectKind CausedKind BackgroundKind StoringKind BriefKind FamilyKind RetriedKind;
     /// `desired`
     Desired: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `observe`

@@ -11,8 +11,8 @@ use crate::selector::TypedResource;
 
 pub use kopf_core::filter::When;
 pub use kopf_core::handler::{
-    ConvertOptions, DaemonOptions, Delay, DesiredOptions, ErrorsMode, Need, ObserveOptions,
-    TimerOptions, Touches, WebhookOptions, handler_id,
+    ConvertOptions, DaemonOptions, Delay, ErrorsMode, Need, TimerOptions, Touches, WebhookOptions,
+    handler_id,
 };
 pub use kopf_core::{
     Call, Handler, HandlerError, HandlerKind, Invocation, MetaFilter, Returned, ValueFilter,

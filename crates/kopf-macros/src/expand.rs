@@ -245,6 +245,25 @@ fn checks(kind: Kind, parameters: &[Parameter]) -> TokenStream {
     quote!(#(#checks)*)
 }
 
+/// The kinds of children that are watched for the handler's sake.
+fn children(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<TokenStream> {
+    let resources = options.resources("children");
+    let wanted = parameters.iter().find_map(Parameter::owned);
+    if let (Some(wanted), true, true) = (wanted, resources.is_empty(), kind.has_option("children"))
+    {
+        let advice = "say that these children are watched: add `children(...)` to the attribute";
+        return Err(Error::new(wanted.span(), advice));
+    }
+    let children = resources.iter().map(|child| match child {
+        Positional::Type(path) => Ok(quote_spanned! {path.span()=>
+            ::kopf::__private::selector_of::<#path>()
+        }),
+        other => selector::parsed(other),
+    });
+    let children = children.collect::<Result<Vec<_>>>()?;
+    Ok(quote!(#(handler.children.push(#children);)*))
+}
+
 /// Lets the compiler refuse `&Owned<T>` of what is not among the children.
 ///
 /// Children by name may be of any type; then it turns out when the handler is called.
@@ -291,6 +310,7 @@ fn declaration(
     let target = target(*kind, options)?;
     let filters = filter::statements(options)?;
     let retrying = retrying(options)?;
+    let children = children(*kind, options, parameters)?;
     let param = param(*kind, options, parameters)?;
     let needs = needs(options)?;
     let description = description(function);
@@ -318,6 +338,7 @@ fn declaration(
         };
         (handler.id, handler.was) = (id(#id), ::std::vec![#(id(#was)),*]);
         #retrying
+        #children
         #param
         #needs
         #description
@@ -413,19 +434,6 @@ fn handler_kind(kind: Kind, options: &Options) -> Result<TokenStream> {
                 initial_delay: #initial_delay,
                 sharp: #sharp,
                 idle: #idle,
-            }))
-        }
-        "desired" | "observe" => {
-            let options_type = format_ident!("{marker}Options");
-            let children = options.resources("children").iter().map(|child| match child {
-                Positional::Type(path) => Ok(quote_spanned! {path.span()=>
-                    ::kopf::__private::selector_of::<#path>()
-                }),
-                other => selector::parsed(other),
-            });
-            let children = children.collect::<Result<Vec<_>>>()?;
-            quote!(#path(::kopf::__private::#options_type {
-                children: ::std::vec![#(#children),*],
             }))
         }
         "validate" | "mutate" => {

@@ -44,6 +44,7 @@ const EXACT: &[&str] = &["group", "version", "plural"];
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 const FILTERS: &[&str] = &["labels", "annotations", "when", "field", "value"];
 const CHANGE: &[&str] = &["old", "new"];
+const FAMILY: &[&str] = &["children"];
 const WEBHOOK: &[&str] =
     &["operations", "subresource", "persistent", "side_effects", "ignore_failures"];
 const DAEMON: &[&str] =
@@ -68,14 +69,14 @@ const fn activity(attribute: &'static str, marker: &'static str, title: &'static
 }
 
 const KINDS: &[Kind] = &[
-    object("create", "Create", "a creation handler", &[RETRYING, FILTERS]),
-    object("update", "Update", "an update handler", &[RETRYING, FILTERS, CHANGE]),
-    object("delete", "Delete", "a deletion handler", &[RETRYING, FILTERS, &["optional"]]),
-    object("resume", "Resume", "a resuming handler", &[RETRYING, FILTERS, &["deleted"]]),
-    object("field", "Field", "a field handler", &[RETRYING, FILTERS, CHANGE]),
-    object("event", "Event", "an event handler", &[FILTERS]),
-    object("daemon", "Daemon", "a daemon", &[RETRYING, FILTERS, DAEMON]),
-    object("timer", "Timer", "a timer", &[RETRYING, FILTERS, TIMER]),
+    object("create", "Create", "a creation handler", &[RETRYING, FILTERS, FAMILY]),
+    object("update", "Update", "an update handler", &[RETRYING, FILTERS, CHANGE, FAMILY]),
+    object("delete", "Delete", "a deletion handler", &[RETRYING, FILTERS, FAMILY, &["optional"]]),
+    object("resume", "Resume", "a resuming handler", &[RETRYING, FILTERS, FAMILY, &["deleted"]]),
+    object("field", "Field", "a field handler", &[RETRYING, FILTERS, CHANGE, FAMILY]),
+    object("event", "Event", "an event handler", &[FILTERS, FAMILY]),
+    object("daemon", "Daemon", "a daemon", &[RETRYING, FILTERS, FAMILY, DAEMON]),
+    object("timer", "Timer", "a timer", &[RETRYING, FILTERS, FAMILY, TIMER]),
     Kind {
         inlined: true,
         family: Family::Index,
@@ -84,9 +85,9 @@ const KINDS: &[Kind] = &[
     Kind {
         inlined: true,
         family: Family::Desired,
-        ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, &["children"]])
+        ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, FAMILY])
     },
-    object("observe", "Observe", "an observer of children", &[RETRYING, FILTERS, &["children"]]),
+    object("observe", "Observe", "an observer of children", &[RETRYING, FILTERS, FAMILY]),
     Kind {
         family: Family::Admission,
         ..object("validate", "Validate", "a validating webhook", &[FILTERS, WEBHOOK])
@@ -138,8 +139,13 @@ impl Kind {
         COMMON.iter().chain(own).chain(selection).copied()
     }
 
+    /// Whether the option makes sense for this kind.
+    pub(crate) fn has_option(self, name: &str) -> bool {
+        self.all_options().any(|option| option == name)
+    }
+
     /// Whether the option makes sense for any kind at all.
     pub(crate) fn is_any_option(name: &str) -> bool {
-        KINDS.iter().any(|kind| kind.all_options().any(|option| option == name))
+        KINDS.iter().any(|kind| kind.has_option(name))
     }
 }

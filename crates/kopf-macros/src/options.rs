@@ -145,7 +145,7 @@ impl Options {
     fn push(&mut self, kind: Kind, option: Named) -> Result<()> {
         let name = option.name.to_string();
         let span = option.name.span();
-        if !kind.all_options().any(|known| known == name) {
+        if !kind.has_option(&name) {
             let title = kind.title;
             if Kind::is_any_option(&name) {
                 return Err(Error::new(span, format!("`{name}` makes no sense for {title}")));

@@ -13,6 +13,7 @@ macro_rules! pages {
 struct Testing;
 
 pages! {
+    Activities: "handlers/activities.md",
     Admission: "handlers/admission.md",
     Background: "handlers/background.md",
     Changing: "handlers/changing.md",
@@ -22,6 +23,7 @@ pages! {
     Indexes: "handlers/indexes.md",
     Subhandlers: "handlers/subhandlers.md",
     Filters: "reference/filters.md",
+    Parameters: "reference/parameters.md",
     Persistence: "reference/persistence.md",
     Settings: "reference/settings.md",
     Toolkit: "toolkit.md",

@@ -121,6 +121,9 @@ impl Operator {
     }
 
     /// Puts a value in for `State<T>`.
+    ///
+    /// A function that makes the value goes to [`state_from`](Self::state_from). One method for
+    /// both could not tell them apart: functions are values, too, and may be the state themselves.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         let put: PutState = Box::new(move |state| state.insert(Arc::new(value)));
         self.state.push(Provided { type_id: TypeId::of::<T>(), source: Source::Ready(put) });
@@ -128,6 +131,9 @@ impl Operator {
     }
 
     /// Puts a value in for `State<T>`, made by an async function when the operator starts.
+    ///
+    /// If it fails, the operator does not start. A function that only fails, but is not async, is
+    /// called at once: `.state(Cloud::load()?)`.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -191,10 +197,13 @@ impl Operator {
         for declaration in &self.declarations {
             let id = &declaration.handler.id;
             for requirement in &declaration.requires {
-                if !self.meets(requirement) {
+                if !self.meets(&declaration.handler, requirement) {
                     problems.push(match requirement {
                         Requirement::State { type_name, .. } => {
-                            format!("handler {id} takes `State<{type_name}>`, but no `.state(...)` gives it")
+                            format!("handler {id} takes `State<{type_name}>`, but neither `.state(...)` nor `.state_from(...)` gives it")
+                        }
+                        Requirement::Children { type_name } => {
+                            format!("handler {id} takes `Owned<{type_name}>`, but no `.children(...)` says that they are watched")
                         }
                         Requirement::Index { name } => {
                             format!("handler {id} takes the index {name}, which is not in the operator")
@@ -212,11 +221,12 @@ impl Operator {
         Err(InvalidOperator { name: self.name.clone(), problems })
     }
 
-    fn meets(&self, requirement: &Requirement) -> bool {
+    fn meets(&self, handler: &Handler, requirement: &Requirement) -> bool {
         match requirement {
             Requirement::State { type_id, .. } => {
                 self.state.iter().any(|provided| provided.type_id == *type_id)
             }
+            Requirement::Children { .. } => !handler.children.is_empty(),
             Requirement::Index { name } => self
                 .handlers()
                 .any(|handler| matches!(handler.kind, HandlerKind::Index) && &*handler.id == *name),

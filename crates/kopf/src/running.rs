@@ -148,7 +148,7 @@ impl Operator {
         self.make_state().await.map_err(|error| RunError::State { message: error.to_string() })?;
         self.keep(|kind| {
             use kopf_core::HandlerKind::{Cleanup, Desired, Index, Login, Startup};
-            matches!(kind, Cleanup | Desired(_) | Index | Login | Startup)
+            matches!(kind, Cleanup | Desired | Index | Login | Startup)
         });
         let config = Config { standalone: Some(true), ..config };
         Ok(config.builder(self)?.rehearsal(rehearsal).build().start())

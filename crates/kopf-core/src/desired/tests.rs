@@ -70,7 +70,7 @@ fn planned_after(
     observed: &[Child],
     applied: &BTreeMap<ChildKey, Applied>,
 ) -> Plan {
-    let handler = handler("children", HandlerKind::Desired(Default::default()));
+    let handler = handler("children", HandlerKind::Desired);
     plan(Inputs { owner: "u1", handler: &handler, desired, observed, applied })
 }
 

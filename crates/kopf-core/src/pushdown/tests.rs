@@ -72,8 +72,8 @@ fn handlers_that_must_see_objects_go_forbid_it() {
         HandlerKind::Delete { optional: false },
         HandlerKind::Daemon(Default::default()),
         HandlerKind::Timer(Default::default()),
-        HandlerKind::Desired(Default::default()),
-        HandlerKind::Observe(Default::default()),
+        HandlerKind::Desired,
+        HandlerKind::Observe,
     ] {
         let own = Handler { kind, ..labelled(&[("l", equals("a"))]) };
         check(vec![own.clone()], None);
@@ -109,8 +109,8 @@ fn what_may_be_left_out_depends_on_the_kind_and_on_what_may_change() {
         (Kind::Delete { optional: false }, none),
         (Kind::Daemon(Default::default()), none),
         (Kind::Timer(Default::default()), none),
-        (Kind::Desired(Default::default()), none),
-        (Kind::Observe(Default::default()), none),
+        (Kind::Desired, none),
+        (Kind::Observe, none),
         (Kind::Validate(Default::default()), all),
         (Kind::Mutate(Default::default()), all),
         (Kind::Startup, all),

@@ -7,7 +7,7 @@ use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
 use super::{Serves, of};
-use crate::handler::{ConvertOptions, DesiredOptions, Need, Touches, WebhookOptions};
+use crate::handler::{ConvertOptions, Need, Touches, WebhookOptions};
 use crate::invoke::Output;
 use crate::settings::Settings;
 use crate::{Call, Handler, HandlerKind, Invocation, Invoke};
@@ -122,7 +122,7 @@ fn desired_children_are_applied_and_deleted_where_they_are() {
     let children =
         vec![Selector::exact("apps", "v1", "deployments"), Selector::exact("", "v1", "namespaces")];
     check(
-        &[greeting(HandlerKind::Desired(DesiredOptions { children }))],
+        &[Handler { children, ..greeting(HandlerKind::Desired) }],
         &[
             "Namespaces: create,patch events",
             "Namespaces: create,delete,list,patch,watch deployments.apps",
@@ -135,9 +135,25 @@ fn desired_children_are_applied_and_deleted_where_they_are() {
 }
 
 #[test]
+fn children_are_only_read_for_those_who_look_at_them() {
+    for kind in [HandlerKind::Event, HandlerKind::Observe] {
+        let children = vec![Selector::exact("apps", "v1", "deployments")];
+        let touches = Touches::nothing();
+        check(
+            &[Handler { children, touches, ..greeting(kind) }],
+            &[
+                "Namespaces: list,watch deployments.apps",
+                "Namespaces: list,watch greetings.example.com",
+                CRDS,
+            ],
+        );
+    }
+}
+
+#[test]
 fn owners_beside_their_children_need_no_finalizer() {
     let children = vec![Selector::exact("", "v1", "services")];
-    let desired = greeting(HandlerKind::Desired(DesiredOptions { children }));
+    let desired = Handler { children, ..greeting(HandlerKind::Desired) };
     let found = of(&[desired], &Settings::default(), Serves::Cluster);
     let owner = found.iter().find(|right| right.resource == "greetings").expect("it is watched");
     assert_eq!(owner.verbs, ["list", "watch"]);

@@ -80,7 +80,7 @@ impl Cycle {
             return false;
         }
         let is_partial = matches!(
-            self.shared.children.knows(handlers.iter().flat_map(|it| it.kind.children())),
+            self.shared.children.knows(handlers.iter().flat_map(|it| &it.children)),
             Knowledge::Partial
         );
         let left = desired::farewell(&owner, &self.shared.children.of(owner.uid(), [].iter()));
@@ -113,7 +113,7 @@ impl Cycle {
             return Wishes { is_needed: is_held, ..Wishes::default() };
         }
         let handlers = &served.handlers.desiring;
-        let children = handlers.iter().flat_map(|it| it.kind.children());
+        let children = handlers.iter().flat_map(|it| &it.children);
         let knowledge = self.shared.children.knows(children);
         let resources = match knowledge {
             Knowledge::Complete(resources) => resources,
@@ -521,7 +521,7 @@ impl Cycle {
 }
 
 fn is_observer(handler: &Handler) -> bool {
-    matches!(handler.kind, HandlerKind::Observe(_))
+    matches!(handler.kind, HandlerKind::Observe)
 }
 
 pub(super) fn target<'a>(resource: &'a Resource, key: &'a ChildKey) -> Target<'a> {

@@ -1,11 +1,15 @@
 //! The watches of children: their events lead to the owners, wherever they come from.
 
+use std::collections::BTreeMap;
+
 use kopf_client::{ChangeKind, Observation};
 use kopf_core::queue::Urgency;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{FirstList, Reactor, Tag, follow};
 use crate::insights::Desired;
+use crate::message::Key;
+use crate::shared::Served;
 use crate::status::{Purpose, WatchStatus};
 use crate::store::Version;
 
@@ -14,6 +18,17 @@ pub(super) struct ChildWatch {
     pub(super) task: AbortOnDropHandle<()>,
     pub(super) first_list: FirstList,
     is_failing: bool,
+}
+
+/// Whether handlers of a resource have to wait for the first list of children that they look at.
+///
+/// Not for ever: a kind of children that cannot be listed must not keep those handlers from their
+/// objects that do not look at it. The others fail and are tried again.
+pub(super) fn are_awaited(watches: &BTreeMap<u32, ChildWatch>, served: &Served) -> bool {
+    let is_looked_at =
+        |watch: &ChildWatch| served.children.iter().any(|it| it.matches(&watch.desired.resource));
+    !served.children.is_empty()
+        && watches.values().any(|watch| watch.first_list.is_awaited() && is_looked_at(watch))
 }
 
 impl Reactor {
@@ -56,6 +71,7 @@ impl Reactor {
             let (first_list, is_failing) = (FirstList::default(), false);
             self.child_watches.insert(id, ChildWatch { desired, task, first_list, is_failing });
         }
+        self.release_held();
     }
 
     pub(super) fn observe_children(&mut self, id: u32, batch: Vec<Observation>) {
@@ -103,6 +119,23 @@ impl Reactor {
             }
         }
         self.check_readiness();
+        self.release_held();
+    }
+
+    /// Goes on with what was due while children were not listed, unless it still has to wait.
+    pub(super) fn release_held(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let now = self.moment();
+        let (watches, child_watches) = (&self.watches, &self.child_watches);
+        let is_free = |key: &Key| {
+            let watch = watches.get(&key.watch);
+            watch.is_none_or(|watch| !are_awaited(child_watches, &watch.served))
+        };
+        for key in self.held.extract_if(is_free) {
+            self.queue.offer(key, Urgency::Backlog, now);
+        }
     }
 
     fn offer_owner(&mut self, uid: &str) {

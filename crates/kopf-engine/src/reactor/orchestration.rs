@@ -241,6 +241,7 @@ impl Reactor {
         self.shared.board.remove_watch(id);
         self.unindexed.retain(|key| key.watch != id);
         self.owners.retain(|_, key| key.watch != id);
+        self.held.retain(|key| key.watch != id);
         for (_, record) in watch.store.iter_mut() {
             if let Some(body) = &record.body {
                 for handler in &watch.served.handlers.indexing {

@@ -44,7 +44,7 @@ impl FirstList {
     }
 
     /// Whether handlers have to wait for it.
-    fn is_awaited(&self) -> bool {
+    pub(super) fn is_awaited(&self) -> bool {
         !self.is_complete && self.trouble.as_ref().is_none_or(Trouble::is_bearable)
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use kopf_core::handler::{DesiredOptions, Handler, HandlerKind};
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, Output, Returned};
 use kopf_core::settings::Settings;
 use kopf_engine::{Action, Proposal, Rehearsal};
@@ -34,7 +34,7 @@ fn wanted(call: Call) -> Returned {
 
 fn handlers() -> Vec<Handler> {
     let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
-    vec![handler("children", HandlerKind::Desired(DesiredOptions { children }), wanted)]
+    vec![Handler { children, ..handler("children", HandlerKind::Desired, wanted) }]
 }
 
 fn config_maps() -> ApiResource {

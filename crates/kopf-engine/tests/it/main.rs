@@ -11,6 +11,7 @@ mod debug;
 mod desired;
 mod edits;
 mod fairness;
+mod family;
 mod faults;
 mod indexes;
 mod leaks;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kopf_core::handler::{DesiredOptions, HandlerKind};
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::settings::Settings;
 use kopf_engine::{EngineBuilder, ProbesEndpoint, Running};
@@ -119,9 +119,9 @@ async fn the_watches_of_children_and_of_peers_count_as_all_others() {
         let world = World::new().await;
         create_peering(&world).await;
         let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
-        let options = DesiredOptions { children };
         let nothing = |_| Ok(Output::Json(json!([])));
-        let desired = handler("children", HandlerKind::Desired(options), nothing);
+        let desired = handler("children", HandlerKind::Desired, nothing);
+        let desired = Handler { children, ..desired };
         world.journal.add_rule(Rule { times: 1, path, ..requests(true, Fault::Silence) });
         let (engine, endpoint) = start(world.engine(vec![desired]));
         until(&endpoint, "/readyz", 200, "ok").await;
@@ -148,7 +148,7 @@ async fn an_operator_is_not_ready_before_it_knows_the_children() {
         .journal
         .add_rule(Rule { path: "/configmaps", ..requests(false, Fault::Answer(403, None)) });
     let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
-    let desired = world.noting("children", HandlerKind::Desired(DesiredOptions { children }));
+    let desired = Handler { children, ..world.noting("children", HandlerKind::Desired) };
     let (engine, endpoint) = start(world.engine(vec![desired]));
     until(&endpoint, "/readyz", 503, "configmaps.v1 is not listed yet: GET ").await;
     world.journal.clear_rules();

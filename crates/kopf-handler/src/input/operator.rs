@@ -33,6 +33,11 @@ pub enum Requirement {
         /// The name of the type.
         type_name: &'static str,
     },
+    /// Kinds of children that are watched for the handler's sake.
+    Children {
+        /// The name of the type of the children.
+        type_name: &'static str,
+    },
     /// An index among the operator's handlers.
     Index {
         /// The name of the index.

@@ -36,6 +36,18 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
+fn closures_say_which_children_they_look_at() {
+    use k8s_openapi::api::core::v1::Pod;
+
+    let look = |pods: Owned<Pod>| async move { drop(pods) };
+    let operator = crate::Operator::new("demo").on_create("crews", look);
+    let problems = operator.check().expect_err("nobody watches them").problems;
+    assert!(problems[0].contains("handler create takes `Owned<"), "{problems:?}");
+    let look = crate::closure::create("crews", look).children(["pods.v1"]);
+    crate::Operator::new("demo").with(look).check().expect("now they are watched");
+}
+
+#[test]
 fn what_is_required_can_be_given() {
     let operator = crate::operator!("demo", [needs_state, needs_index, by_node]);
     operator.state(Cloud).check().expect("the operator is valid");

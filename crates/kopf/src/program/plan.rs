@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks at all objects once and prints what would be done.
 pub(super) async fn run(operator: Operator, config: Config) -> Result<(), Failure> {
-    let is_desired = |kind: &HandlerKind| matches!(kind, HandlerKind::Desired(_));
+    let is_desired = |kind: &HandlerKind| matches!(kind, HandlerKind::Desired);
     if !operator.handlers().any(|handler| is_desired(&handler.kind)) {
         return Err(Failure::usage("the operator has no desired children to plan"));
     }

@@ -175,3 +175,41 @@ fn applying_without_a_watch_works_too() {
         running.stop().await.expect("it stops");
     });
 }
+
+/// The titles of all songs, now and then.
+#[kopf::timer(Album, interval = "1m", children(ConfigMap))]
+async fn listen_in(songs: &Owned<ConfigMap>, status: &mut Status<AlbumStatus>) {
+    status.songs =
+        songs.iter().filter_map(|song| song.data.as_ref()?.get("title").cloned()).collect();
+}
+
+#[derive(Default)]
+struct Farewell(std::sync::Mutex<Vec<String>>);
+
+#[test]
+fn other_handlers_look_at_children_when_they_are_called() {
+    kopf_testing::run(|world: World| async move {
+        let part = |songs: Owned<ConfigMap>, farewell: State<std::sync::Arc<Farewell>>| async move {
+            let names = songs.iter().filter_map(|song| song.metadata.name.clone());
+            farewell.0.lock().expect("nobody panics").extend(names);
+        };
+        let part = kopf::closure::delete("albums.example.com", part)
+            .children([kopf::closure::of::<ConfigMap>()]);
+        let farewell = std::sync::Arc::new(Farewell::default());
+        let operator = kopf::operator!("albums", [record, listen_in]).with(part);
+        let running = world.start(operator.state(std::sync::Arc::clone(&farewell))).await;
+        world.create(&album(&["carey", "river"])).await.expect("it is created");
+        world.advance(61.secs()).await;
+        assert_eq!(songs(&world).await, ["carey", "river"]);
+        let patch = json!({"data": {"title": "California"}});
+        world.patch::<ConfigMap>("carey", &patch).await.expect("it is patched");
+        world.advance(1.secs()).await;
+        assert_eq!(songs(&world).await, ["carey", "river"], "nobody is called for that");
+        world.advance(60.secs()).await;
+        assert_eq!(songs(&world).await, ["California", "river"]);
+        world.delete::<Album>("blue").await.expect("it is deleted");
+        world.settled().await;
+        assert_eq!(*farewell.0.lock().expect("nobody panics"), ["carey", "river"]);
+        running.stop().await.expect("it stops");
+    });
+}

@@ -36,7 +36,7 @@ fn describe(declaration: &Declaration) -> String {
         HandlerKind::Validate(options) => webhook("validate", options),
         HandlerKind::Mutate(options) => webhook("mutate", options),
         HandlerKind::Convert(options) => format!("convert {:?}", options.to),
-        other => format!("{:?} {:?}", std::mem::discriminant(other), other.children()),
+        other => format!("{:?}", std::mem::discriminant(other)),
     };
     let meta = |filter: &MetaFilter| match filter {
         MetaFilter::Equals(text) => format!("={text}"),
@@ -57,9 +57,10 @@ fn describe(declaration: &Declaration) -> String {
     let filters = &handler.filters;
     let field = filters.field.as_ref().map(ToString::to_string);
     format!(
-        "{} was {:?}: {kind}\n  {:?}\n  {:?} {:?} {field:?} {} {} {} {}\n  {:?}\n  {:?} {:?} {} {:?}\n  {:?}",
+        "{} was {:?}: {kind} {:?}\n  {:?}\n  {:?} {:?} {field:?} {} {} {} {}\n  {:?}\n  {:?} {:?} {} {:?}\n  {:?}",
         handler.id,
         handler.was,
+        handler.children,
         handler.selector,
         metas(&filters.labels),
         metas(&filters.annotations),
@@ -101,8 +102,8 @@ async fn updated() {}
 #[kopf::on::delete("kopfexamples", optional)]
 fn deleted(_: Name) {}
 
-#[kopf::on::resume("kopfexamples", deleted)]
-async fn resumed() {}
+#[kopf::on::resume("kopfexamples", deleted, children("pods.v1", "deployments.apps"))]
+async fn resumed(_: Owned<k8s_openapi::api::core::v1::Pod>) {}
 
 #[kopf::on::field("kopfexamples", field = "spec.size", new = 2)]
 async fn resized() {}
@@ -148,7 +149,13 @@ fn handlers_of_changes_are_the_same() {
             .id("deleted")
             .optional(),
     );
-    check::<resumed>(closure::resume("kopfexamples", || async {}).id("resumed").deleted());
+    let look = |_: Owned<k8s_openapi::api::core::v1::Pod>| async {};
+    check::<resumed>(
+        closure::resume("kopfexamples", look)
+            .id("resumed")
+            .deleted()
+            .children(["pods.v1", "deployments.apps"]),
+    );
     check::<resized>(
         closure::field("kopfexamples", "spec.size", || async {})
             .id("resized")

@@ -8,7 +8,14 @@ use crate::prelude::*;
 /// Grows the disk.
 ///
 /// Never shrinks it.
-#[kopf::on::field("example.com", "v1", "databases", field = "spec.size", retries = 5)]
+#[kopf::on::field(
+    "example.com",
+    "v1",
+    "databases",
+    field = "spec.size",
+    retries = 5,
+    children("pods.v1")
+)]
 async fn resize() {}
 
 #[kopf::on::startup]
@@ -47,6 +54,7 @@ fn programs_get_json() {
     assert_eq!(value["handlers"][0]["id"], "resize/spec.size");
     assert_eq!(value["handlers"][0]["kind"], "field");
     assert_eq!(value["handlers"][0]["retries"], 5);
+    assert_eq!(value["handlers"][0]["children"], json!(["*/v1/pods"]));
     assert_eq!(value["handlers"][1]["resources"], Value::Null);
     assert_eq!(value["handlers"][2]["to"], "v2");
 }
