@@ -136,7 +136,9 @@ fn problems(operator: Operator) -> Vec<String> {
 fn mistakes_are_told_before_the_start() {
     assert_eq!(problems(kopf::operator!("demo", [up, down])), [""; 0]);
     let found = problems(kopf::operator!("demo", [up, dynamic]));
-    assert_eq!(found, ["handler dynamic takes `State<u64>`, but no `.state(...)` gives it"]);
+    let state = "handler dynamic takes `State<u64>`, but neither `.state(...)` nor \
+                 `.state_from(...)` gives it";
+    assert_eq!(found, [state]);
     let found = problems(kopf::operator!("demo", [renamed]));
     let kinds = "conversion renamed leads from \"Database\" to \"Store\": all versions of a \
                  resource have one kind";
