@@ -16,28 +16,28 @@ fn the_command_introduces_itself() {
     check(
         &["--help"],
         expect![[r#"
-            Kubernetes operators in a few lines, with a cluster in your pocket
+        Kubernetes operators in a few lines, with a cluster in your pocket
 
-            Usage: kopf <COMMAND>
+        Usage: kopf <COMMAND>
 
-            Commands:
-              new          Create an operator project that compiles, runs and tests at once
-              dev          Run the operator of this project, and again after every change, on a cluster in this
-                           process
-              explain      Tell what an operator did to one object, and what it waits for
-              manifests    Print what to deploy: definitions, least privileges, the operator of this project
-              cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
-              freeze       Pause the operators of a peering, to do something by hand
-              resume       End a pause of `kopf freeze`
-              completions  Print the completion script of a shell
+        Commands:
+          new          Create an operator project that compiles, runs and tests at once
+          dev          Run the operator of this project, and again after every change, on a cluster in this
+                       process
+          explain      Tell what an operator did to one object, and what it waits for
+          manifests    Print what to deploy: definitions, least privileges, the operator of this project
+          cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+          freeze       Pause the operators of a peering, to do something by hand
+          resume       End a pause of `kopf freeze`
+          completions  Print the completion script of a shell
 
-            Options:
-              -h, --help     Print help
-              -V, --version  Print version
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
 
-            The first five minutes:  kopf new hello && cd hello && kopf dev
-            (exit code 0)
-        "#]],
+        The first five minutes:  kopf new hello && cd hello && kopf dev
+        (exit code 0)
+    "#]],
     );
 }
 
