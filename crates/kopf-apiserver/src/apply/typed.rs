@@ -12,6 +12,7 @@ pub(crate) mod written;
 use serde_json::Value;
 
 use super::path::{PathElement, Scalar};
+use crate::schema::go_print::go_type;
 use crate::schema::ir::{Additional, ListType, MapType, Schema, Type};
 
 /// What is known about the type of one value.
@@ -317,18 +318,6 @@ fn scalar_problem(wanted: Option<Type>, value: &Value) -> Option<String> {
         Some(Type::Boolean) => format!("expected boolean, got {}", shown(value)),
         _ => format!("expected any scalar, got {}", shown(value)),
     })
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 /// A value as Go prints it with `%#v`.

@@ -9,6 +9,7 @@ use super::custom::ConversionError;
 use super::set_type;
 use crate::apply::{Owned, shown_kind};
 use crate::controllers::fields::{text, texts};
+use crate::schema::go_print::go_type;
 use crate::server::Inner;
 use crate::{FieldError, meta};
 
@@ -183,18 +184,5 @@ fn check_texts(
         [] => Ok(()),
         [single] => Err(single.clone()),
         several => Err(format!("[{}]", several.join(", "))),
-    }
-}
-
-/// What Go calls the type of a value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }

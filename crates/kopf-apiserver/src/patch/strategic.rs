@@ -9,7 +9,7 @@ mod lists;
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use crate::schema::Schema;
+use crate::schema::{Schema, go_print};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -262,17 +262,9 @@ fn go_text(value: &Value) -> String {
     }
 }
 
-/// The Go type that a decoded JSON value has.
+/// The Go type that a decoded JSON value has, as errors of patches name it.
 fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nil",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
+    if value.is_null() { "nil" } else { go_print::go_type(value) }
 }
 
 #[cfg(test)]

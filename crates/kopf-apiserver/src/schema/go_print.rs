@@ -59,6 +59,19 @@ fn float(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+/// What Go calls the type of a decoded JSON value.
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// Go's `%q`.
 pub(crate) fn quoted(string: &str) -> String {
     let mut text = String::with_capacity(string.len() + 2);

@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
-use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
+use kopf_engine::{AdmissionEndpoint, EngineError};
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
@@ -17,18 +17,8 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use crate::proxy::{Fault, Rule};
+use crate::webhooks::{CertificateFiles, a_minute_passes, endpoint};
 use crate::world::{World, handler};
-
-pub(crate) fn endpoint() -> AdmissionEndpoint {
-    AdmissionEndpoint {
-        address: ([127, 0, 0, 1], 0).into(),
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some("my-operator.dev".into()),
-    }
-}
 
 fn object(name: &str, spec: serde_json::Value) -> DynamicObject {
     serde_json::from_value(json!({
@@ -282,29 +272,16 @@ async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
 #[tokio::test]
 async fn a_renewed_certificate_is_taken_into_use() {
     let world = World::new().await;
-    let folder = std::env::temp_dir().join(format!("kopf-admission-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let (chain, key) = (folder.join("tls.crt"), folder.join("tls.key"));
-    let renew = || {
-        let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("signed");
-        std::fs::write(&key, signed.signing_key.serialize_pem()).expect("a file");
-        std::fs::write(&chain, signed.cert.pem()).expect("a file");
-    };
-    renew();
-    let certificate = Some((Pem::File(chain.clone()), Pem::File(key.clone())));
-    let endpoint = AdmissionEndpoint { certificate, ..endpoint() };
+    let files = CertificateFiles::new("admission");
+    let endpoint = AdmissionEndpoint { certificate: Some(files.certificate()), ..endpoint() };
     let engine = world.start_built(world.engine(vec![refusing()]).admission(endpoint)).await;
     let before = webhooks(&world).await;
-    renew();
-    // A minute passes at once.
-    tokio::time::pause();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
-    tokio::time::resume();
+    files.renew();
+    a_minute_passes().await;
     let bundle = |it: &serde_json::Value| it[0]["clientConfig"]["caBundle"].clone();
     until("the renewal", &world, |it| bundle(it) != bundle(&before)).await;
     let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
     let refused = refused.expect_err("it is refused").to_string();
     assert!(refused.contains("never"), "over the new certificate: {refused}");
     engine.stop().await.expect("a clean end");
-    std::fs::remove_dir_all(folder).expect("it can go");
 }

@@ -6,27 +6,17 @@ use base64::Engine as _;
 use http_body_util::BodyExt as _;
 use kopf_core::handler::{ConvertOptions, Handler, HandlerKind};
 use kopf_core::invoke::{Call, HandlerError, Output, Returned};
-use kopf_engine::{AdmissionEndpoint, EngineError, Pem};
+use kopf_engine::{AdmissionEndpoint, EngineError};
 use kopf_model::Selector;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
+use crate::webhooks::{CertificateFiles, a_minute_passes, endpoint};
 use crate::world::{World, crd, handler};
 
 const NAME: &str = "kopfexamples.kopf.dev";
-
-fn endpoint() -> AdmissionEndpoint {
-    AdmissionEndpoint {
-        address: ([127, 0, 0, 1], 0).into(),
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some("my-operator.dev".into()),
-    }
-}
 
 fn conversion(
     (from, to): (&str, &str),
@@ -274,29 +264,16 @@ async fn what_is_not_managed_is_left_alone() {
 #[tokio::test]
 async fn definitions_follow_a_renewed_certificate() {
     let world = World::new().await;
-    let folder = std::env::temp_dir().join(format!("kopf-conversion-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let (chain, key) = (folder.join("tls.crt"), folder.join("tls.key"));
-    let renew = || {
-        let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("signed");
-        std::fs::write(&key, signed.signing_key.serialize_pem()).expect("a file");
-        std::fs::write(&chain, signed.cert.pem()).expect("a file");
-    };
-    renew();
-    let certificate = Some((Pem::File(chain.clone()), Pem::File(key.clone())));
-    let endpoint = AdmissionEndpoint { certificate, ..endpoint() };
+    let files = CertificateFiles::new("conversion");
+    let endpoint = AdmissionEndpoint { certificate: Some(files.certificate()), ..endpoint() };
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint)).await;
     let before = client_config(&world).await["caBundle"].clone();
-    renew();
-    // A minute passes at once.
-    tokio::time::pause();
-    tokio::time::advance(std::time::Duration::from_secs(61)).await;
-    tokio::time::resume();
+    files.renew();
+    a_minute_passes().await;
     until("the renewal", &world, |it| it["webhook"]["clientConfig"]["caBundle"] != before).await;
     let asked = review("v2", &[object("v1", "a")]);
     let answered = ask(&client_config(&world).await, None, &asked).await;
     assert_eq!(answered, (200, answer(&[converted("v2", "a", "v1>v2")])));
     engine.stop().await.expect("a clean end");
-    std::fs::remove_dir_all(folder).expect("it can go");
 }

@@ -35,5 +35,6 @@ mod subhandlers;
 mod threads;
 mod torture;
 mod traces;
+mod webhooks;
 mod wishes;
 mod world;

@@ -496,7 +496,7 @@ async fn a_shutdown_does_not_wait_for_admission_that_cannot_be_set_up() {
     world.journal.add_rule(Rule { method, path, watches, times, fault: Fault::Hang });
     let cleanup = world.noting("cleanup_fn", HandlerKind::Cleanup);
     let check = world.noting("check", HandlerKind::Validate(WebhookOptions::default()));
-    let endpoint = crate::admission::endpoint();
+    let endpoint = crate::webhooks::endpoint();
     let engine = world.engine(vec![cleanup, check]).admission(endpoint).build().start();
     quiesce().await;
     let begun = tokio::time::Instant::now();
