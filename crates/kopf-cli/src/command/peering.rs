@@ -164,7 +164,10 @@ impl Place {
             return Ok(names.into_iter().map(|name| Some(name.to_owned())).collect());
         }
         let request = http::Request::get("/api/v1/namespaces").body(Vec::new())?;
-        let list: Value = cluster.client().await?.request(request).await?;
+        let list: Value = cluster.client().await?.request(request).await.map_err(|error| {
+            Failure::new(anyhow!(error).context("could not list the namespaces"))
+                .hint("patterns need the right to `list` namespaces; or name them one by one")
+        })?;
         let names = list["items"].as_array().into_iter().flatten();
         let names = names.filter_map(|item| item["metadata"]["name"].as_str());
         let is_meant = |name: &&str| patterns.iter().any(|pattern| pattern.matches(name));
