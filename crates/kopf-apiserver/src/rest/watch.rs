@@ -371,7 +371,11 @@ impl Watcher {
         let Some(cursor) = &mut self.cursor else { return };
         tokio::select! {
             biased;
-            () = cursor.changed() => {}
+            () = cursor.changed() => {
+                // Whoever else is about to change something goes first: then all of it leaves
+                // together, at the price of one message.
+                tokio::task::yield_now().await;
+            }
             () = &mut self.deadline => self.ended = true,
             () = &mut self.last_bookmark, if self.bookmarks && !self.last_bookmark_sent => {
                 self.last_bookmark_sent = true;
