@@ -175,21 +175,32 @@ pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
 /// Appends a string in which something needs an escape; most often they are quotes.
 fn write_escaped(into: &mut Vec<u8>, text: &str) {
     let start = into.len();
+    let bytes = text.as_bytes();
     // Room for an escape of two characters in every place; what is left over goes.
-    into.resize(start + 2 * text.len() + 2, b'"');
+    into.resize(start + 2 * bytes.len() + 2, b'"');
     let space = &mut into[start + 1..];
-    let (mut at, mut is_rare) = (0, false);
-    for &byte in text.as_bytes() {
-        let letter = ESCAPES[usize::from(byte)];
-        if letter == NONE {
+    let (mut from, mut at, mut is_rare) = (0, 0, false);
+    while let Some(&byte) = bytes.get(from) {
+        // Eight bytes at a time, of which those before the first special one count.
+        if let (Some(word), Some(place)) =
+            (bytes[from..].first_chunk::<8>(), space[at..].first_chunk_mut::<8>())
+        {
+            *place = *word;
+            let plain = plain_length(*word);
+            (from, at) = (from + plain, at + plain);
+            if plain == 8 {
+                continue;
+            }
+        } else if ESCAPES[usize::from(byte)] == NONE {
             space[at] = byte;
-            at += 1;
-        } else {
-            space[at] = b'\\';
-            space[at + 1] = letter;
-            at += 2;
-            is_rare |= letter == LONG;
+            (from, at) = (from + 1, at + 1);
+            continue;
         }
+        let letter = ESCAPES[usize::from(bytes[from])];
+        space[at] = b'\\';
+        space[at + 1] = letter;
+        (from, at) = (from + 1, at + 2);
+        is_rare |= letter == LONG;
     }
     space[at] = b'"';
     into.truncate(start + at + 2);
@@ -228,23 +239,29 @@ fn write_other(into: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 
 /// Whether any byte is a quote, a backslash or a control character; eight of them at a time.
 pub(crate) fn needs_escape(text: &[u8]) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGHEST_BITS: u64 = ONES << 7;
-    // The highest bit of a byte becomes set in a difference if the byte is less than the other.
-    let has_less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
-    let has = |word: u64, byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
-    let is_found = |word: &[u8; 8]| {
-        let word = u64::from_ne_bytes(*word);
-        let found = has_less(word, b' ') | has(word, b'"') | has(word, b'\\');
-        found & HIGHEST_BITS != 0
-    };
     let (words, rest) = text.as_chunks::<8>();
-    words.iter().any(is_found)
+    words.iter().any(|word| specials(*word) != 0)
         || match text.last_chunk::<8>() {
             // Some bytes are looked at twice.
-            Some(last) => !rest.is_empty() && is_found(last),
-            None => rest.iter().any(|byte| matches!(byte, 0..b' ' | b'"' | b'\\')),
+            Some(last) => !rest.is_empty() && specials(*last) != 0,
+            None => rest.iter().any(|byte| ESCAPES[usize::from(*byte)] != NONE),
         }
+}
+
+/// How many bytes in front are neither quotes, nor backslashes, nor control characters.
+pub(crate) fn plain_length(word: [u8; 8]) -> usize {
+    (specials(word).trailing_zeros() / 8) as usize
+}
+
+/// Has the highest bit set in the first byte that needs an escape, and maybe in some after it.
+fn specials(word: [u8; 8]) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST_BITS: u64 = ONES << 7;
+    let word = u64::from_le_bytes(word);
+    // The highest bit of a byte becomes set in a difference if the byte is less than the other.
+    let has_less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
+    let has = |byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
+    (has_less(word, b' ') | has(b'"') | has(b'\\')) & HIGHEST_BITS
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::stored::encoding::plain_length;
+
 /// How deeply values may nest; more is left to the general decoder.
 const DEPTH_MAX: usize = 100;
 
@@ -152,9 +154,17 @@ impl<'a> Reader<'a> {
 
     /// Where the next quote, backslash or control character is.
     fn special(&self, from: usize) -> Option<usize> {
-        let rest = self.text.as_bytes().get(from..)?;
+        let bytes = self.text.as_bytes();
+        let mut at = from;
+        while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+            let plain = plain_length(*word);
+            at += plain;
+            if plain < 8 {
+                return Some(at);
+            }
+        }
         let is_special = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
-        rest.iter().position(is_special).map(|offset| from + offset)
+        bytes.get(at..)?.iter().position(is_special).map(|offset| at + offset)
     }
 }
 
