@@ -38,6 +38,8 @@ impl Server {
             // Clearing huge pages took up to a fifth of the server's time, at a moment that no
             // other run shares.
             .env("MIMALLOC_ALLOW_THP", "0")
+            // What it has from the system at the start is for later.
+            .env("MIMALLOC_PURGE_DELAY", "-1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = on_cores_of(Side::Server, || command.spawn())?
