@@ -172,7 +172,7 @@ impl Writer<'_> {
         guard: Guard<'_>,
     ) -> Result<Option<Object>, RequestError> {
         let what = subresource.unwrap_or("resource");
-        let bytes = to_bytes(&Guarded { part, guard });
+        let bytes = Bytes::from(Guarded { part, guard }.to_bytes());
         tracing::debug!("Merge-patching the {what} with: {}", String::from_utf8_lossy(&bytes));
         let content = PatchContent::Merge(bytes);
         match self.cluster.patch(self.target(subresource), content, self.urgency).await {

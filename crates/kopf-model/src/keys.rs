@@ -25,7 +25,7 @@ pub struct KeyMaker {
     prefix: String,
     with_v1: bool,
     /// What was made before: handlers are few, and asked for with every object.
-    known: Arc<RwLock<HashMap<String, Keys>>>,
+    known: Arc<RwLock<HashMap<String, Keys, foldhash::fast::RandomState>>>,
 }
 
 /// The annotation keys for one logical key.

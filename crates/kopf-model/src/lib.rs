@@ -10,6 +10,7 @@ pub mod essence;
 pub mod field;
 pub mod finalizer;
 pub mod hierarchy;
+pub mod json_bytes;
 pub mod json_patch;
 mod json_text;
 pub mod keys;

@@ -4,7 +4,7 @@
 //! but beside the status of custom resources they look at no metadata except the version.
 
 use kopf_model::Object;
-use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use kopf_model::json_bytes::{push_string, push_value};
 use serde_json::{Map, Value};
 
 const METADATA: &str = "metadata";
@@ -76,42 +76,51 @@ pub(super) struct Guarded<'a> {
     pub(super) guard: Guard<'a>,
 }
 
-impl Serialize for Guarded<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let entries = &self.part.0;
-        let Some(condition) = self.guard.entry() else {
-            return serializer.collect_map(entries.iter().copied());
-        };
-        let mut map = serializer.serialize_map(None)?;
-        for (key, value) in entries {
-            match value {
-                Value::Object(fields) if *key == METADATA => {
-                    map.serialize_entry(key, &Metadata { condition, fields: Some(fields) })?;
+impl Guarded<'_> {
+    /// The patch as JSON.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(BYTES_GUESS);
+        let condition = self.guard.entry();
+        for (key, value) in &self.part.0 {
+            begin_field(&mut bytes, key);
+            match (value, condition) {
+                (Value::Object(fields), Some(condition)) if *key == METADATA => {
+                    push_metadata(&mut bytes, condition, fields);
                 }
-                value => map.serialize_entry(key, value)?,
+                _ => push_value(&mut bytes, value),
             }
         }
-        if self.part.metadata().is_none() {
-            map.serialize_entry(METADATA, &Metadata { condition, fields: None })?;
+        if let (Some(condition), None) = (condition, self.part.metadata()) {
+            begin_field(&mut bytes, METADATA);
+            push_metadata(&mut bytes, condition, &Map::new());
         }
-        map.end()
+        bytes.push(b'}');
+        bytes
     }
 }
 
-struct Metadata<'a> {
-    condition: (&'static str, &'a str),
-    fields: Option<&'a Map<String, Value>>,
+/// How much room is made for a patch.
+const BYTES_GUESS: usize = 1024;
+
+/// Begins a field of the outermost map, which begins with its first field.
+fn begin_field(bytes: &mut Vec<u8>, key: &str) {
+    bytes.push(if bytes.is_empty() { b'{' } else { b',' });
+    push_string(bytes, key);
+    bytes.push(b':');
 }
 
-impl Serialize for Metadata<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry(self.condition.0, self.condition.1)?;
-        for (key, value) in self.fields.into_iter().flatten() {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
+fn push_metadata(bytes: &mut Vec<u8>, condition: (&str, &str), fields: &Map<String, Value>) {
+    bytes.push(b'{');
+    push_string(bytes, condition.0);
+    bytes.push(b':');
+    push_string(bytes, condition.1);
+    for (key, value) in fields {
+        bytes.push(b',');
+        push_string(bytes, key);
+        bytes.push(b':');
+        push_value(bytes, value);
     }
+    bytes.push(b'}');
 }
 
 #[cfg(test)]
