@@ -31,7 +31,14 @@ struct Inner {
     policy: RwLock<Arc<Policy>>,
     limiter: Arc<Limiter>,
     /// Answers by method and code; written after every answer, read by metrics.
-    counts: Mutex<BTreeMap<(String, u16), u64>>,
+    counts: Mutex<Vec<Count>>,
+}
+
+/// How many answers with one code there were to one method; there are few of them.
+struct Count {
+    method: Method,
+    code: u16,
+    answers: u64,
 }
 
 /// Limits of requests, from the operator's settings.
@@ -156,7 +163,8 @@ impl Cluster {
     /// How many answers there were, by method and code; code 0 counts requests without an answer.
     #[must_use]
     pub fn request_counts(&self) -> BTreeMap<(String, u16), u64> {
-        self.0.counts.lock().clone()
+        let counts = self.0.counts.lock();
+        counts.iter().map(|it| ((it.method.to_string(), it.code), it.answers)).collect()
     }
 
     /// Sends once (again with other credentials where some are refused), returns the answer's head.
@@ -276,10 +284,11 @@ impl Cluster {
         outgoing: &Outgoing,
         policy: &Policy,
     ) -> Result<Bytes, RequestError> {
-        let exchange = async {
+        // Pinned here, lest it is moved into each of the futures around it.
+        let exchange = std::pin::pin!(async {
             let response = self.send(lane, outgoing).await?;
             read_all(outgoing, response).await
-        };
+        });
         let span = tracing::info_span!(
             target: "kopf.requests",
             "request",
@@ -346,9 +355,11 @@ impl Cluster {
     fn count(&self, outgoing: &Outgoing, code: u16) {
         tracing::Span::current().record("code", code);
         let mut counts = self.0.counts.lock();
-        let method = outgoing.method.as_str();
-        // The borrowed look-up would need another key type; a short string is cheap enough here.
-        *counts.entry((method.to_owned(), code)).or_insert(0) += 1;
+        let method = &outgoing.method;
+        match counts.iter_mut().find(|it| it.method == method && it.code == code) {
+            Some(count) => count.answers += 1,
+            None => counts.push(Count { method: method.clone(), code, answers: 1 }),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use kopf_model::ObjectKey;
 
 use crate::throttle::Throttle;
@@ -86,7 +87,7 @@ pub enum Next {
 /// The queue.
 pub struct Queue<K: QueueKey> {
     limits: Limits,
-    entries: HashMap<K, Entry>,
+    entries: HashMap<K, Entry, RandomState>,
     fresh: Lane<K>,
     backlog: Lane<K>,
     wakes: BinaryHeap<Reverse<(Moment, K)>>,
@@ -136,7 +137,7 @@ impl<K: QueueKey> Queue<K> {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             fresh: Lane::default(),
             backlog: Lane::default(),
             wakes: BinaryHeap::new(),

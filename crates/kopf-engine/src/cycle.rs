@@ -3,6 +3,7 @@
 //! The decisions are `kopf-core`'s; this file runs them. Gets a [`Job`] from the reactor and hands
 //! a [`Done`] back. Continues from the answers to its own writes instead of waiting for their echo.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,18 +169,21 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         wanted: Wanted::default(),
         known: (job.version, job.settled),
     }));
-    async move {
+    // Futures are pinned where they are made, lest they are moved into each of those around them.
+    let working = pin!(async move {
         let cycle = underway.0.as_mut().expect("it was put there above");
-        let processing = std::panic::AssertUnwindSafe(cycle.process(events));
-        let result = match futures::FutureExt::catch_unwind(processing).await {
+        let caught = {
+            let processing = std::panic::AssertUnwindSafe(pin!(cycle.process(events)));
+            futures::FutureExt::catch_unwind(processing).await
+        };
+        let result = match caught {
             Ok(result) => result,
             Err(panic) => Err(CycleError::Panic(crate::execute::panic_text(panic.as_ref()))),
         };
         let cycle = underway.0.take().expect("nobody else takes it");
         cycle.finish(result)
-    }
-    .instrument(span)
-    .await
+    });
+    working.instrument(span).await
 }
 
 impl Drop for Underway {
@@ -275,7 +279,7 @@ impl Cycle {
         let mut subs = remembered.subs;
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = self.pass(&snapshot, change, subs);
-            self.execute(&mut agenda, inputs, &pass).instrument(cause.clone()).await;
+            pin!(self.execute(&mut agenda, inputs, &pass)).instrument(cause.clone()).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
         let view = wishes.view;
@@ -313,7 +317,10 @@ impl Cycle {
         }
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
-        let next = self.carry_out(plan, step, &snapshot, fingerprint).instrument(cause).await?;
+        let next = {
+            let writing = pin!(self.carry_out(plan, step, &snapshot, fingerprint));
+            writing.instrument(cause).await?
+        };
         Ok(self.reconsider(next, view))
     }
 

@@ -19,7 +19,7 @@ const OBJECTS_MAX: usize = 1024;
 /// The recent writes of all objects; shared by all cycles, locked for a moment per write.
 pub(crate) struct Loops {
     origin: Instant,
-    recent: Mutex<HashMap<Key, Recent>>,
+    recent: Mutex<HashMap<Key, Recent, foldhash::fast::RandomState>>,
 }
 
 /// The recent writes of one object.

@@ -25,7 +25,7 @@ pub(crate) struct Version(u64);
 
 /// All objects of one watch.
 pub(crate) struct Store {
-    records: HashMap<Uid, Record>,
+    records: HashMap<Uid, Record, foldhash::fast::RandomState>,
     hasher: RandomState,
     /// Counts lists, to find what a list did not contain.
     generation: u16,
@@ -86,7 +86,7 @@ pub(crate) struct Inbox {
 
 impl Store {
     pub(crate) fn new() -> Self {
-        Self { records: HashMap::new(), hasher: RandomState::new(), generation: 0 }
+        Self { records: HashMap::default(), hasher: RandomState::new(), generation: 0 }
     }
 
     /// The number of an object; objects without a uid are told apart by their names.

@@ -2,17 +2,19 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
+
 use super::QueueKey;
 
 /// One line of waiting keys per group.
 pub(super) struct Lane<K: QueueKey> {
     turns: VecDeque<K::Group>,
-    groups: HashMap<K::Group, VecDeque<K>>,
+    groups: HashMap<K::Group, VecDeque<K>, RandomState>,
 }
 
 impl<K: QueueKey> Default for Lane<K> {
     fn default() -> Self {
-        Self { turns: VecDeque::new(), groups: HashMap::new() }
+        Self { turns: VecDeque::new(), groups: HashMap::default() }
     }
 }
 
