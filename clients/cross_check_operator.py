@@ -8,9 +8,11 @@ LONG = "a_handler_with_a_name_that_is_longer_than_the_key_of_an_annotation_may_b
 
 
 @kopf.on.create(*KIND)
-def first(retry, reason, body, spec, **_):
+def first(retry, reason, body, spec, logger, **_):
     note("first", retry, reason)
     kopf.info(body, reason="Created", message="seen by first")
+    logger.warning("first is at work")
+    logger.debug("nobody wants to know")
     return {"message": f"hello {spec.get('field')}"}
 
 

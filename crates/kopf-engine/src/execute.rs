@@ -15,6 +15,8 @@ use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use crate::lines::{Speaker, heard, heard_here};
+
 /// One step of an async handler that takes longer than this delays everything else.
 const SLOW_POLL: Duration = Duration::from_millis(100);
 /// Waiting for a free thread longer than this is worth a warning.
@@ -91,16 +93,18 @@ impl Pool {
     }
 
     async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<Alive>) -> Returned {
+        let speaker = Speaker::of(&call);
         let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
         match prepared {
             Ok(Invocation::Future(future)) => {
                 let watched = Watched { future, id: &handler.id };
-                match AssertUnwindSafe(watched).catch_unwind().await {
+                match AssertUnwindSafe(heard(speaker, watched)).catch_unwind().await {
                     Ok(returned) => returned,
                     Err(panic) => Err(panicked(panic.as_ref())),
                 }
             }
             Ok(Invocation::Blocking(function)) => {
+                let function = Box::new(|| heard_here(speaker, function));
                 Box::pin(self.run_blocking(&handler.id, function, alive)).await
             }
             Err(panic) => Err(panicked(panic.as_ref())),

@@ -15,6 +15,7 @@ mod engine;
 mod execute;
 mod insights;
 pub mod journal;
+pub mod lines;
 mod loops;
 mod lost;
 mod memory;

@@ -135,19 +135,7 @@ impl Shared {
     /// Logs a line about an object within its span, and makes it an event if that is wanted.
     pub(crate) fn log(&self, subject: &Subject, line: &Line) {
         emit(line);
-        let (is_wanted, level) = {
-            let posting = &self.context.settings.read().posting;
-            (posting.loggers && posting.enabled, posting.level)
-        };
-        if is_wanted && line.level >= level {
-            let kind = match line.level {
-                Level::Debug => "Debug",
-                Level::Info => "Normal",
-                Level::Warning => "Warning",
-                Level::Error => "Error",
-            };
-            self.context.recorder.record(subject, kind, crate::poster::LOGGING, &line.text);
-        }
+        crate::lines::post(&self.context, subject, line.level, &line.text);
     }
 
     /// The children of an object, for its handlers; none if nobody watches children.

@@ -1,7 +1,8 @@
 //! Logs in Kopf's formats: plain, full and JSON, with references to objects.
 //!
 //! A layer for `tracing`. Takes the object from the span `object` of target `kopf.objects`, which
-//! the engine opens around everything it does about one object; knows nothing else of the engine.
+//! the engine opens around everything it does about one object. Offers what handlers log to the
+//! engine, which makes events of it where `posting.loggers` says so.
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -133,6 +134,14 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
     !CHATTY.iter().any(|name| metadata.target().starts_with(name))
 }
 
+/// Whether a line is neither of the framework, which posts its own, nor of a chatty library.
+fn is_of_handlers(metadata: &Metadata<'_>) -> bool {
+    const OURS: [&str; 6] =
+        ["kopf", "kopf_client", "kopf_core", "kopf_engine", "kopf_handler", "kopf_model"];
+    let source = metadata.target().split(['.', ':']).next().unwrap_or_default();
+    is_ours(metadata) && !OURS.contains(&source)
+}
+
 struct Lines<W> {
     logging: Logging,
     /// Written by every thread that logs, a whole line at a time.
@@ -199,6 +208,9 @@ where
             .into_iter()
             .flatten()
             .find_map(|span| span.extensions().get::<Reference>().map(Reference::to_map));
+        if is_of_handlers(event.metadata()) {
+            kopf_engine::lines::offer(engine_level(*event.metadata().level()), &fields.to_text());
+        }
         let line = match self.logging.format {
             LogFormat::Json => self.logging.json(event.metadata(), fields, reference),
             LogFormat::Plain | LogFormat::Full => {
@@ -233,13 +245,7 @@ impl Logging {
                 None => write!(line, "[{name}] "),
             };
         }
-        line.push_str(&fields.message);
-        for (key, value) in fields.others.iter().filter(|(key, _)| *key != "details") {
-            let _infallible = match value {
-                Value::String(text) => write!(line, " {key}={text}"),
-                other => write!(line, " {key}={other}"),
-            };
-        }
+        line.push_str(&fields.to_text());
         if let Some(details) = fields.others.get("details").and_then(Value::as_str) {
             let _infallible = write!(line, "\n{details}");
         }
@@ -280,6 +286,15 @@ impl Logging {
     }
 }
 
+fn engine_level(level: Level) -> kopf_core::logtext::Level {
+    match level {
+        Level::TRACE | Level::DEBUG => kopf_core::logtext::Level::Debug,
+        Level::INFO => kopf_core::logtext::Level::Info,
+        Level::WARN => kopf_core::logtext::Level::Warning,
+        Level::ERROR => kopf_core::logtext::Level::Error,
+    }
+}
+
 fn text_level(level: Level) -> &'static str {
     match level {
         Level::TRACE | Level::DEBUG => "DEBUG",
@@ -305,6 +320,18 @@ struct Fields {
 }
 
 impl Fields {
+    /// The message with its values.
+    fn to_text(&self) -> String {
+        let mut text = self.message.clone();
+        for (key, value) in self.others.iter().filter(|(key, _)| *key != "details") {
+            let _infallible = match value {
+                Value::String(value) => write!(text, " {key}={value}"),
+                other => write!(text, " {key}={other}"),
+            };
+        }
+        text
+    }
+
     fn add(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,

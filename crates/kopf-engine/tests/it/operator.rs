@@ -8,12 +8,13 @@ use futures::future::BoxFuture;
 use kopf_client::{Credentials, Login, LoginError};
 use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
+use kopf_core::logtext::Level;
 use kopf_core::registry::Registry;
 use kopf_core::settings::Settings;
 use kopf_engine::{Engine, EngineError};
 use kube::api::{Api, ListParams};
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Proxy, Rule};
 use crate::world::{World, async_handler, eventually, handler, quiesce, temporary};
@@ -564,12 +565,63 @@ async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
     engine.stop().await.expect("a clean end");
 }
 
+/// A blocking handler that has something to say.
+struct Grumbling;
+
+impl Invoke for Grumbling {
+    fn invoke(&self, _: Call) -> Invocation {
+        Invocation::Blocking(Box::new(|| {
+            kopf_engine::lines::offer(Level::Error, "by a blocking handler");
+            Ok(Output::Nothing)
+        }))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_handlers_log_becomes_events_if_it_is_wanted() {
+    use kopf_engine::lines::offer;
+    for is_wanted in [true, false] {
+        let world = World::new().await;
+        let mut settings = Settings::default();
+        settings.posting.loggers = is_wanted;
+        let mut blocking = world.noting("blocking_fn", HandlerKind::Create);
+        blocking.invoke = Arc::new(Grumbling);
+        let create = async_handler("create_fn", HandlerKind::Create, |_| async {
+            offer(Level::Warning, "by a handler");
+            offer(Level::Debug, "too quiet");
+            Ok(Output::Nothing)
+        });
+        let seen = async_handler("event_fn", HandlerKind::Event, |_| async {
+            offer(Level::Warning, "by an event handler");
+            Ok(Output::Nothing)
+        });
+        let builder = world.engine(vec![blocking, create, seen]).settings(settings);
+        let engine = world.start_built(builder).await;
+        world.create("a", json!({"x": 1})).await;
+        world.until_handled("a").await;
+        quiesce().await;
+        offer(Level::Warning, "by nobody");
+        quiesce().await;
+        let posts = world.writes().into_iter().filter(|it| it.path.ends_with("/events"));
+        let mut told: Vec<(Value, Value)> = posts
+            .map(|it| (it.body["type"].clone(), it.body["message"].clone()))
+            .filter(|(_, text)| text.as_str().is_some_and(|text| text.starts_with("by ")))
+            .collect();
+        told.sort_by_key(|(kind, _)| kind.to_string());
+        let expected = [("Error", "by a blocking handler"), ("Warning", "by a handler")];
+        let expected = expected.iter().filter(|_| is_wanted);
+        let expected: Vec<_> = expected.map(|(kind, text)| (json!(kind), json!(text))).collect();
+        assert_eq!(told, expected);
+        engine.stop().await.expect("a clean end");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn log_lines_become_events_of_their_level() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.posting.loggers = true;
-    settings.posting.level = kopf_core::logtext::Level::Debug;
+    settings.posting.level = Level::Debug;
     let handlers = vec![
         world.noting("create_fn", HandlerKind::Create),
         world.noting("delete_fn", HandlerKind::Delete { optional: false }),

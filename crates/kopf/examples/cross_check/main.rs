@@ -73,6 +73,8 @@ fn note_as(handler: &str, retry: u32, reason: &str) -> Result {
 async fn first(attempt: Attempt, cause: Cause, spec: &Spec, recorder: Recorder) -> Result<Value> {
     note("first", attempt, cause)?;
     recorder.normal("Created", "seen by first");
+    tracing::warn!("first is at work");
+    tracing::debug!("nobody wants to know");
     Ok(json!({"message": format!("hello {}", spec["field"].as_str().unwrap_or("None"))}))
 }
 
