@@ -137,7 +137,16 @@ impl Object {
     /// The value at a path, like [`get`](Self::get), without parsing more than its stanza.
     pub(crate) fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
         let mut keys = path.keys();
-        match self.stanza(keys.next()?)? {
+        let first = keys.next()?;
+        if self.0.tree.get().is_none() && first == "status" && !self.raw_status().is_empty() {
+            // Looked at with every change, and hardly ever there.
+            let mut raw = self.raw_status();
+            for key in keys {
+                raw = raw::member(raw, key).ok()??;
+            }
+            return deep::read(raw).ok().map(Cow::Owned);
+        }
+        match self.stanza(first)? {
             Cow::Borrowed(stanza) => resolve_keys(keys, stanza).map(Cow::Borrowed),
             Cow::Owned(stanza) if path.len() == 1 => Some(Cow::Owned(stanza)),
             Cow::Owned(stanza) => resolve_keys(keys, &stanza).cloned().map(Cow::Owned),

@@ -1,8 +1,11 @@
 //! Objects are read without their trees, and may lose what nobody needs.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::Object;
+use crate::field::FieldPath;
 
 fn check_lean(raw: &str, expected: &Value) {
     let lean = Object::parse_lean(raw.as_bytes()).expect("valid");
@@ -62,4 +65,29 @@ fn an_object_at_rest_has_the_same_identity() {
     let resting = object.at_rest();
     assert_eq!((resting.kind(), resting.name()), ("K", "a"));
     assert_eq!(resting.value(), object.value());
+}
+
+#[test]
+fn fields_of_the_status_are_the_same_with_and_without_a_tree() {
+    let text = r#"{"metadata":{"name":"a"},"spec":{"x":{"y":1}},
+        "status":{"k\u006fpf":{"progress":{"id":{"n":1}}},"list":[{"x":1}],"text":"t","none":null}}"#;
+    let (raw, parsed) = (Object::parse(text).unwrap(), Object::parse(text).unwrap());
+    parsed.value();
+    for (path, is_there) in [
+        ("status", true),
+        ("status.kopf", true),
+        ("status.kopf.progress.id.n", true),
+        ("status.kopf.other", false),
+        ("status.list", true),
+        ("status.list.x", false),
+        ("status.text.x", false),
+        ("status.none", true),
+        ("spec.x.y", true),
+        ("other.x", false),
+    ] {
+        let path = FieldPath::from(path);
+        let found = raw.field(&path).map(Cow::into_owned);
+        assert_eq!(found.is_some(), is_there, "{path}");
+        assert_eq!(found, parsed.field(&path).map(Cow::into_owned), "{path}");
+    }
 }
