@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::uri::{Parts, PathAndQuery};
+use http::{Request, Response, Uri};
 use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
@@ -350,7 +351,7 @@ where
         .pool_timer(TokioTimer::new())
         .build::<_, Body>(secrets.over(connector));
     let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
+        .map_request(addressed(&config.cluster_url))
         .option_layer(secrets.auth.as_ref())
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
@@ -359,3 +360,30 @@ where
         .service(pool);
     Ok(Door::Own(BoxCloneSyncService::new(service)))
 }
+
+/// Sends requests, which have a path alone, to the address of the cluster, which may have one, too.
+///
+/// As `kube` does it, but what is known already is not parsed again for every request.
+fn addressed(base: &Uri) -> impl Fn(Request<Body>) -> Request<Body> + Clone + use<> {
+    let base = base.clone().into_parts();
+    let folder = base.path_and_query.as_ref().map_or("", PathAndQuery::path);
+    let folder = folder.trim_end_matches('/').to_owned();
+    move |mut request| {
+        let mut parts = Parts::default();
+        parts.scheme.clone_from(&base.scheme);
+        parts.authority.clone_from(&base.authority);
+        let path = request.uri().path_and_query().cloned();
+        parts.path_and_query = path.and_then(|path| match folder.is_empty() {
+            true => Some(path),
+            // Two valid paths make a valid one.
+            false => format!("{folder}{path}").parse().ok(),
+        });
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests;
