@@ -2,9 +2,13 @@
 //!
 //! Typed views only; the engine keeps the children and says when to look at them.
 
+use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use kopf_core::Call;
+use kopf_core::invoke::Family;
+use kopf_model::{ObjectKey, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
@@ -18,7 +22,8 @@ use crate::kind::FamilyKind;
 ///
 /// The handler says with `children(...)` which kinds are watched for its sake, and is not called
 /// before they are listed. Changes of the children call observers and ask for desired children; all
-/// other handlers only look at them when they are called. Daemons see the children of their start.
+/// other handlers only look at them when they are called. Daemons get the children of their start, and
+/// ask for those of later moments with [`now`](Self::now).
 ///
 /// ```ignore
 /// #[kopf::observe(LoadTest, children(Pod))]
@@ -31,14 +36,24 @@ use crate::kind::FamilyKind;
 ///     recorder.normal("Deleted", format!("{} pods will go as well", pods.len()));
 /// }
 /// ```
-#[derive(Debug)]
-pub struct Owned<T>(Vec<T>);
+pub struct Owned<T> {
+    children: Vec<T>,
+    family: Arc<dyn Family>,
+    resource: Arc<Resource>,
+    owner: ObjectKey,
+}
+
+impl<T: fmt::Debug> fmt::Debug for Owned<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(&self.children).finish()
+    }
+}
 
 impl<T> Deref for Owned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.0
+        &self.children
     }
 }
 
@@ -47,7 +62,7 @@ impl<'a, T> IntoIterator for &'a Owned<T> {
     type IntoIter = std::slice::Iter<'a, T>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.children.iter()
     }
 }
 
@@ -96,16 +111,34 @@ impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Owned<T> {
             let problem = format!("handler {id} does not watch {kind}: add it to `children(...)`");
             return Err(Error::from(problem).permanent());
         }
-        let owner = subject(call)?;
+        let owner = subject(call)?.object.key();
+        Self::look(Arc::clone(family), resource, owner)
+    }
+
+    /// The children as they are now, also long after the handler was called.
+    ///
+    /// # Errors
+    /// Fails when they cannot be listed at the moment, or one of them does not fit its type.
+    pub fn now(&self) -> Result<Self, Error> {
+        Self::look(Arc::clone(&self.family), Arc::clone(&self.resource), self.owner.clone())
+    }
+
+    fn look(
+        family: Arc<dyn Family>,
+        resource: Arc<Resource>,
+        owner: ObjectKey,
+    ) -> Result<Self, Error> {
+        let kind = T::kind(&());
         let read = |child: kopf_model::Object| {
             child.to().map_err(|source| {
-                let (key, owner) = (child.key(), owner.object.key());
+                let key = child.key();
                 Error::from(format!("{kind} {key} of {owner} does not fit its type: {source}"))
             })
         };
         let children = family.children(&resource).ok_or_else(|| {
             Error::from(format!("the children of kind {kind} could not be listed yet"))
         })?;
-        Ok(Self(children.into_iter().map(read).collect::<Result<_, _>>()?))
+        let children = children.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { children, family, resource, owner })
     }
 }

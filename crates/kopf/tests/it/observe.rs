@@ -213,3 +213,33 @@ fn other_handlers_look_at_children_when_they_are_called() {
         running.stop().await.expect("it stops");
     });
 }
+
+/// The number of songs, minute by minute, after the daemon has begun without any.
+#[kopf::daemon(Album, children(ConfigMap))]
+async fn count(songs: &Owned<ConfigMap>, counts: State<Counts>, stopped: Stopped) -> Result {
+    while !stopped.wait(60.secs()).await {
+        let mut counts = counts.lock().expect("no test panics while counting");
+        counts.push((songs.len(), songs.now()?.len()));
+    }
+    Ok(())
+}
+
+type Counts = std::sync::Arc<std::sync::Mutex<Vec<(usize, usize)>>>;
+
+#[test]
+fn daemons_can_look_again() {
+    kopf_testing::run(|world: World| async move {
+        let counts = Counts::default();
+        let operator = kopf::operator!("albums", [record, count]).state(counts.clone());
+        let running = world.start(operator).await;
+        world.create(&album(&[])).await.expect("it is created");
+        world.settled().await;
+        let songs = json!({"spec": {"songs": ["carey", "river"]}});
+        world.patch::<Album>("blue", &songs).await.expect("it is patched");
+        world.advance(61.secs()).await;
+        world.delete::<ConfigMap>("river").await.expect("it is deleted");
+        world.advance(60.secs()).await;
+        assert_eq!(*counts.lock().expect("no test panics while counting"), [(0, 2), (0, 1)]);
+        running.stop().await.expect("it stops");
+    });
+}
