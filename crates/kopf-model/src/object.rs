@@ -158,7 +158,12 @@ impl Object {
         if self.0.tree.get().is_some() {
             return self.annotation(key).map(Cow::Borrowed);
         }
-        let mut cursor = Cursor::new(raw::member(self.raw_annotations(), key).ok()??);
+        let annotations = self.raw_annotations();
+        // Most keys that are asked for are not there: progress, for each of the handlers.
+        if !raw::may_mention(annotations, key) {
+            return None;
+        }
+        let mut cursor = Cursor::new(raw::member(annotations, key).ok()??);
         cursor.text().and_then(|text| text.read()).ok()
     }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memmem;
 use serde_json::{Map, Value};
 
 use crate::deep;
@@ -236,6 +237,13 @@ pub(crate) fn member<'a>(raw: &'a [u8], key: &str) -> Result<Option<&'a [u8]>, M
         Ok(())
     })?;
     Ok(found)
+}
+
+/// Whether a text is anywhere in the bytes, or may be, written with escapes; found out much faster
+/// than what it is there.
+pub(crate) fn may_mention(raw: &[u8], text: &str) -> bool {
+    // These escapes may stand for what has no need of them.
+    [text.as_bytes(), b"\\u", b"\\/"].iter().any(|it| memmem::find(raw, it).is_some())
 }
 
 /// Those members of a map whose keys are accepted, read.

@@ -91,3 +91,25 @@ fn fields_of_the_status_are_the_same_with_and_without_a_tree() {
         assert_eq!(found, parsed.field(&path).map(Cow::into_owned), "{path}");
     }
 }
+
+#[test]
+fn annotations_are_found_however_they_are_written() {
+    let object = |annotations: &str| {
+        let text = format!(r#"{{"metadata":{{"name":"a","annotations":{annotations}}}}}"#);
+        Object::parse(text).unwrap()
+    };
+    for (annotations, expected) in [
+        (r#"{"x/key":"v"}"#, Some("v")),
+        (r#"{"other":"x/key","x/key":"v"}"#, Some("v")),
+        (r#"{"x/k\u0065y":"v"}"#, Some("v")),
+        (r#"{"x\/key":"v"}"#, Some("v")),
+        (r#"{"other":"x/key"}"#, None),
+        (r#"{"x/keys":"v"}"#, None),
+        ("{}", None),
+    ] {
+        let (raw, parsed) = (object(annotations), object(annotations));
+        parsed.value();
+        assert_eq!(raw.note("x/key").as_deref(), expected, "{annotations}");
+        assert_eq!(parsed.note("x/key").as_deref(), expected, "{annotations}");
+    }
+}
