@@ -41,9 +41,9 @@ impl Walk {
         self.in_text = 0_u64.wrapping_sub(in_text >> (BLOCK - 1));
         found.opening &= !in_text;
         found.closing &= !in_text;
-        let closed = found.closing.count_ones() as usize;
+        let closed = count(found.closing);
         if closed < self.depth {
-            self.depth = self.depth + found.opening.count_ones() as usize - closed;
+            self.depth = self.depth + count(found.opening) - closed;
             return None;
         }
         let mut brackets = found.opening | found.closing;
@@ -76,6 +76,16 @@ impl Walk {
         self.escaped = (rows & backslashes) >> (BLOCK - 1);
         escaped
     }
+}
+
+/// How many bits are set: few. Processors have an instruction for that, but not all of them.
+fn count(mut bits: u64) -> usize {
+    let mut count = 0;
+    while bits != 0 {
+        bits &= bits - 1;
+        count += 1;
+    }
+    count
 }
 
 /// Flips everything from each of the bits on: between the first and the second, the third and so on.
