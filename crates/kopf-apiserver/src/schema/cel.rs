@@ -9,6 +9,7 @@ mod condition;
 mod convert;
 mod cost;
 mod evaluate;
+mod nesting;
 mod program;
 
 use std::sync::Arc;

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use kube_cel::cel::Value as CelValue;
 use kube_cel::cel::common::ast::IdedExpr;
+use kube_cel::cel::{Context, Value as CelValue};
 use serde_json::Value;
 
 use super::convert::untyped;
 use super::evaluate::evaluate;
+use super::nesting;
 use super::program::{parse, with_functions};
 
 /// A parsed condition over `object`, `oldObject` and `request`.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition {
     expression: Arc<IdedExpr>,
+    depth: usize,
 }
 
 /// What a condition can see; absent objects are null.
@@ -28,13 +30,14 @@ pub(crate) struct Variables<'a> {
 impl Condition {
     /// Parses a condition; the error is the parser's text.
     pub(crate) fn parse(expression: &str) -> Result<Self, String> {
+        let depth = nesting::depth(expression);
         let expression = parse(expression).map_err(|errors| errors.to_string())?;
-        Ok(Self { expression: Arc::new(expression) })
+        Ok(Self { expression: Arc::new(expression), depth })
     }
 
     /// Evaluates the condition; the error says why there is no answer.
     pub(crate) fn holds(&self, variables: Variables<'_>) -> Result<bool, String> {
-        with_functions(|functions| {
+        let run = |functions: &Context<'_>| {
             let mut context = functions.new_inner_scope();
             context.add_variable_from_value("object", untyped(variables.object));
             context.add_variable_from_value("oldObject", untyped(variables.old_object));
@@ -44,6 +47,7 @@ impl Condition {
                 Ok(_) => Err("the condition yields no boolean".to_owned()),
                 Err(error) => Err(super::explain(&error).unwrap_or_else(|| error.to_string())),
             }
-        })
+        };
+        nesting::with_stack(self.depth, || with_functions(run))
     }
 }

@@ -6,13 +6,14 @@ use kube_cel::cel::common::ast::{
 };
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::parser::{ParseErrors, Parser};
+use kube_cel::cel::parser::{ParseError, ParseErrors, Parser};
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 
 use super::MESSAGE_LENGTH_MAX;
 use super::convert::Converted;
 use super::cost::{Variables, resolve};
 use super::evaluate::evaluate;
+use super::nesting;
 use crate::schema::ir::{ListType, Rule, Schema};
 
 /// Comparisons of sets; no source can spell these names.
@@ -83,9 +84,22 @@ pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'_>) -> T) -> T {
     FUNCTIONS.with(|functions| run(functions))
 }
 
+/// How deeply expressions may nest. Upstream allows 250, for which stacks would be too small.
+const DEPTH_MAX: usize = 96;
+
 /// Parses an expression as it is written, optional syntax included.
 pub(super) fn parse_unexpanded(source: &str) -> Result<IdedExpr, ParseErrors> {
-    Parser::new().enable_optional_syntax(true).parse(source)
+    let depth = nesting::depth(source);
+    if depth > DEPTH_MAX {
+        return Err(refusal(&format!("expression recursion limit exceeded: {DEPTH_MAX}")));
+    }
+    nesting::with_stack(depth, || Parser::new().enable_optional_syntax(true).parse(source))
+}
+
+fn refusal(problem: &str) -> ParseErrors {
+    let msg = problem.to_owned();
+    let error = ParseError { source: None, pos: (1, 1), msg, expr_id: 0, source_info: None };
+    ParseErrors { errors: vec![error] }
 }
 
 /// Parses an expression and expands what the crate cannot evaluate itself.
@@ -119,6 +133,8 @@ impl Programs {
 pub(super) struct Program {
     expression: IdedExpr,
     message: Option<IdedExpr>,
+    // Of both.
+    depth: usize,
     pub(super) uses_old_self: bool,
 }
 
@@ -129,8 +145,10 @@ impl Program {
         let variables = names.map(|name| (name.to_owned(), schema)).into();
         compare_sets_as_sets(&mut expression, &variables);
         let uses_old_self = expression.references().has_variable("oldSelf");
-        let message = rule.message_expression.as_deref().and_then(|text| parse(text).ok());
-        Ok(Self { expression, message, uses_old_self })
+        let text = rule.message_expression.as_deref().unwrap_or_default();
+        let message = if text.is_empty() { None } else { parse(text).ok() };
+        let depth = nesting::depth(&rule.rule).max(nesting::depth(text));
+        Ok(Self { expression, message, depth, uses_old_self })
     }
 
     /// Evaluates the rule, and its message when the rule says no.
@@ -140,7 +158,7 @@ impl Program {
         old_self: Option<CelValue>,
         report: impl FnOnce(Result<CelValue, ExecutionError>, Option<String>),
     ) {
-        with_functions(|functions| {
+        let run = |functions: &Context<'_>| {
             let mut context = functions.new_inner_scope();
             context.add_variable_from_value("self", this.clone());
             if let Some(old_self) = old_self {
@@ -151,8 +169,10 @@ impl Program {
                 (Ok(CelValue::Bool(false)), Some(expression)) => message(expression, &context),
                 _ => None,
             };
-            report(outcome, message);
-        });
+            (outcome, message)
+        };
+        let (outcome, message) = nesting::with_stack(self.depth, || with_functions(run));
+        report(outcome, message);
     }
 }
 
