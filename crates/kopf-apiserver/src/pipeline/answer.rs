@@ -1,5 +1,7 @@
 //! Answers in their HTTP form.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, RETRY_AFTER, VARY};
 use http::{Response, StatusCode};
@@ -73,12 +75,30 @@ fn tagged(content_type: &str, etag: &str, body: &Bytes, if_none_match: &str) -> 
     response
 }
 
-/// Adds `Warning` headers.
+/// How many characters all warnings of an answer may have, as upstream limits them: clients refuse
+/// answers with large heads.
+const WARNINGS_LENGTH_MAX: usize = 4096;
+
+/// How many characters of each warning are left if they are too many together.
+const CUT_WARNING_LENGTH_MAX: usize = 256;
+
+/// Adds `Warning` headers, each text once.
 pub(super) fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
+    let mut known = HashSet::new();
+    let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();
+    let length: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let kept_max =
+        if length > WARNINGS_LENGTH_MAX { CUT_WARNING_LENGTH_MAX } else { WARNINGS_LENGTH_MAX };
+    let mut written = 0;
     for warning in warnings {
-        let escaped = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if written >= WARNINGS_LENGTH_MAX {
+            break;
+        }
+        let kept: String = warning.chars().take(kept_max).collect();
+        written += kept.chars().count();
+        let escaped = kept.replace('\\', "\\\\").replace('"', "\\\"");
         let text = format!("299 - \"{escaped}\"");
-        if let Ok(value) = HeaderValue::from_str(&text) {
+        if let Ok(value) = HeaderValue::from_bytes(text.as_bytes()) {
             response.headers_mut().append(http::header::WARNING, value);
         }
     }
