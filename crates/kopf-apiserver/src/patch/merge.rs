@@ -16,16 +16,33 @@ pub(crate) fn apply(target: &mut Value, patch: &Value) {
         *target = Value::Object(Map::with_capacity(changes.len()));
     }
     let Value::Object(fields) = target else { return };
+    discard(fields, changes);
     for (key, change) in changes {
         if change.is_null() {
-            fields.shift_remove(key);
-        } else if let Some(present) = find_mut(fields, key) {
+            continue;
+        }
+        if let Some(present) = find_mut(fields, key) {
             apply(present, change);
         } else {
             let mut new = Value::Null;
             apply(&mut new, change);
             fields.insert(key.clone(), new);
         }
+    }
+}
+
+/// Removes the fields that a patch sets to null.
+///
+/// Every single removal moves the fields behind it, so many are done at once.
+pub(super) fn discard(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
+    const SINGLE_REMOVALS_MAX: usize = 8;
+    let unwanted = || changes.iter().filter(|(_, change)| change.is_null()).map(|(key, _)| key);
+    if unwanted().nth(SINGLE_REMOVALS_MAX).is_some() {
+        fields.retain(|key, _| !changes.get(key).is_some_and(Value::is_null));
+    } else {
+        unwanted().for_each(|key| {
+            fields.shift_remove(key);
+        });
     }
 }
 

@@ -76,6 +76,7 @@ fn merge_fields(
     }
     retain_keys(fields, &mut patch)?;
     merge_ordered_lists(fields, &mut patch, schema)?;
+    super::merge::discard(fields, &patch);
     for (key, change) in patch {
         match key.strip_prefix(DELETE_FROM_LIST) {
             None => merge_field(fields, key, change, schema)?,
@@ -97,7 +98,6 @@ fn merge_field(
     schema: Option<&Schema>,
 ) -> Result<(), PatchError> {
     if change.is_null() {
-        fields.shift_remove(&key);
         return Ok(());
     }
     match (fields.get_mut(&key), &mut change) {

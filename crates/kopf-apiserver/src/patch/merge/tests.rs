@@ -27,3 +27,19 @@ fn the_examples_of_rfc_7396_hold() {
     check(json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"}));
     check(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}));
 }
+
+#[test]
+fn many_deletions_take_no_longer_than_many_additions() {
+    let fields = |value: Value| -> Value {
+        (0..20_000).map(|index| (format!("k{index}"), value.clone())).collect()
+    };
+    let started = std::time::Instant::now();
+    let mut expected = json!({"kept": 1});
+    let mut target = fields(json!(1));
+    target["kept"] = json!(1);
+    apply(&mut target, &fields(Value::Null));
+    apply(&mut expected, &fields(Value::Null));
+    assert_eq!(target, expected);
+    // One by one, they take half a minute.
+    assert!(started.elapsed() < std::time::Duration::from_secs(8), "{:?}", started.elapsed());
+}
