@@ -4,8 +4,9 @@ mod certificates;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -163,7 +164,7 @@ async fn serve(
                 Err(error) => {
                     // Usually too many open files: give connections time to end.
                     tracing::warn!(%error, "could not accept a connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
             Some(_) = connections.join_next() => {}
@@ -177,10 +178,13 @@ async fn connect(stream: TcpStream, acceptor: Option<TlsAcceptor>, service: Serv
         tracing::debug!(%error, "could not disable delays on a connection");
     }
     let outcome = match acceptor {
-        Some(acceptor) => match acceptor.accept(stream).await {
-            Ok(stream) => exchange(TokioIo::new(stream), service).await,
-            Err(error) => Err(error.into()),
-        },
+        Some(acceptor) => {
+            match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => exchange(TokioIo::new(stream), service).await,
+                Ok(Err(error)) => Err(error.into()),
+                Err(error) => Err(error.into()),
+            }
+        }
         None => exchange(TokioIo::new(stream), service).await,
     };
     if let Err(error) = outcome {
@@ -196,12 +200,17 @@ where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
     builder.http2().max_concurrent_streams(CONCURRENT_STREAMS_MAX);
     let service = TowerToHyperService::new(service);
     builder.serve_connection_with_upgrades(stream, service).await
 }
 
 const CONCURRENT_STREAMS_MAX: u32 = 1000;
+/// How long a client may take to agree on keys.
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long the head of the next request may take, which is also how long a connection may idle.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// The TLS configuration of a listener, shared by its connections.
 pub(crate) fn acceptor_of(config: rustls::ServerConfig) -> TlsAcceptor {
