@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::Stream;
 use futures::future::BoxFuture;
+use futures::{FutureExt, Stream};
 use serde_json::Value;
 
 use super::Call;
@@ -205,6 +205,10 @@ impl Watcher {
     }
 
     async fn next_frame(&mut self) -> Option<Bytes> {
+        // Whoever always finds something to tell never waits, but its time is up as well.
+        if !self.ended && (&mut self.deadline).now_or_never().is_some() {
+            return None;
+        }
         loop {
             self.fill();
             if !self.frame.is_empty() {
