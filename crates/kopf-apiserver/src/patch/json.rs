@@ -3,11 +3,12 @@
 //! Pure. Differs from the RFC where recordings do: a `test` of an absent field against `null`
 //! succeeds, `replace` of an absent field adds it, negative list indexes count from the end, and
 //! the document itself cannot be added, removed or copied. Work is bounded in operations and in
-//! copied bytes.
+//! copied bytes, and the result in depth.
 
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::schema::decode::{DEPTH_MAX, depth};
 
 /// How many operations one patch may have.
 const OPERATIONS_MAX: usize = 10_000;
@@ -162,7 +163,18 @@ fn index_of(token: &str, length: usize, for_insert: bool) -> Option<usize> {
     (position < places).then_some(position)
 }
 
+/// Refuses values that would make the document deeper than a decoded one can be: every copy could
+/// double its depth, and whatever walks over a tree needs stack for all of it.
+fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
+    if path.matches('/').count() + depth(value) <= DEPTH_MAX {
+        return Ok(());
+    }
+    let problem = format!("error applying patch: exceeded max depth ({DEPTH_MAX} levels)");
+    Err(PatchError::Malformed(problem))
+}
+
 fn add(target: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    check_depth(path, &value)?;
     match container(target, path)? {
         (Container::Fields(fields), key) => {
             fields.insert(key, value);
@@ -195,6 +207,7 @@ fn replace(target: &mut Value, path: &str, value: Value) -> Result<(), PatchErro
         *target = value;
         return Ok(());
     }
+    check_depth(path, &value)?;
     match container(target, path)? {
         (Container::Fields(fields), key) => {
             fields.insert(key, value);

@@ -16,8 +16,11 @@ use serde_json::{Map, Number, Value};
 pub(crate) use plain::plain;
 pub(crate) use yaml::yaml;
 
-/// How deeply values may nest.
-const DEPTH_MAX: usize = 512;
+/// How deeply values may nest. Upstream's limit is 10000, for which stacks would be too small.
+pub(crate) const DEPTH_MAX: usize = 255;
+
+/// How many duplicates are reported; upstream stops there, too.
+const DUPLICATES_MAX: usize = 100;
 
 /// A decoded body.
 #[derive(Debug, Default, PartialEq)]
@@ -51,7 +54,8 @@ pub(crate) fn json(body: &[u8]) -> Result<Decoded, DecodeError> {
 fn general(body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    // The depth is limited by the seed, at a depth that real objects reach.
+    // The depth is limited by the seed: the limit of 128 is less than other encodings have.
+    deserializer.disable_recursion_limit();
     let seed = Tree { duplicates: &mut duplicates, path: &Path::Root, depth: 0 };
     let value = seed.deserialize(&mut deserializer).map_err(|error| explain(body, &error))?;
     deserializer.end().map_err(|error| explain(body, &error))?;
@@ -82,8 +86,8 @@ fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
         DecodeError(format!("invalid character {found} after object key:value pair"))
     } else if text.starts_with("expected `,` or `]`") {
         DecodeError(format!("invalid character {found} after array element"))
-    } else if text.starts_with("nested too deeply") {
-        DecodeError("exceeded max depth".to_owned())
+    } else if text.starts_with(TOO_DEEP) {
+        too_deep()
     } else {
         DecodeError(format!("invalid character {found} looking for beginning of value"))
     }
@@ -204,8 +208,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
                     place.insert(value);
                 }
                 Entry::Occupied(mut place) => {
-                    let path = Path::Name(self.path, place.key());
-                    self.duplicates.push(format!("duplicate field \"{path}\""));
+                    if self.duplicates.len() < DUPLICATES_MAX {
+                        let path = Path::Name(self.path, place.key());
+                        self.duplicates.push(format!("duplicate field \"{path}\""));
+                    }
                     place.insert(value);
                 }
             }
@@ -222,8 +228,23 @@ fn whole_number(value: u64) -> Number {
     }
 }
 
+/// How deeply a value nests: 0 for scalars.
+pub(crate) fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 fn check_depth<E: serde::de::Error>(depth: usize) -> Result<(), E> {
-    if depth >= DEPTH_MAX { Err(E::custom("nested too deeply")) } else { Ok(()) }
+    if depth >= DEPTH_MAX { Err(E::custom(TOO_DEEP)) } else { Ok(()) }
+}
+
+const TOO_DEEP: &str = "nested too deeply";
+
+fn too_deep() -> DecodeError {
+    DecodeError(format!("exceeded max depth ({DEPTH_MAX} levels)"))
 }
 
 #[cfg(test)]

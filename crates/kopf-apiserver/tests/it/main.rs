@@ -13,6 +13,7 @@ mod goldens;
 mod identity;
 mod json_patches;
 mod kubectl;
+mod limits;
 mod rbac;
 mod runtime;
 mod status;

@@ -34,10 +34,49 @@ fn broken_json_is_explained_as_go_does() {
 }
 
 #[test]
-fn deep_bodies_are_refused() {
-    let body = "[".repeat(100_000);
-    assert!(json(body.as_bytes()).is_err());
-    assert!(yaml(body.as_bytes()).is_err());
+fn deep_bodies_are_refused_and_told_why() {
+    let nested = |levels: usize| "[".repeat(levels) + "1" + &"]".repeat(levels);
+    for levels in [1, 100, 128, 129, DEPTH_MAX] {
+        assert_eq!(depth(&json(nested(levels).as_bytes()).unwrap().value), levels);
+        assert_eq!(depth(&yaml(nested(levels).as_bytes()).unwrap().value), levels);
+    }
+    for levels in [DEPTH_MAX + 1, 1000, 100_000] {
+        let body = nested(levels);
+        let problem = "exceeded max depth (255 levels)";
+        assert_eq!(json(body.as_bytes()).unwrap_err().0, problem);
+        assert_eq!(yaml(body.as_bytes()).unwrap_err().0, format!("yaml: line 1: {problem}"));
+        let block = (0..levels.min(1000)).map(|level| format!("{}a:\n", " ".repeat(level)));
+        assert!(yaml(block.collect::<String>().as_bytes()).unwrap_err().0.contains(problem));
+    }
+}
+
+#[test]
+fn aliases_do_not_make_bodies_deeper() {
+    let nested = |levels: usize, inner: &str| "[".repeat(levels) + inner + &"]".repeat(levels);
+    let deep = format!("a: &a {}\nb: &b {}\n", nested(100, "1"), nested(100, "*a"));
+    assert_eq!(depth(&yaml(deep.as_bytes()).unwrap().value), 201);
+    let deeper = format!("{deep}c: {}\n", nested(100, "*b"));
+    assert!(yaml(deeper.as_bytes()).unwrap_err().0.contains("exceeded max depth"));
+}
+
+#[test]
+fn anchors_and_aliases_copy_a_bounded_amount() {
+    let long = "x".repeat(100_000);
+    let few = format!("a: &a {long}\nb: [*a, *a, *a]\n");
+    assert_eq!(yaml(few.as_bytes()).unwrap().value["b"][2], long);
+    let many = format!("a: &a {long}\nb: [{}]\n", "*a, ".repeat(100));
+    assert!(yaml(many.as_bytes()).unwrap_err().0.contains("excessive aliasing"));
+    let open: String = (0..100).map(|level| format!("[&a{level} ")).collect();
+    let nested = format!("{open}[{}]{}", "1, ".repeat(1000), "]".repeat(100));
+    assert!(yaml(nested.as_bytes()).unwrap_err().0.contains("excessive aliasing"));
+}
+
+#[test]
+fn only_the_first_duplicates_are_reported() {
+    let body = format!("{{{}\"b\": 2}}", "\"a\": 1,".repeat(1000));
+    let decoded = json(body.as_bytes()).unwrap();
+    assert_eq!(decoded.value, json!({"a": 1, "b": 2}));
+    assert_eq!(decoded.duplicates, vec!["duplicate field \"a\""; 100]);
 }
 
 #[test]

@@ -6,14 +6,17 @@
 use std::collections::HashMap;
 
 use base64::Engine;
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::{Map, Number, Value};
 
-use super::{DEPTH_MAX, DecodeError, Decoded, whole_number};
+use super::{DEPTH_MAX, DecodeError, Decoded, too_deep, whole_number};
 use crate::schema::go_print::go_syntax;
 
-/// How many values aliases may copy in one body.
-const ALIAS_COPIES_MAX: usize = 10_000;
+/// How many values anchors and aliases may copy in one body.
+const COPIED_VALUES_MAX: usize = 10_000;
+
+/// How many bytes of text anchors and aliases may copy in one body.
+const COPIED_BYTES_MAX: usize = 8 << 20;
 
 /// Decodes a YAML (or JSON) body.
 pub(crate) fn yaml(body: &[u8]) -> Result<Decoded, DecodeError> {
@@ -22,7 +25,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut loader = Loader {
         events: Parser::new_from_str(text),
         anchors: HashMap::new(),
-        copies_left: ALIAS_COPIES_MAX,
+        copies_left: Weight { values: COPIED_VALUES_MAX, bytes: COPIED_BYTES_MAX },
         duplicates: Vec::new(),
     };
     let value = loader.document()?;
@@ -32,7 +35,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Decoded, DecodeError> {
 struct Loader<'input> {
     events: Parser<'input, granit_parser::StrInput<'input>>,
     anchors: HashMap<usize, Value>,
-    copies_left: usize,
+    copies_left: Weight,
     duplicates: Vec<String>,
 }
 
@@ -66,8 +69,9 @@ impl<'input> Loader<'input> {
         span: &Span,
         depth: usize,
     ) -> Result<Value, DecodeError> {
-        if depth >= DEPTH_MAX {
-            return Err(at(span, "exceeded max depth"));
+        let is_deeper = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..));
+        if is_deeper && depth >= DEPTH_MAX {
+            return Err(at(span, &too_deep().0));
         }
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -75,22 +79,32 @@ impl<'input> Loader<'input> {
             }
             Event::SequenceStart(_, anchor, _) => (self.sequence(depth)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.mapping(depth)?, anchor),
-            Event::Alias(id) => return self.alias(id, span),
+            Event::Alias(id) => return self.alias(id, span, depth),
             _ => return Err(at(span, "did not find expected node content")),
         };
         if anchor != 0 {
-            self.anchors.insert(anchor, value.clone());
+            let copy = self.copy(&value, span)?;
+            self.anchors.insert(anchor, copy);
         }
         Ok(value)
     }
 
-    fn alias(&mut self, id: usize, span: &Span) -> Result<Value, DecodeError> {
-        let value = self.anchors.get(&id).ok_or_else(|| at(span, "unknown anchor referenced"))?;
-        let size = weight(value);
-        self.copies_left = self
-            .copies_left
-            .checked_sub(size)
-            .ok_or_else(|| at(span, "document contains excessive aliasing"))?;
+    fn alias(&mut self, id: usize, span: &Span, depth: usize) -> Result<Value, DecodeError> {
+        let value =
+            self.anchors.remove(&id).ok_or_else(|| at(span, "unknown anchor referenced"))?;
+        let copy = self.copy(&value, span)?;
+        if depth + super::depth(&value) > DEPTH_MAX {
+            return Err(at(span, &too_deep().0));
+        }
+        self.anchors.insert(id, value);
+        Ok(copy)
+    }
+
+    /// A copy, as long as there are not too many.
+    fn copy(&mut self, value: &Value, span: &Span) -> Result<Value, DecodeError> {
+        let weight = Weight::of(value);
+        let left = self.copies_left.without(&weight);
+        self.copies_left = left.ok_or_else(|| at(span, "document contains excessive aliasing"))?;
         Ok(value.clone())
     }
 
@@ -148,11 +162,39 @@ fn merge_into(map: &mut Map<String, Value>, source: Value) {
     }
 }
 
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(fields) => 1 + fields.values().map(weight).sum::<usize>(),
-        _ => 1,
+/// What a copy takes.
+#[derive(Default)]
+struct Weight {
+    values: usize,
+    bytes: usize,
+}
+
+impl Weight {
+    fn of(value: &Value) -> Self {
+        let mut weight = Self::default();
+        weight.add(value);
+        weight
+    }
+
+    fn add(&mut self, value: &Value) {
+        self.values += 1;
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    self.bytes += name.len();
+                    self.add(field);
+                }
+            }
+            Value::String(text) => self.bytes += text.len(),
+            _ => {}
+        }
+    }
+
+    fn without(&self, other: &Self) -> Option<Self> {
+        let values = self.values.checked_sub(other.values)?;
+        let bytes = self.bytes.checked_sub(other.bytes)?;
+        Some(Self { values, bytes })
     }
 }
 
@@ -172,7 +214,11 @@ fn key_text(key: Value, value: &Value) -> Result<String, String> {
 
 fn explain(error: &ScanError) -> DecodeError {
     let line = error.marker().line();
-    DecodeError(format!("yaml: line {line}: {}", error.info()))
+    let problem = match error.kind() {
+        ErrorKind::RecursionLimitExceeded => too_deep().0,
+        _ => error.info(),
+    };
+    DecodeError(format!("yaml: line {line}: {problem}"))
 }
 
 fn at(span: &Span, problem: &str) -> DecodeError {
