@@ -199,6 +199,17 @@ async fn deep_rules_are_refused_before_they_are_parsed() {
 }
 
 #[tokio::test]
+async fn loops_over_written_lists_count_as_well() {
+    let list = format!("[{}1]", "1, ".repeat(99));
+    let all = |inner: &str| format!("{list}.all(x, {inner})");
+    let (defined, object) = judge(&all(&all("x == self.a"))).await;
+    assert_eq!((defined.status, object.status), (201, 201), "{}", defined.body);
+    let (defined, _) = judge(&all(&all(&all(&all(&all("x == self.a")))))).await;
+    assert_eq!(defined.status, 422);
+    assert!(defined.body.contains("estimated rule cost exceeds budget"), "{}", defined.body);
+}
+
+#[tokio::test]
 async fn warnings_leave_the_head_of_an_answer_small() {
     let world = World::with_free_spec().await;
     let maps = "/api/v1/namespaces/default/configmaps";

@@ -55,10 +55,11 @@ fn walk(expression: &IdedExpr, variables: &Variables<'_>) -> f64 {
         Expr::Comprehension(comprehension) => {
             let range = resolve(&comprehension.iter_range, variables);
             let element = range.and_then(|range| range.item());
-            let count = match (range, element) {
-                (Some(range), Some(element)) => {
+            let count = match (range, element, &comprehension.iter_range.expr) {
+                (Some(range), Some(element), _) => {
                     range.max_items.map_or_else(|| count_max(element), |max| max as f64)
                 }
+                (_, _, Expr::List(list)) => list.elements.len().max(1) as f64,
                 _ => 1.0,
             };
             let mut inner = variables.clone();
