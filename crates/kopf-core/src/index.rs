@@ -13,7 +13,10 @@ use serde_json::Value;
 use crate::invoke::{IndexView, Output};
 
 /// One entry of an object: its key in the index, and the value.
-pub type Entry = (Value, Arc<dyn Any + Send + Sync>);
+pub type Entry = (Value, Shared);
+
+/// A value as all handlers share it.
+type Shared = Arc<dyn Any + Send + Sync>;
 
 /// One index.
 #[derive(Default)]
@@ -29,14 +32,14 @@ struct Inner {
 
 struct Store {
     key: Value,
-    values: Vec<(ObjectKey, Arc<dyn Any + Send + Sync>)>,
+    values: Vec<(ObjectKey, Shared)>,
 }
 
 impl Index {
     /// Puts the entries of an object in place of its former ones.
     pub fn replace(&self, object: &ObjectKey, entries: Vec<Entry>) {
         let mut inner = self.0.write();
-        inner.discard(object);
+        let former = inner.discard(object);
         let mut keys = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             let text = key.to_string();
@@ -50,11 +53,14 @@ impl Index {
         if !keys.is_empty() {
             inner.keys.insert(object.clone(), keys);
         }
+        drop(inner);
+        let_go(former);
     }
 
     /// Drops all entries of an object.
     pub fn discard(&self, object: &ObjectKey) {
-        self.0.write().discard(object);
+        let former = self.0.write().discard(object);
+        let_go(former);
     }
 
     /// How many keys there are.
@@ -71,15 +77,35 @@ impl Index {
 }
 
 impl Inner {
-    fn discard(&mut self, object: &ObjectKey) {
+    /// Takes the values of an object out, which are to be dropped without the lock.
+    fn discard(&mut self, object: &ObjectKey) -> Vec<Shared> {
+        let mut former = Vec::new();
         for text in self.keys.remove(object).unwrap_or_default() {
             if let Some(store) = self.stores.get_mut(&text) {
-                store.values.retain(|(owner, _)| owner != object);
+                let values = store.values.extract_if(.., |(owner, _)| owner == object);
+                former.extend(values.map(|(_, value)| value));
                 if store.values.is_empty() {
                     self.stores.remove(&text);
                 }
             }
         }
+        former
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        for store in std::mem::take(&mut self.0.get_mut().stores).into_values() {
+            let_go(store.values.into_iter().map(|(_, value)| value));
+        }
+    }
+}
+
+/// Drops values of users, one by one: they may look into the index then, and one that panics must
+/// harm nobody else. The hook of panics tells of it.
+fn let_go(values: impl IntoIterator<Item = Shared>) {
+    for value in values {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
     }
 }
 

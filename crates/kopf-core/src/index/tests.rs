@@ -51,3 +51,28 @@ fn no_result_keeps_the_former_entries() {
     assert!(entries(Output::Nothing).is_none());
     assert!(entries(Output::Json(json!(null))).is_none());
 }
+
+/// Looks into its index when it is dropped.
+struct Curious(Arc<Index>);
+
+impl Drop for Curious {
+    fn drop(&mut self) {
+        assert!(self.0.get(&json!("k")).len() < 2, "too many are left");
+    }
+}
+
+#[test]
+fn values_may_look_into_the_index_or_panic_when_they_are_dropped() {
+    let index = Arc::new(Index::default());
+    let put = |name: &str| {
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(Curious(Arc::clone(&index)));
+        index.replace(&object(name), vec![(json!("k"), value)]);
+    };
+    for name in ["a", "a", "b", "c", "d"] {
+        put(name);
+    }
+    for (name, left) in [("a", 3), ("b", 2), ("c", 1), ("d", 0)] {
+        index.discard(&object(name));
+        assert_eq!(index.get(&json!("k")).len(), left);
+    }
+}
