@@ -320,9 +320,11 @@ impl<T: Clone> Watcher<T> {
 
     fn pause_after(&self, failures: u32) -> Duration {
         let limits = &self.collection.limits;
-        let doubled = limits.backoff * 2u32.saturating_pow(failures.saturating_sub(1).min(16));
-        let bounded = doubled.min(limits.backoff_max);
-        bounded.mul_f64(0.75 + fastrand::f64() * 0.5)
+        let doubling = 2u32.saturating_pow(failures.saturating_sub(1).min(16));
+        let bounded = limits.backoff.saturating_mul(doubling).min(limits.backoff_max);
+        let spread = bounded.as_secs_f64() * (0.75 + fastrand::f64() * 0.5);
+        // Those who want no limit may have given more than can be made longer.
+        Duration::try_from_secs_f64(spread).unwrap_or(bounded)
     }
 
     async fn list(&mut self) -> Result<String, Stopped> {
@@ -683,3 +685,6 @@ fn timed_out(outgoing: &Outgoing, limit: Duration) -> RequestError {
     let message = format!("no answer within {limit:?}");
     RequestError::local(Failure::Timeout, &outgoing.method, &outgoing.path, message)
 }
+
+#[cfg(test)]
+mod tests;
