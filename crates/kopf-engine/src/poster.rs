@@ -183,7 +183,9 @@ impl Poster {
         self.tokens = (self.tokens + passed * rate).min(burst);
         self.refilled = Instant::now();
         if self.tokens < 1.0 {
-            tokio::time::sleep(Duration::from_secs_f64((1.0 - self.tokens) / rate)).await;
+            // A rate of next to nothing means never, which is longer than a duration can be.
+            let pause = Duration::try_from_secs_f64((1.0 - self.tokens) / rate);
+            tokio::time::sleep(pause.unwrap_or(Duration::MAX)).await;
             self.tokens = 1.0;
             self.refilled = Instant::now();
         }

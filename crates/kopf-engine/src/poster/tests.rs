@@ -30,3 +30,12 @@ fn only_events_of_kubernetes_have_no_events() {
         assert_eq!(is_event(&object), expected, "{version}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rate_of_next_to_nothing_is_a_pause_without_end() {
+    let cluster = Cluster::new(kopf_client::default_login(), kopf_client::Policy::default());
+    let (_recorder, mut poster) = Recorder::new(cluster, Clock::default(), 1);
+    poster.wait_for_token(1e-300).await;
+    let waiting = poster.wait_for_token(1e-300);
+    assert!(tokio::time::timeout(Duration::from_secs(86_400), waiting).await.is_err());
+}
