@@ -12,7 +12,8 @@ use std::time::Duration;
 /// assert_eq!(2.minutes(), Duration::from_secs(120));
 /// ```
 pub trait Seconds: Sized {
-    /// So many seconds; negative numbers and what is not a number make no time at all.
+    /// So many seconds; negative numbers and what is not a number make no time at all, and what is
+    /// too much for a duration makes the longest one.
     fn secs(self) -> Duration;
 
     /// So many milliseconds.
@@ -22,12 +23,12 @@ pub trait Seconds: Sized {
 
     /// So many minutes.
     fn minutes(self) -> Duration {
-        self.secs() * 60
+        self.secs().saturating_mul(60)
     }
 
     /// So many hours.
     fn hours(self) -> Duration {
-        self.secs() * 3600
+        self.secs().saturating_mul(3600)
     }
 }
 
@@ -45,6 +46,10 @@ impl Seconds for u64 {
 
 impl Seconds for f64 {
     fn secs(self) -> Duration {
-        Duration::try_from_secs_f64(self).unwrap_or_default()
+        let longest = if self > 0.0 { Duration::MAX } else { Duration::ZERO };
+        Duration::try_from_secs_f64(self).unwrap_or(longest)
     }
 }
+
+#[cfg(test)]
+mod tests;
