@@ -135,11 +135,7 @@ impl ChildStore {
         let generation = followed.generation;
         let desired = followed.desired.clone();
         let is_missing = |entry: &Entry| {
-            entry.child.resource == desired.resource
-                && desired
-                    .namespace
-                    .as_deref()
-                    .is_none_or(|namespace| entry.child.object.namespace() == Some(namespace))
+            desired.covers(&entry.child)
                 && entry.seen != Some((watch, generation))
                 && entry.version.is_covered_by(listed_at)
         };
@@ -190,6 +186,16 @@ impl ChildStore {
         if !is_gone && !is_known {
             let seen = known.and_then(|entry| entry.seen);
             inner.put(key, Entry { child, version, seen });
+        }
+    }
+
+    /// A child is deleted: one that no watch tells of is not known any more.
+    pub(crate) fn forget_unwatched(&self, key: &ChildKey, uid: &str) {
+        let mut inner = self.0.lock();
+        let Some(entry) = inner.entries.get(key) else { return };
+        let is_watched = inner.watches.values().any(|it| it.desired.covers(&entry.child));
+        if !is_watched && entry.child.object.uid() == uid {
+            inner.remove(key);
         }
     }
 
@@ -258,6 +264,15 @@ impl ChildStore {
             (false, Some(selector)) => Knowledge::Unserved(selector),
             (false, None) => Knowledge::Complete(resources),
         }
+    }
+}
+
+impl Desired {
+    /// Whether a watch of this collection tells of a child.
+    fn covers(&self, child: &Child) -> bool {
+        let namespace = self.namespace.as_deref();
+        child.resource == self.resource
+            && namespace.is_none_or(|namespace| child.object.namespace() == Some(namespace))
     }
 }
 

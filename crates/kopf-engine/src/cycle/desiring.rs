@@ -391,7 +391,11 @@ impl Cycle {
         let target = target(&doomed.resource, &doomed.key);
         match self.shared.cluster.delete(target, &doomed.uid).await {
             Err(error) if error.failure != Failure::NotFound => Err(error),
-            _ => Ok(()),
+            _ => {
+                // Nobody would tell of its end, for which the owner would wait without end.
+                self.shared.children.forget_unwatched(&doomed.key, &doomed.uid);
+                Ok(())
+            }
         }
     }
 

@@ -287,3 +287,18 @@ async fn a_rehearsal_tells_everything_and_writes_nothing() {
     ];
     assert_eq!(told, expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn children_outside_of_the_namespaces_that_are_watched_do_not_hold_their_owner_for_ever() {
+    let world = World::with_status().await;
+    let builder = world.engine(handlers()).namespaces(["default"]);
+    let engine = world.start_built(builder).await;
+    world.create("a", json!({"names": ["one"], "x": 1})).await;
+    world.until("a", "the readiness", is_ready).await;
+    assert_eq!(children(&world).await, ["default/one=1", "kube-public/copy=1"]);
+    world.delete("a").await;
+    world.until("a", "the end of the owner", Value::is_null).await;
+    // That beside the owner is left to the garbage collector.
+    assert_eq!(children(&world).await, ["default/one=1"]);
+    engine.stop().await.expect("a clean end");
+}
