@@ -275,6 +275,14 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
+    /// The same for all keys that are not wanted any more.
+    pub fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
+        let keys: Vec<K> = self.entries.keys().filter(|key| !is_wanted(key)).cloned().collect();
+        for key in keys {
+            self.forget(&key);
+        }
+    }
+
     /// When something becomes due that is not due yet; the engine sleeps until then.
     pub fn next_wake(&mut self) -> Option<Moment> {
         while let Some(Reverse((at, key))) = self.wakes.peek() {

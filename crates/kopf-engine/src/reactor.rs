@@ -497,6 +497,7 @@ impl Reactor {
         let known = self.watches.get_mut(&key.watch);
         if known.is_none_or(|watch| watch.store.get(key.uid).is_none()) {
             stop_daemons(&self.shared, &mut done.memory, StopReason::RESOURCE_DELETED);
+            self.queue.forget(&key);
             self.forget_indexed(key, &done.subject.object);
         }
         let Some(watch) = self.watches.get_mut(&key.watch) else { return };

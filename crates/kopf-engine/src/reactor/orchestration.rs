@@ -242,6 +242,7 @@ impl Reactor {
         self.unindexed.retain(|key| key.watch != id);
         self.owners.retain(|_, key| key.watch != id);
         self.held.retain(|key| key.watch != id);
+        self.queue.retain(|key| key.watch != id);
         for (_, record) in watch.store.iter_mut() {
             if let Some(body) = &record.body {
                 for handler in &watch.served.handlers.indexing {

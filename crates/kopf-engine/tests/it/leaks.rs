@@ -7,7 +7,7 @@ use kopf_core::invoke::Output;
 use serde_json::{Value, json};
 
 use crate::peering::{create_peering, freeze};
-use crate::world::{World, async_handler, eventually, handler, quiesce};
+use crate::world::{World, async_handler, eventually, handler, quiesce, temporary};
 
 /// How many objects there are; a task for each would be seen at once.
 const OBJECTS: usize = 100;
@@ -249,4 +249,19 @@ async fn an_end_that_takes_too_long_leaves_nothing_behind() {
     assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
     quiesce().await;
     assert_eq!(tasks(), before, "nothing outlives the operator");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_not_served_any_more_leaves_no_retries_behind() {
+    let world = World::new().await;
+    let create =
+        handler("create_fn", HandlerKind::Create, |_| Err(temporary("tomorrow", 86_400.0)));
+    let engine = world.start(vec![create]).await;
+    world.create("a", json!({})).await;
+    eventually("the retry", || engine.status().snapshot().delayed == 1).await;
+    world.serve(false).await;
+    eventually("the end of the watch", || engine.status().snapshot().watches.is_empty()).await;
+    quiesce().await;
+    assert_eq!(engine.status().snapshot().delayed, 0);
+    engine.stop().await.expect("a clean end");
 }

@@ -126,6 +126,20 @@ impl World {
             .expect("the CRD is created");
     }
 
+    /// Serves the version of the handlers or another one; the objects stay either way.
+    pub(crate) async fn serve(&self, is_served: bool) {
+        let mut versions = [("v1", is_served), ("v2", !is_served)].map(|(name, is_served)| {
+            let mut version = crd(false)["spec"]["versions"][0].take();
+            version["name"] = name.into();
+            version["served"] = is_served.into();
+            version
+        });
+        versions[1]["storage"] = false.into();
+        let patch = Patch::Merge(json!({"spec": {"versions": versions}}));
+        let name = "kopfexamples.kopf.dev";
+        self.crds().patch(name, &PatchParams::default(), &patch).await.expect("it is edited");
+    }
+
     pub(crate) fn crds(&self) -> Api<DynamicObject> {
         let resource = ApiResource {
             group: "apiextensions.k8s.io".into(),
