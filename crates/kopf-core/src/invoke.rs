@@ -329,8 +329,11 @@ impl Extensions {
     /// Puts a value in, in place of the former one of its type.
     pub fn insert<T: Send + Sync + 'static>(&self, value: Arc<T>) {
         let mut values = self.0.write();
-        values.retain(|other| !other.is::<T>());
+        let former: Vec<Extension> = values.extract_if(.., |other| other.is::<T>()).collect();
         values.push(Extension { value, copy: None, is_borrowed: false });
+        drop(values);
+        // Not under the lock: it may look for others when it is dropped.
+        drop(former);
     }
 
     /// The value of a type, made at the first use.
@@ -403,6 +406,16 @@ impl Indexes {
     pub fn insert(&self, name: HandlerId, index: Arc<dyn IndexView>) {
         self.0.write().insert(name, index);
     }
+}
+
+/// What a panic said.
+#[must_use]
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]

@@ -23,3 +23,18 @@ fn forks_copy_what_can_be_copied_and_share_the_rest() {
     let shared = origin.get::<&str>().expect("a value");
     assert!(std::sync::Arc::ptr_eq(&shared, &one.get::<&str>().expect("a value")));
 }
+
+#[test]
+fn values_may_look_for_others_when_they_are_replaced() {
+    struct Curious(std::sync::Arc<Extensions>);
+    impl Drop for Curious {
+        fn drop(&mut self) {
+            assert_eq!(self.0.get::<&str>().as_deref(), Some(&"other"));
+        }
+    }
+    let values = std::sync::Arc::new(Extensions::default());
+    values.insert(std::sync::Arc::new("other"));
+    for _ in 0..2 {
+        values.insert(std::sync::Arc::new(Curious(std::sync::Arc::clone(&values))));
+    }
+}

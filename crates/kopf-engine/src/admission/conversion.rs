@@ -50,7 +50,7 @@ impl Admission {
         definition: Option<&str>,
     ) -> Result<Value, ReviewError> {
         let mut request = review["request"].take();
-        if request.is_null() {
+        if !request.is_object() {
             return Err(ReviewError::Incomplete("request"));
         }
         let Value::Array(objects) = request["objects"].take() else {

@@ -156,7 +156,9 @@ impl Answer {
         if !warnings.is_empty() {
             response.insert("warnings".into(), warnings.clone().into());
         }
-        let operations = json_patch::between(body, &self.patch.lock().applied_to(body));
+        // A copy, since transformations are users' code.
+        let patch = self.patch.lock().clone();
+        let operations = json_patch::between(body, &patch.applied_to(body));
         if !operations.is_empty() {
             let text = serde_json::to_vec(&operations).expect("operations are always written");
             let encoded = base64::engine::general_purpose::STANDARD.encode(text);

@@ -1,6 +1,7 @@
 //! The HTTPS server that the cluster asks.
 
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kopf_core::endpoint;
+use kopf_core::invoke::panic_text;
 use parking_lot::RwLock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -121,7 +123,7 @@ pub(super) async fn serve(
             let Ok(Ok(stream)) = handshake else { return };
             let service = service_fn(move |request: Request<Incoming>| {
                 let admission = Arc::clone(&admission);
-                async move { Ok::<_, std::convert::Infallible>(answer(&admission, request).await) }
+                async move { Ok::<_, std::convert::Infallible>(guarded(&admission, request).await) }
             });
             // Whoever asks may hang up at any moment.
             let _ = hyper::server::conn::http1::Builder::new()
@@ -129,6 +131,17 @@ pub(super) async fn serve(
                 .await;
         });
     }
+}
+
+/// Answers also where a condition or a transformation panics, so that whoever asked is told why.
+async fn guarded(admission: &Admission, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let path = request.uri().path().to_owned();
+    let answering = AssertUnwindSafe(answer(admission, request));
+    futures::FutureExt::catch_unwind(answering).await.unwrap_or_else(|panic| {
+        let text = format!("the review could not be answered: {}", panic_text(panic.as_ref()));
+        tracing::error!(path, "{text}");
+        refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
+    })
 }
 
 async fn answer(admission: &Admission, request: Request<Incoming>) -> Response<Full<Bytes>> {

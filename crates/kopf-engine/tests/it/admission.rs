@@ -16,6 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
+use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::webhooks::{CertificateFiles, a_minute_passes, endpoint};
 use crate::world::{World, handler};
@@ -283,5 +284,36 @@ async fn a_renewed_certificate_is_taken_into_use() {
     let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
     let refused = refused.expect_err("it is refused").to_string();
     assert!(refused.contains("never"), "over the new certificate: {refused}");
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn reviews_whose_callbacks_panic_fail_with_a_reason() {
+    let (logged, _guard) = Logged::warnings();
+    let world = World::new().await;
+    let mut check =
+        handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| Ok(Output::Nothing));
+    check.filters.when = Some(std::sync::Arc::new(|subject, _| {
+        assert_ne!(subject.object.name(), "a", "a bug of the filter");
+        true
+    }));
+    let mutate = handler("complete", HandlerKind::Mutate(WebhookOptions::default()), |call| {
+        if call.subject.expect("an object").object.name() == "b" {
+            call.patch.lock().transform(|_| panic!("no such list"));
+        }
+        Ok(Output::Nothing)
+    });
+    let builder = world.engine(vec![check, mutate]).admission(endpoint());
+    let engine = world.start_built(builder).await;
+    for (name, reason) in [("a", "a bug of the filter"), ("b", "no such list")] {
+        let refused = world
+            .api()
+            .create(&PostParams::default(), &object(name, json!({})))
+            .await
+            .expect_err("it is refused");
+        assert!(refused.to_string().contains(reason), "{refused}");
+        assert!(logged.line_with(reason).contains("ERROR"));
+    }
+    world.api().create(&PostParams::default(), &object("c", json!({}))).await.expect("taken");
     engine.stop().await.expect("a clean end");
 }

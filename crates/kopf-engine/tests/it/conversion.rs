@@ -171,7 +171,8 @@ async fn incomplete_reviews_are_refused() {
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;
     let config = client_config(&world).await;
-    for request in [json!(null), json!({"uid": "7"}), json!({"uid": "7", "objects": []})] {
+    let without_version = json!({"uid": "7", "objects": []});
+    for request in [json!(null), json!("x"), json!([]), json!({"uid": "7"}), without_version] {
         let (code, _) =
             ask(&config, None, &json!({"kind": "ConversionReview", "request": request})).await;
         assert_eq!(code, 400, "{request}");
