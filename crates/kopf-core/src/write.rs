@@ -3,9 +3,13 @@
 //! Pure. The engine asks for the next request with the freshest known state of the object, sends
 //! it, and comes back with the answer. A conflict is answered by asking again with a newer state.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use kopf_model::json_patch::{self, Operation};
 use kopf_model::{Object, Patch, Resource, Transformation, merge};
 use serde_json::{Map, Value, json};
+
+use crate::invoke::panic_text;
 
 /// One request to be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +35,7 @@ pub struct Writer {
     patch: Patch,
     has_status: bool,
     pending: Pending,
+    panics: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,15 +58,15 @@ impl Writer {
         let has_status = resource.subresources.contains("status");
         let is_empty = patch.is_empty();
         let pending = Pending { main: !is_empty, status: !is_empty && has_status };
-        Self { patch, has_status, pending }
+        Self { patch, has_status, pending, panics: Vec::new() }
     }
 
     /// The next request, or none when nothing is left to be changed.
     ///
     /// `freshest` is the newest known state: of the cycle at first, then of the last answer, or of
-    /// a newer event after a conflict.
+    /// a newer event after a conflict. Transformations that panic are dropped, see [`Self::panics`].
     #[must_use]
-    pub fn next(&self, freshest: &Object) -> Option<Write> {
+    pub fn next(&mut self, freshest: &Object) -> Option<Write> {
         if !self.pending.main && !self.pending.status {
             return None;
         }
@@ -74,8 +79,12 @@ impl Writer {
         // the two loses nothing; and letting an object go may be the last thing that is possible.
         [Part::Status, Part::Main]
             .into_iter()
-            .filter(|part| self.is_pending(*part))
-            .find_map(|part| self.request(part, body, version))
+            .find_map(|part| self.is_pending(part).then(|| self.request(part, body, version))?)
+    }
+
+    /// What the transformations said that panicked since this was last asked.
+    pub fn panics(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.panics)
     }
 
     /// Notes that a request was accepted.
@@ -147,7 +156,7 @@ impl Writer {
         merge.is_empty() && transformations.iter().all(Transformation::is_about_finalizers)
     }
 
-    fn request(&self, part: Part, body: &Value, version: &str) -> Option<Write> {
+    fn request(&mut self, part: Part, body: &Value, version: &str) -> Option<Write> {
         let to_status = part == Part::Status;
         let merge = self.merge_of(part);
         if self.patch.transformations.is_empty() {
@@ -156,10 +165,7 @@ impl Writer {
         }
         let mut merged = body.clone();
         merge::apply(&mut merged, &self.patch.merge);
-        let mut target = merged.clone();
-        for transformation in &self.patch.transformations {
-            transformation.apply(&mut target);
-        }
+        let target = self.transformed(&merged);
         let is_transformed = json_patch::between(&merged, &target)
             .iter()
             .any(|operation| self.part_of(operation) == part);
@@ -175,6 +181,26 @@ impl Writer {
         }
         operations.insert(0, Operation::test_version(version));
         Some(Write { to_status, content: Content::Json(operations) })
+    }
+
+    /// The body after all transformations but those that panic.
+    ///
+    /// What cannot be done must neither block its object nor end the daemon that asked for it, so
+    /// it is treated like what the server refuses.
+    fn transformed(&mut self, merged: &Value) -> Value {
+        'anew: loop {
+            let mut target = merged.clone();
+            for (number, transformation) in self.patch.transformations.iter().enumerate() {
+                let applied = catch_unwind(AssertUnwindSafe(|| transformation.apply(&mut target)));
+                if let Err(panic) = applied {
+                    // It may have stopped in the middle of something.
+                    self.panics.push(panic_text(panic.as_ref()));
+                    self.patch.transformations.remove(number);
+                    continue 'anew;
+                }
+            }
+            return target;
+        }
     }
 
     fn merge_of(&self, part: Part) -> Map<String, Value> {

@@ -185,7 +185,12 @@ impl Writer<'_> {
 
     async fn transform(&self, requests: &mut write::Writer) -> Result<Applied, RequestError> {
         let mut newest: Option<Object> = None;
-        while let Some(write) = requests.next(newest.as_ref().unwrap_or(self.object)) {
+        loop {
+            let next = requests.next(newest.as_ref().unwrap_or(self.object));
+            for panic in requests.panics() {
+                tracing::error!(panic, "a transformation panicked; dropped");
+            }
+            let Some(write) = next else { break };
             let answered = match &write.content {
                 Content::Merge(merge) => {
                     let part = Part(merge.iter().collect());

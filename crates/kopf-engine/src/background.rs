@@ -4,6 +4,7 @@
 //! arithmetic of times are `kopf-core`'s. Everything ends by telling the reactor, even when it is
 //! cancelled, so that the object is looked at again.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,8 +13,8 @@ use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::hurry::Hurry;
-use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason};
-use kopf_core::logtext;
+use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason, panic_text};
+use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Live, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
@@ -336,12 +337,24 @@ impl Runner {
         tokio::spawn(async move { self.run_daemon().await }.instrument(span))
     }
 
+    /// How long to wait before the first attempt. A delay is no condition, so a function that
+    /// panics delays nothing: waiting for it to come to its senses could mean to wait for ever.
     fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
-        match delay {
-            Delay::None => None,
-            Delay::Fixed(delay) => Some(*delay),
-            Delay::Computed(compute) => Some(compute(&self.subject())),
-        }
+        let compute = match delay {
+            Delay::None => return None,
+            Delay::Fixed(delay) => return Some(*delay),
+            Delay::Computed(compute) => compute,
+        };
+        let subject = self.subject();
+        let computed = std::panic::catch_unwind(AssertUnwindSafe(|| compute(&subject)));
+        computed
+            .map_err(|panic| {
+                let text = panic_text(panic.as_ref());
+                let text =
+                    format!("{} begins at once: its initial delay panicked: {text}", self.handler);
+                self.shared.log(&subject, &Line::error(text));
+            })
+            .ok()
     }
 
     async fn run_daemon(&mut self) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kopf_client::{RequestError, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
-use kopf_core::invoke::StopReason;
+use kopf_core::invoke::{StopReason, panic_text};
 use kopf_core::logtext;
 use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
@@ -22,7 +22,7 @@ use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, T
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
-use crate::apply::Applied;
+use crate::apply::{Applied, limit};
 use crate::background::Tending;
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
@@ -178,7 +178,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         };
         let result = match caught {
             Ok(result) => result,
-            Err(panic) => Err(CycleError::Panic(crate::execute::panic_text(panic.as_ref()))),
+            Err(panic) => Err(CycleError::Panic(panic_text(panic.as_ref()))),
         };
         let cycle = underway.0.take().expect("nobody else takes it");
         cycle.finish(result)
@@ -211,17 +211,26 @@ impl Cycle {
         }
         // Parts that few operators have are boxed, so that the others do not carry their size along.
         let is_indexed = !self.served.handlers.indexing.is_empty();
-        if is_indexed {
-            Box::pin(self.index()).await;
-        }
+        let indexed = match is_indexed {
+            true => caught(Box::pin(self.index())).await,
+            false => Ok(()),
+        };
         if self.mode == Mode::IndexOnly {
-            return Ok(());
+            return indexed;
         }
+        // Events come first: neither a server that takes no writes nor a condition that panics must
+        // keep them from their handlers, since nobody will tell them again.
+        let delivered = match events.is_empty() {
+            true => Ok(()),
+            false => Box::pin(self.deliver_events(events)).await,
+        };
+        indexed?;
+        self.work(is_indexed).await.and(delivered)
+    }
+
+    /// All that follows the events.
+    async fn work(&mut self, is_indexed: bool) -> Result<(), CycleError> {
         let was_gone = self.gone;
-        // Events come first: a server that takes no writes must not keep them from their handlers.
-        if !events.is_empty() {
-            Box::pin(self.deliver_events(events)).await;
-        }
         if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
             return Ok(());
         }
@@ -238,20 +247,20 @@ impl Cycle {
         &mut self,
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
-        self.deliver_events(events).await;
+        let delivered = self.deliver_events(events).await;
         self.wanted = Wanted::by(&self.patch.lock());
         let before = self.object.clone();
         if !self.memory.unsent.is_empty() && Version::of(&before) == self.known.0 {
             // A full cycle is to come for this very state, and has to go on from the answer.
             let patch = std::mem::take(&mut *self.patch.lock());
             self.memory.unsent.absorb(patch);
-            return Ok(());
+            return delivered;
         }
         if self.resend().await? && Version::of(&self.object) != Version::of(&before) {
             let after = self.object.clone();
             self.watch_for_loops(&before, &after).await;
         }
-        Ok(())
+        delivered
     }
 
     /// One turn: detect, run, write.
@@ -535,6 +544,9 @@ impl Cycle {
         if error.is_some() {
             self.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
+            // Events are told once, so that nobody would ask for it again.
+            self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
+            limit(&mut self.memory.unsent);
         } else if self.memory.errors > 0 && self.mode != Mode::EventsOnly {
             self.memory.errors = 0;
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
@@ -579,6 +591,12 @@ impl Cycle {
     fn after(&self, delay: Duration) -> Timestamp {
         kopf_core::progress::later(self.shared.clock.now(), delay)
     }
+}
+
+/// What becomes of a part of a cycle whose panics must not keep the others from their turn.
+async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
+    let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
+    caught.map_err(|panic| CycleError::Panic(panic_text(panic.as_ref())))
 }
 
 impl Wanted {

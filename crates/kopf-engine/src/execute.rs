@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use kopf_core::handler::Handler;
-use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned};
+use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned, panic_text};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
@@ -176,13 +176,12 @@ impl Future for Watched<'_> {
     }
 }
 
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
+/// Lets a value of users go, whatever it does then: nobody else is to suffer from it.
+pub(crate) fn dismiss<T>(value: T) {
+    if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        let panic = panic_text(panic.as_ref());
+        tracing::error!(panic, "a value that handlers have put aside panicked when it was dropped");
+    }
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> HandlerError {

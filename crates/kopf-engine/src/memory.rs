@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
+use crate::execute::dismiss;
 use crate::memos::Memos;
 use crate::riddle::Riddle;
 use crate::turns::Turns;
@@ -61,6 +62,18 @@ pub(crate) struct Memory {
 pub(crate) struct Progress {
     pub(crate) main: Option<State>,
     pub(crate) subs: BTreeMap<HandlerId, State>,
+}
+
+/// The reactor forgets objects, and must not be ended by what handlers have put aside.
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(memo) = self.memo.take() {
+            dismiss(memo);
+        }
+        if !self.unsent.is_empty() {
+            dismiss(std::mem::take(&mut self.unsent));
+        }
+    }
 }
 
 impl Memory {

@@ -9,6 +9,8 @@ use std::sync::{Arc, Weak};
 use kopf_core::invoke::Extensions;
 use parking_lot::Mutex;
 
+use crate::execute::dismiss;
+
 /// How many memos are kept that only admission handlers have used; the oldest ones give way.
 const REVIEWED_MAX: usize = 16 * 1024;
 
@@ -66,14 +68,17 @@ impl Memos {
         if let Some(by_uid) = &self.by_uid
             && !memo.holds_same(&self.operator)
         {
-            by_uid.lock().keep(uid, memo);
+            let former = by_uid.lock().keep(uid, memo);
+            dismiss(former);
         }
     }
 
     /// The object is gone.
     pub(crate) fn forget(&self, uid: &str) {
         if let Some(by_uid) = &self.by_uid {
-            by_uid.lock().memos.remove(uid);
+            let known = by_uid.lock().memos.remove(uid);
+            // Not under the lock: nobody knows what it does.
+            dismiss(known);
         }
     }
 
@@ -101,20 +106,20 @@ impl ByUid {
         memo
     }
 
-    fn keep(&mut self, uid: &str, memo: &Arc<Extensions>) {
+    /// Keeps a memo; returns the one that gives way, if there is one.
+    fn keep(&mut self, uid: &str, memo: &Arc<Extensions>) -> Option<Arc<Extensions>> {
         // A memo that cannot be found by the uid was made for a creation, and goes with it.
-        let Some(known) = self.memos.get_mut(uid) else { return };
+        let known = self.memos.get_mut(uid)?;
         if known.kept.is_some() || !std::ptr::eq(known.memo.as_ptr(), Arc::as_ptr(memo)) {
-            return;
+            return None;
         }
         known.kept = Some(Arc::clone(memo));
         self.reviewed.push_back(uid.into());
-        if self.reviewed.len() > REVIEWED_MAX
-            && let Some(oldest) = self.reviewed.pop_front()
-            && let Some(known) = self.memos.get_mut(&oldest)
-        {
-            known.kept = None;
+        if self.reviewed.len() <= REVIEWED_MAX {
+            return None;
         }
+        let oldest = self.reviewed.pop_front()?;
+        self.memos.get_mut(&oldest)?.kept.take()
     }
 }
 

@@ -156,7 +156,7 @@ fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
     finalizer::add_in(&mut patch, FINALIZER);
-    let writer = Writer::new(patch, &resource());
+    let mut writer = Writer::new(patch, &resource());
     let mut newer = body();
     newer["metadata"]["resourceVersion"] = json!("9");
     newer["metadata"]["finalizers"] = json!(["other"]);

@@ -13,7 +13,7 @@ use kopf_core::select;
 use kopf_model::{Object, Patch};
 use parking_lot::Mutex;
 
-use super::Cycle;
+use super::{Cycle, CycleError, caught};
 use crate::report::{self, Attempted};
 use crate::shared::emit;
 
@@ -74,21 +74,30 @@ impl Cycle {
         }
     }
 
-    /// Calls the event handlers for every event in order.
-    pub(super) async fn deliver_events(&mut self, events: Vec<(Option<EventKind>, Object)>) {
-        let served = Arc::clone(&self.served);
+    /// Calls the event handlers for every event in order; fails with the first panic of a filter,
+    /// but not before the other events.
+    pub(super) async fn deliver_events(
+        &mut self,
+        events: Vec<(Option<EventKind>, Object)>,
+    ) -> Result<(), CycleError> {
+        let mut delivered = Ok(());
         for (kind, object) in events {
-            let subject = Subject { resource: Arc::clone(&served.resource), object };
-            let occasion = Occasion::Event { kind };
-            for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion) {
-                let now = self.shared.clock.now();
-                let attempt = Attempt { retry: 0, started: now, now };
-                let patch = Arc::clone(&self.patch);
-                let outcome =
-                    self.attempt(&handler, &subject, occasion.clone(), attempt, patch).await;
-                if let Some(outcome) = outcome {
-                    deliver_result(&handler.id, &outcome, &mut self.patch.lock());
-                }
+            delivered = delivered.and(caught(self.deliver_event(kind, object)).await);
+        }
+        delivered
+    }
+
+    async fn deliver_event(&mut self, kind: Option<EventKind>, object: Object) {
+        let served = Arc::clone(&self.served);
+        let subject = Subject { resource: Arc::clone(&served.resource), object };
+        let occasion = Occasion::Event { kind };
+        for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion) {
+            let now = self.shared.clock.now();
+            let attempt = Attempt { retry: 0, started: now, now };
+            let patch = Arc::clone(&self.patch);
+            let outcome = self.attempt(&handler, &subject, occasion.clone(), attempt, patch).await;
+            if let Some(outcome) = outcome {
+                deliver_result(&handler.id, &outcome, &mut self.patch.lock());
             }
         }
     }

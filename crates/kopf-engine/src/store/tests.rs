@@ -137,7 +137,11 @@ fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
 #[test]
 fn daemons_take_older_states_after_a_restore_also_if_a_worker_was_at_it() {
     let live = kopf_core::occasion::Live::new(object("a", "50"));
-    let memory = || Some(Box::new(Memory { live: Some(live.clone()), ..Memory::default() }));
+    let memory = || {
+        let mut memory = Box::new(Memory::default());
+        memory.live = Some(live.clone());
+        Some(memory)
+    };
     let mut record = Record { memory: memory(), ..record_at("50") };
     record.doubt_all();
     live.set(object("a", "20"));

@@ -22,6 +22,7 @@ mod memory;
 mod mortal;
 mod operator;
 mod outages;
+mod panics;
 mod peering;
 mod probes;
 mod progress;
