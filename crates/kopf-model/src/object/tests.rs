@@ -72,7 +72,7 @@ fn fields_of_the_status_are_the_same_with_and_without_a_tree() {
     let text = r#"{"metadata":{"name":"a"},"spec":{"x":{"y":1}},
         "status":{"k\u006fpf":{"progress":{"id":{"n":1}}},"list":[{"x":1}],"text":"t","none":null}}"#;
     let (raw, parsed) = (Object::parse(text).unwrap(), Object::parse(text).unwrap());
-    parsed.value();
+    let _tree = parsed.value();
     for (path, is_there) in [
         ("status", true),
         ("status.kopf", true),
@@ -108,7 +108,7 @@ fn annotations_are_found_however_they_are_written() {
         ("{}", None),
     ] {
         let (raw, parsed) = (object(annotations), object(annotations));
-        parsed.value();
+        let _tree = parsed.value();
         assert_eq!(raw.note("x/key").as_deref(), expected, "{annotations}");
         assert_eq!(parsed.note("x/key").as_deref(), expected, "{annotations}");
     }
