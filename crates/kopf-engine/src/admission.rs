@@ -85,6 +85,21 @@ pub struct AdmissionEndpoint {
     pub managed: Option<String>,
 }
 
+impl AdmissionEndpoint {
+    /// Reviews at an address, with a certificate of its own, and configurations of this name.
+    #[must_use]
+    pub fn managed(address: impl Into<SocketAddr>, name: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            host: None,
+            service: None,
+            certificate: None,
+            authority: None,
+            managed: Some(name.into()),
+        }
+    }
+}
+
 /// Why reviews cannot be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -25,18 +25,22 @@ pub fn push_value(into: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Adds a map.
-pub fn push_fields(into: &mut Vec<u8>, fields: &Map<String, Value>) {
+fn push_fields(into: &mut Vec<u8>, fields: &Map<String, Value>) {
     into.push(b'{');
     for (index, (name, field)) in fields.iter().enumerate() {
         if index > 0 {
             into.push(b',');
         }
-        push_string(into, name);
-        into.push(b':');
+        push_name(into, name);
         push_value(into, field);
     }
     into.push(b'}');
+}
+
+/// Adds the name of a field, up to its value.
+pub fn push_name(into: &mut Vec<u8>, name: &str) {
+    push_string(into, name);
+    into.push(b':');
 }
 
 /// Adds a text, in quotes.

@@ -382,14 +382,7 @@ impl World {
 
 /// Reviews come through a socket, as in real life.
 fn webhooks() -> AdmissionEndpoint {
-    AdmissionEndpoint {
-        address: ([127, 0, 0, 1], 0).into(),
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some(format!("{OPERATOR}.kopf.dev")),
-    }
+    AdmissionEndpoint::managed(([127, 0, 0, 1], 0), format!("{OPERATOR}.kopf.dev"))
 }
 
 impl Default for World {

@@ -137,21 +137,13 @@ async fn the_watcher_works_with_streaming_lists() {
 }
 
 fn crd() -> CustomResourceDefinition {
-    serde_json::from_value(json!({
-        "metadata": {"name": "foos.t.io"},
-        "spec": {
-            "group": "t.io", "scope": "Namespaced",
-            "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                }},
-            }],
-        },
-    }))
-    .unwrap()
+    let definition = crate::foos::definition(json!({
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        }},
+    }));
+    serde_json::from_value(definition).unwrap()
 }
 
 #[tokio::test]

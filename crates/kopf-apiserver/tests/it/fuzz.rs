@@ -79,35 +79,26 @@ const TOKENS: [&[u8]; 40] = [
 ];
 
 fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.t.io"},
-        "spec": {
-            "group": "t.io", "scope": "Namespaced",
-            "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}, "scale": {
-                    "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
-                "selectableFields": [{"jsonPath": ".spec.s"}],
-                "additionalPrinterColumns": [
-                    {"name": "N", "type": "integer", "jsonPath": ".spec.n"}],
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {
-                    "spec": {"type": "object", "required": ["n"],
-                        "x-kubernetes-validations": [
-                            {"rule": "self.n < 9 && self.l.all(x, size(x) < 9)", "message": "m"}],
-                        "properties": {
-                            "n": {"type": "integer", "default": 1},
-                            "s": {"type": "string", "pattern": "^[a-z]*$", "maxLength": 20},
-                            "l": {"type": "array", "items": {"type": "string"}, "maxItems": 5,
-                                "x-kubernetes-list-type": "set", "default": []},
-                            "i": {"x-kubernetes-int-or-string": true},
-                        }},
-                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-                }}},
-            }],
-        },
-    })
+    crate::foos::definition(json!({
+        "subresources": {"status": {}, "scale": {
+            "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
+        "selectableFields": [{"jsonPath": ".spec.s"}],
+        "additionalPrinterColumns": [
+            {"name": "N", "type": "integer", "jsonPath": ".spec.n"}],
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+            "spec": {"type": "object", "required": ["n"],
+                "x-kubernetes-validations": [
+                    {"rule": "self.n < 9 && self.l.all(x, size(x) < 9)", "message": "m"}],
+                "properties": {
+                    "n": {"type": "integer", "default": 1},
+                    "s": {"type": "string", "pattern": "^[a-z]*$", "maxLength": 20},
+                    "l": {"type": "array", "items": {"type": "string"}, "maxItems": 5,
+                        "x-kubernetes-list-type": "set", "default": []},
+                    "i": {"x-kubernetes-int-or-string": true},
+                }},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }}},
+    }))
 }
 
 fn foo() -> Value {

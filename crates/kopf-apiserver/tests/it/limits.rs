@@ -77,18 +77,9 @@ async fn send(
 }
 
 fn crd(spec: &Value) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "foos.t.io"},
-        "spec": {
-            "group": "t.io", "scope": "Namespaced",
-            "names": {"plural": "foos", "kind": "Foo"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-            }],
-        },
-    })
+    crate::foos::definition(json!({
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    }))
 }
 
 /// So many objects in each other, as text: values are dropped with recursion.

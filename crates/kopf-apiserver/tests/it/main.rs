@@ -8,6 +8,7 @@ mod client;
 mod controllers;
 mod conversion;
 mod crash;
+mod foos;
 mod fuzz;
 mod goldens;
 mod identity;

@@ -4,7 +4,7 @@
 //! but beside the status of custom resources they look at no metadata except the version.
 
 use kopf_model::Object;
-use kopf_model::json_bytes::{push_string, push_value};
+use kopf_model::json_bytes::{push_name, push_string, push_value};
 use serde_json::{Map, Value};
 
 const METADATA: &str = "metadata";
@@ -105,19 +105,16 @@ const BYTES_GUESS: usize = 1024;
 /// Begins a field of the outermost map, which begins with its first field.
 fn begin_field(bytes: &mut Vec<u8>, key: &str) {
     bytes.push(if bytes.is_empty() { b'{' } else { b',' });
-    push_string(bytes, key);
-    bytes.push(b':');
+    push_name(bytes, key);
 }
 
 fn push_metadata(bytes: &mut Vec<u8>, condition: (&str, &str), fields: &Map<String, Value>) {
     bytes.push(b'{');
-    push_string(bytes, condition.0);
-    bytes.push(b':');
+    push_name(bytes, condition.0);
     push_string(bytes, condition.1);
     for (key, value) in fields {
         bytes.push(b',');
-        push_string(bytes, key);
-        bytes.push(b':');
+        push_name(bytes, key);
         push_value(bytes, value);
     }
     bytes.push(b'}');

@@ -7,14 +7,7 @@ use kopf_engine::{AdmissionEndpoint, Pem};
 
 /// A managed endpoint on loopback.
 pub(crate) fn endpoint() -> AdmissionEndpoint {
-    AdmissionEndpoint {
-        address: ([127, 0, 0, 1], 0).into(),
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some("my-operator.dev".into()),
-    }
+    AdmissionEndpoint::managed(([127, 0, 0, 1], 0), "my-operator.dev")
 }
 
 /// A self-signed certificate in files, which can be renewed; they go when this is dropped.

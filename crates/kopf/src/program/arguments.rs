@@ -289,14 +289,7 @@ impl RunArguments {
 
 /// Webhooks at an address, with a certificate and a configuration of their own.
 pub(super) fn webhooks(operator: &str, address: SocketAddr) -> AdmissionEndpoint {
-    AdmissionEndpoint {
-        address,
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some(format!("{operator}.kopf.dev")),
-    }
+    AdmissionEndpoint::managed(address, format!("{operator}.kopf.dev"))
 }
 
 /// `http://host:port/path`; the host is localhost and the port is 80 unless told otherwise.

@@ -274,14 +274,7 @@ async fn complete(map: &mut This<ConfigMap>) {
 #[tokio::test]
 async fn webhooks_answer_before_objects_exist() {
     let world = World::new();
-    let endpoint = kopf_engine::AdmissionEndpoint {
-        address: ([127, 0, 0, 1], 0).into(),
-        host: None,
-        service: None,
-        certificate: None,
-        authority: None,
-        managed: Some("maps.kopf.dev".into()),
-    };
+    let endpoint = kopf::AdmissionEndpoint::managed(([127, 0, 0, 1], 0), "maps.kopf.dev");
     let operator = kopf::operator!("maps", [refuse_empty]);
     let builder = kopf_engine::EngineBuilder::from(operator).admission(endpoint.clone());
     let running = world.start(builder).await;
