@@ -111,7 +111,7 @@ impl Chain {
     ) -> Result<(), StatusError> {
         let snapshot = client.snapshot();
         if has_any(&snapshot, policy::BINDINGS) {
-            policy::validate(&snapshot, request)?;
+            policy::validate(&snapshot, request).await?;
         }
         if has_any(&snapshot, VALIDATING) {
             dispatch::validate(self, client, &snapshot, request).await?;

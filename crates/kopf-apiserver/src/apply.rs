@@ -12,6 +12,7 @@ mod managers;
 mod ownership;
 mod path;
 mod reset;
+mod restated;
 mod typed;
 mod versions;
 
@@ -27,6 +28,7 @@ use crate::{Cause, StatusError};
 pub(crate) use managed_fields::ManagedFields;
 use managers::{ManagerId, Managers};
 use ownership::{Conflict, Force, Write};
+pub(crate) use restated::Restated;
 use typed::TypeRef;
 pub(crate) use versions::{Claim, Elsewhere, other_versions, resets_managers, settle};
 
@@ -46,6 +48,8 @@ pub(crate) struct Manager<'a> {
     pub(crate) subresource: &'a str,
     /// Whether the resource has a status subresource.
     pub(crate) has_status: bool,
+    /// Whether a webhook may give fields other names in other versions.
+    pub(crate) is_rewritten: bool,
     /// The time of the write, in canonical form.
     pub(crate) time: &'a str,
 }
@@ -100,6 +104,7 @@ pub(crate) fn track_update(
         api_version: manager.api_version,
         ignored: &ignored,
         time: manager.time,
+        is_rewritten: manager.is_rewritten,
     };
     let id = ManagerId::updater(manager.name, manager.api_version, manager.subresource);
     // Built-in kinds are never quite empty.
@@ -141,8 +146,13 @@ pub(crate) fn apply(
         return Err(mistyped(applied, &problems));
     }
     let ignored = reset::ignored_fields(manager);
-    let write =
-        Write { of, api_version: manager.api_version, ignored: &ignored, time: manager.time };
+    let write = Write {
+        of,
+        api_version: manager.api_version,
+        ignored: &ignored,
+        time: manager.time,
+        is_rewritten: manager.is_rewritten,
+    };
     let mut managers =
         live.and_then(|live| Managers::decode_stored(live.managed)).unwrap_or_default();
     let live_tree =

@@ -1,5 +1,6 @@
 //! The body of every answer: bytes, or a stream of watch lines.
 
+use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,23 +10,54 @@ use futures::Stream;
 use futures::stream::BoxStream;
 use http_body::{Frame, SizeHint};
 
+/// How much of a large body is handed over at once, so that the rest waits where it is counted.
+const SLICE: usize = 64 << 10;
+
 /// The body of an answer.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    is_watch: bool,
+    // What ends with the body.
+    held: Vec<Box<dyn Any + Send>>,
+}
 
 enum Kind {
-    Full(Option<Bytes>),
+    Full(Bytes),
     Stream(BoxStream<'static, Bytes>),
 }
 
 impl Body {
     /// A body of known bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        Self(Kind::Full((!bytes.is_empty()).then_some(bytes)))
+        Self { kind: Kind::Full(bytes.into()), is_watch: false, held: Vec::new() }
     }
 
+    /// A body that ends when its watch does.
+    pub(crate) fn watch(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self { is_watch: true, ..Self::stream(stream) }
+    }
+
+    /// A body that is made while it is sent.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(stream)))
+        Self { kind: Kind::Stream(Box::pin(stream)), is_watch: false, held: Vec::new() }
+    }
+
+    /// Whether the body lasts for as long as a watch does.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.is_watch
+    }
+
+    /// How many bytes exist already and wait to be sent.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Full(bytes) => bytes.len(),
+            Kind::Stream(_) => 0,
+        }
+    }
+
+    /// Keeps something until the body is sent or given up.
+    pub(crate) fn hold(&mut self, guard: impl Any + Send) {
+        self.held.push(Box::new(guard));
     }
 }
 
@@ -37,8 +69,12 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.get_mut().0 {
-            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        match &mut self.get_mut().kind {
+            Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Full(bytes) => {
+                let slice = bytes.split_to(bytes.len().min(SLICE));
+                Poll::Ready(Some(Ok(Frame::data(slice))))
+            }
             Kind::Stream(stream) => stream
                 .as_mut()
                 .poll_next(context)
@@ -47,12 +83,12 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Full(None))
+        matches!(&self.kind, Kind::Full(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+        match &self.kind {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
     }
@@ -60,7 +96,7 @@ impl http_body::Body for Body {
 
 impl std::fmt::Debug for Body {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Full(bytes) => formatter.debug_tuple("Full").field(bytes).finish(),
             Kind::Stream(_) => formatter.write_str("Stream"),
         }

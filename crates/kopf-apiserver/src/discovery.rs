@@ -150,7 +150,7 @@ fn resource_entry(resource: &ResourceInfo) -> Value {
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": resource.verbs,
+        "verbs": listed_verbs(resource),
     });
     if !resource.short_names.is_empty() {
         entry["shortNames"] = json!(resource.short_names);
@@ -162,6 +162,16 @@ fn resource_entry(resource: &ResourceInfo) -> Value {
         entry["storageVersionHash"] = json!(storage_version_hash(resource));
     }
     entry
+}
+
+/// The verbs of a resource as discovery lists them.
+///
+/// While its definition is terminating, a real server lists no writes of the resource itself,
+/// although it refuses creations only; its subresources keep their verbs.
+fn listed_verbs(resource: &ResourceInfo) -> Vec<&str> {
+    let is_terminating = resource.custom.as_ref().is_some_and(|custom| custom.terminating);
+    let is_listed = |verb: &&str| !is_terminating || !["create", "patch", "update"].contains(verb);
+    resource.verbs.iter().map(String::as_str).filter(is_listed).collect()
 }
 
 fn storage_version_hash(resource: &ResourceInfo) -> String {
@@ -258,7 +268,7 @@ fn aggregated_resource(resource: &ResourceInfo) -> Value {
         "responseKind": kind(&resource.group, &resource.version, &resource.kind),
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": listed_verbs(resource),
     });
     if !resource.short_names.is_empty() {
         entry["shortNames"] = json!(resource.short_names);

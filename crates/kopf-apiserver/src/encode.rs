@@ -162,26 +162,62 @@ impl Encoder {
     fn list_of_bytes(&self, items: &[std::sync::Arc<Stored>], meta: &ListMeta) -> Bytes {
         let size: usize = items.iter().map(|stored| stored.encoded().len() + 1).sum();
         let mut text = BytesMut::with_capacity(size + 256);
+        text.put_slice(&self.list_head(meta));
+        let skipped = self.skipped_of_items();
+        for (index, stored) in items.iter().enumerate() {
+            put_item(&mut text, stored, skipped, index == 0);
+        }
+        text.put_slice(LIST_END);
+        text.freeze()
+    }
+
+    /// Whether a list is better encoded while it is sent: its client may never read it.
+    pub(crate) fn is_large(&self, items: &[std::sync::Arc<Stored>]) -> bool {
+        let mut sizes = items.iter().map(|stored| stored.encoded().len());
+        self.sends_stored_bytes()
+            && sizes
+                .try_fold(0, |sum, size| (sum < LARGE_LIST_BYTES).then_some(sum + size))
+                .is_none()
+    }
+
+    /// The parts of a list of stored objects, each made when it is due.
+    pub(crate) fn list_stream(
+        &self,
+        items: Vec<std::sync::Arc<Stored>>,
+        meta: &ListMeta,
+    ) -> impl futures::Stream<Item = Bytes> + Send + 'static {
+        let (mut head, skipped) = (Some(self.list_head(meta)), self.skipped_of_items());
+        let mut items = items.into_iter();
+        let mut is_first = true;
+        let part = move || {
+            let mut text = BytesMut::with_capacity(LIST_PART_BYTES * 2);
+            text.put_slice(&head.take().unwrap_or_default());
+            while text.len() < LIST_PART_BYTES {
+                let Some(stored) = items.next() else { break };
+                put_item(&mut text, &stored, skipped, std::mem::take(&mut is_first));
+            }
+            (!text.is_empty()).then(|| text.freeze())
+        };
+        let end = futures::stream::once(std::future::ready(Bytes::from_static(LIST_END)));
+        futures::StreamExt::chain(futures::stream::iter(std::iter::from_fn(part)), end)
+    }
+
+    /// Everything before the first item of a list.
+    fn list_head(&self, meta: &ListMeta) -> Vec<u8> {
         let head = json!({
             "kind": self.resource.list_kind,
             "apiVersion": self.resource.api_version(),
             "metadata": self.list_meta(meta),
         });
-        let head = serde_json::to_vec(&head).expect("a JSON tree always encodes");
-        text.put_slice(&head[..head.len() - 1]);
-        text.put_slice(b",\"items\":[");
-        let skipped = if self.resource.is_custom() { 0 } else { self.type_prefix_length() };
-        for (index, stored) in items.iter().enumerate() {
-            if index > 0 {
-                text.put_u8(b',');
-            }
-            if skipped > 0 {
-                text.put_u8(b'{');
-            }
-            text.put_slice(&stored.encoded()[skipped..]);
-        }
-        text.put_slice(b"]}");
-        text.freeze()
+        let mut head = serde_json::to_vec(&head).expect("a JSON tree always encodes");
+        head.pop();
+        head.extend_from_slice(b",\"items\":[");
+        head
+    }
+
+    /// How much of a stored encoding is not repeated in a list.
+    fn skipped_of_items(&self) -> usize {
+        if self.resource.is_custom() { 0 } else { self.type_prefix_length() }
     }
 
     /// The length of `{"kind":"K","apiVersion":"V",`, with which every stored encoding starts.
@@ -337,4 +373,20 @@ pub(crate) fn encode_value(value: &Value, syntax: Syntax) -> Bytes {
         Syntax::Json => Bytes::from(serde_json::to_vec(value).expect("a JSON tree always encodes")),
         Syntax::Yaml => Bytes::from(yaml::write(value)),
     }
+}
+
+/// Lists with more bytes than this are encoded while they are sent.
+const LARGE_LIST_BYTES: usize = 1 << 20;
+/// How much of such a list is encoded at once.
+const LIST_PART_BYTES: usize = 64 << 10;
+const LIST_END: &[u8] = b"]}";
+
+fn put_item(text: &mut BytesMut, stored: &Stored, skipped: usize, is_first: bool) {
+    if !is_first {
+        text.put_u8(b',');
+    }
+    if skipped > 0 {
+        text.put_u8(b'{');
+    }
+    text.put_slice(&stored.encoded()[skipped..]);
 }

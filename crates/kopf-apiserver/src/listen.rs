@@ -1,6 +1,7 @@
 //! The network door: a TLS (or plain) listener with HTTP/1.1 and HTTP/2.
 
 mod certificates;
+mod connection;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +20,7 @@ use crate::server::Server;
 use crate::service::Service;
 
 pub(crate) use certificates::Authority;
+use connection::{Activity, Tracked, Watched};
 
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
@@ -147,14 +150,22 @@ async fn serve(
     stop: CancellationToken,
 ) {
     let mut connections = JoinSet::new();
+    let serving = service.serving();
+    let places = Arc::new(Semaphore::new(serving.limits.connections_max));
     loop {
+        // Before the next client is accepted: those that find no place wait in the system's queue.
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
         tokio::select! {
             () = stop.cancelled() => break,
-            accepted = listener.accept() => match accepted {
+            (place, accepted) = next => match accepted {
                 Ok((stream, _)) => {
                     let connection = connect(stream, acceptor.clone(), service.clone());
                     let stop = stop.clone();
                     connections.spawn(async move {
+                        let _place = place;
                         tokio::select! {
                             () = stop.cancelled() => {}
                             () = connection => {}
@@ -177,9 +188,10 @@ async fn connect(stream: TcpStream, acceptor: Option<TlsAcceptor>, service: Serv
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not disable delays on a connection");
     }
+    let handshake_time_max = service.serving().limits.handshake_time_max;
     let outcome = match acceptor {
         Some(acceptor) => {
-            match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+            match tokio::time::timeout(handshake_time_max, acceptor.accept(stream)).await {
                 Ok(Ok(stream)) => exchange(TokioIo::new(stream), service).await,
                 Ok(Err(error)) => Err(error.into()),
                 Err(error) => Err(error.into()),
@@ -199,18 +211,22 @@ async fn exchange<S>(
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
+    let (serving, activity) = (service.serving(), Activity::new());
+    let limits = serving.limits;
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME_MAX);
-    builder.http2().max_concurrent_streams(CONCURRENT_STREAMS_MAX);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle_time_max);
+    builder.http2().max_concurrent_streams(limits.streams_max);
+    let stream = Watched { stream, activity: Arc::clone(&activity) };
+    let service = Tracked { service, serving, activity: Arc::clone(&activity) };
     let service = TowerToHyperService::new(service);
-    builder.serve_connection_with_upgrades(stream, service).await
+    tokio::select! {
+        outcome = builder.serve_connection_with_upgrades(stream, service) => outcome,
+        reason = activity.end(&limits) => {
+            tracing::debug!(reason, "a connection is closed");
+            Ok(())
+        }
+    }
 }
-
-const CONCURRENT_STREAMS_MAX: u32 = 1000;
-/// How long a client may take to agree on keys.
-const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long the head of the next request may take, which is also how long a connection may idle.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// The TLS configuration of a listener, shared by its connections.
 pub(crate) fn acceptor_of(config: rustls::ServerConfig) -> TlsAcceptor {

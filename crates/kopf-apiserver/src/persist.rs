@@ -1,29 +1,33 @@
-//! A world that survives: every acknowledged write is on disk before its answer.
+//! A world that survives: every change is on disk before anybody sees it.
 //!
-//! One thread writes: it takes every change that waits, commits them in one transaction and then
-//! tells how far it got. The store hands over changes in order; requests wait for their version.
-//! Refuses to know what objects mean.
+//! Owns the store file in a data directory: making it, opening it, and the errors of both. The
+//! database in it is the business of `archive`, writing to it that of `journal`. Refuses to know
+//! what objects mean.
 
+mod archive;
+#[cfg(test)]
+mod crash_tests;
+mod disk;
+#[cfg(test)]
+mod history;
+mod journal;
+#[cfg(test)]
+mod simulation;
+
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use serde::de::IgnoredAny;
-use serde_json::Value;
-use tokio::sync::watch;
+pub(crate) use archive::Archive;
+use archive::{FORMAT, ReadError};
+pub(crate) use disk::Disk;
+pub(crate) use journal::Journal;
 
-use crate::apply::json_text;
-use crate::store::{Event, EventKind, ObjectKey, Restored, Store};
+use crate::store::{Restored, Snapshot};
 
-const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
-const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
-/// The layout of the tables; other numbers are refused.
-const FORMAT: u64 = 1;
 /// The file in the data directory.
 const FILE: &str = "world.redb";
-/// How many changes one transaction takes at most.
-const GROUP_MAX: usize = 4096;
+/// Its name until it is complete.
+const NEW_FILE: &str = "world.redb.new";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +48,14 @@ pub enum DataDirError {
         path: PathBuf,
         /// The reason.
         source: Box<redb::Error>,
+    },
+    /// The file is empty, or gone while the rest of the directory is there.
+    #[error("{} is {problem}: restore it, or remove the whole data directory to start anew", path.display())]
+    Lost {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// The file was written by another version of this server.
     #[error("{} has format {found}, this server reads format {FORMAT}", path.display())]
@@ -73,206 +85,68 @@ pub enum DataDirError {
     },
 }
 
-/// How far the writer got.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Progress {
-    /// Every change up to this version is safe.
-    Safe(u64),
-    /// Nothing more can be written.
-    Failed(String),
-}
-
-struct Record {
-    table: Arc<str>,
-    event: Arc<Event>,
-}
-
-/// The disk behind one store.
-pub(crate) struct Journal {
-    progress: watch::Receiver<Progress>,
-}
-
-impl Journal {
-    /// Resolves when the change with this version is on disk.
-    pub(crate) async fn wait_for(&self, version: u64) -> Result<(), String> {
-        let mut progress = self.progress.clone();
-        let outcome = progress
-            .wait_for(|progress| match progress {
-                Progress::Safe(safe) => *safe >= version,
-                Progress::Failed(_) => true,
-            })
-            .await
-            .map(|progress| progress.clone());
-        match outcome {
-            Ok(Progress::Safe(_)) => Ok(()),
-            Ok(Progress::Failed(reason)) => Err(reason),
-            Err(_) => Err("the journal has ended".to_owned()),
-        }
-    }
-}
-
-/// Opens (or makes) the file in a directory and reads what is in it; none if it is new.
-pub(crate) fn open(directory: &Path) -> Result<(Database, Option<Restored>), DataDirError> {
-    std::fs::create_dir_all(directory)
-        .map_err(|source| DataDirError::Directory { path: directory.to_owned(), source })?;
+/// Reads the world in a directory; none if there is none yet.
+///
+/// `is_used` tells whether other files show that there has been a world.
+pub(crate) fn open(
+    directory: &Path,
+    is_used: bool,
+) -> Result<Option<(Archive, Restored)>, DataDirError> {
+    std::fs::create_dir_all(directory).map_err(|source| unusable(directory, source))?;
     let path = directory.join(FILE);
-    let failed =
-        |error: redb::Error| DataDirError::Open { path: path.clone(), source: Box::new(error) };
-    make_private(&path)
-        .map_err(|source| DataDirError::Directory { path: directory.to_owned(), source })?;
-    let database = Database::create(&path).map_err(|error| failed(error.into()))?;
-    let restored = read(&database, &path, &failed)?;
-    Ok((database, restored))
-}
-
-/// Makes an absent file that only its owner can read: it will hold Secrets.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    match options {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn read(
-    database: &Database,
-    path: &Path,
-    failed: &dyn Fn(redb::Error) -> DataDirError,
-) -> Result<Option<Restored>, DataDirError> {
-    let transaction = database.begin_read().map_err(|error| failed(error.into()))?;
-    let facts = match transaction.open_table(FACTS) {
-        Ok(facts) => facts,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
-        Err(error) => return Err(failed(error.into())),
-    };
-    let fact = |name: &str| -> Result<u64, DataDirError> {
-        let value = facts.get(name).map_err(|error| failed(error.into()))?;
-        Ok(value.map_or(0, |value| value.value()))
-    };
-    let found = fact("format")?;
-    if found != FORMAT {
-        return Err(DataDirError::Format { path: path.to_owned(), found });
-    }
-    let mut restored = Restored { resource_version: fact("resourceVersion")?, objects: Vec::new() };
-    let objects = match transaction.open_table(OBJECTS) {
-        Ok(objects) => objects,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Some(restored)),
-        Err(error) => return Err(failed(error.into())),
-    };
-    for entry in objects.iter().map_err(|error| failed(error.into()))? {
-        let (key, value) = entry.map_err(|error| failed(error.into()))?;
-        let key = key.value();
-        let object = decode(value.value()).map_err(|source| DataDirError::Object {
-            path: path.to_owned(),
-            key: key.replace('\0', "/"),
-            source,
-        })?;
-        let mut parts = key.splitn(3, '\0');
-        let mut part = || parts.next().unwrap_or_default().to_owned();
-        let (table, namespace, name) = (part(), part(), part());
-        restored.objects.push((table.into(), ObjectKey::new(&namespace, &name), object));
-    }
-    Ok(Some(restored))
-}
-
-/// The tree of a stored text, however deep: bodies may nest deeper than the general decoder reads.
-fn decode(text: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(text).or_else(|_| {
-        // Skipping has no such limit, so it fails only for texts that are broken.
-        serde_json::from_slice::<IgnoredAny>(text).map(|_| json_text::tree(text))
-    })
-}
-
-/// Writes every later change of the store, after everything that is in it now.
-pub(crate) fn start(database: Database, store: &Store, is_new: bool) -> Journal {
-    let (sender, receiver) = mpsc::channel::<Record>();
-    let snapshot = store.observe(Box::new(move |table, event| {
-        // The receiver is gone only when writing has failed; waiting requests are told so.
-        let _ = sender.send(Record { table: Arc::clone(table), event: Arc::clone(event) });
-    }));
-    let start = if is_new { 0 } else { snapshot.resource_version() };
-    let (progress, watcher) = watch::channel(Progress::Safe(start));
-    let initial = is_new.then_some(snapshot);
-    std::thread::Builder::new()
-        .name("kopf-journal".to_owned())
-        .spawn(move || {
-            if let Err(error) = write_all(&database, initial, &receiver, &progress) {
-                tracing::error!(%error, "could not write to the data directory");
-                progress.send_replace(Progress::Failed(error.to_string()));
-            }
-        })
-        .expect("the system can start one more thread");
-    Journal { progress: watcher }
-}
-
-fn write_all(
-    database: &Database,
-    initial: Option<crate::store::Snapshot>,
-    receiver: &mpsc::Receiver<Record>,
-    progress: &watch::Sender<Progress>,
-) -> Result<(), redb::Error> {
-    if let Some(snapshot) = initial {
-        write_snapshot(database, &snapshot)?;
-        progress.send_replace(Progress::Safe(snapshot.resource_version()));
-    }
-    while let Ok(first) = receiver.recv() {
-        let mut group = vec![first];
-        group.extend(receiver.try_iter().take(GROUP_MAX - 1));
-        let newest = write_group(database, &group)?;
-        progress.send_replace(Progress::Safe(newest));
-    }
-    Ok(())
-}
-
-fn write_snapshot(
-    database: &Database,
-    snapshot: &crate::store::Snapshot,
-) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let mut objects = transaction.open_table(OBJECTS)?;
-        for (table, entries) in snapshot.tables() {
-            for (key, stored) in entries.iter() {
-                let key = disk_key(table, &key.namespace, &key.name);
-                objects.insert(key.as_str(), stored.encoded().as_ref())?;
-            }
+    match std::fs::symlink_metadata(&path) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return if is_used {
+                Err(DataDirError::Lost { path, problem: "missing" })
+            } else {
+                Ok(None)
+            };
         }
-        let mut facts = transaction.open_table(FACTS)?;
-        facts.insert("format", FORMAT)?;
-        facts.insert("resourceVersion", snapshot.resource_version())?;
+        Err(error) => return Err(unusable(directory, error)),
     }
-    transaction.commit()?;
-    Ok(())
+    let disk = Disk::open(&path, false).map_err(|error| broken(&path, error))?;
+    Archive::open(disk).map(Some).map_err(|error| unreadable(path, error))
 }
 
-/// Writes a group of changes in one transaction; returns the newest version in it.
-fn write_group(database: &Database, group: &[Record]) -> Result<u64, redb::Error> {
-    let transaction = database.begin_write()?;
-    let mut newest = 0;
-    {
-        let mut objects = transaction.open_table(OBJECTS)?;
-        for Record { table, event } in group {
-            let object = &event.object;
-            let key = disk_key(table, &event.key.namespace, &event.key.name);
-            match event.kind {
-                EventKind::Deleted => {
-                    objects.remove(key.as_str())?;
-                }
-                EventKind::Added | EventKind::Modified => {
-                    objects.insert(key.as_str(), object.encoded().as_ref())?;
-                }
-            }
-            newest = event.resource_version();
-        }
-        transaction.open_table(FACTS)?.insert("resourceVersion", newest)?;
-    }
-    transaction.commit()?;
-    Ok(newest)
+/// Makes the file with a world in it, complete or not at all.
+pub(crate) fn create(directory: &Path, snapshot: &Snapshot) -> Result<Archive, DataDirError> {
+    let (path, new) = (directory.join(FILE), directory.join(NEW_FILE));
+    let disk = Disk::open(&new, true).map_err(|error| broken(&new, error))?;
+    let archive = Archive::create(disk, snapshot).map_err(|error| broken(&new, error))?;
+    std::fs::rename(&new, &path)
+        .and_then(|()| File::open(directory)?.sync_all())
+        .map_err(|source| unusable(directory, source))?;
+    Ok(archive)
 }
 
-fn disk_key(table: &str, namespace: &str, name: &str) -> String {
-    format!("{table}\0{namespace}\0{name}")
+/// Makes a world on another disk than a file.
+#[cfg(test)]
+pub(crate) fn create_on(disk: Disk, snapshot: &Snapshot) -> Result<Archive, DataDirError> {
+    Archive::create(disk, snapshot).map_err(|error| broken(Path::new(FILE), error))
+}
+
+/// Reads the world on another disk than a file.
+#[cfg(test)]
+pub(crate) fn open_on(disk: Disk) -> Result<(Archive, Restored), DataDirError> {
+    Archive::open(disk).map_err(|error| unreadable(FILE.into(), error))
+}
+
+fn unusable(directory: &Path, source: std::io::Error) -> DataDirError {
+    DataDirError::Directory { path: directory.to_owned(), source }
+}
+
+fn broken(path: &Path, error: redb::Error) -> DataDirError {
+    DataDirError::Open { path: path.to_owned(), source: Box::new(error) }
+}
+
+fn unreadable(path: PathBuf, error: ReadError) -> DataDirError {
+    match error {
+        ReadError::Database(error) => broken(&path, error),
+        ReadError::Empty => DataDirError::Lost { path, problem: "empty" },
+        ReadError::Format(found) => DataDirError::Format { path, found },
+        ReadError::Object { key, source } => DataDirError::Object { path, key, source },
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::path::{Route, route};
 use crate::query::Query;
 use crate::rbac::{Attributes, Decision};
 use crate::request::RequestInfo;
+use crate::request_log::LoggedRequest;
 use crate::server::Inner;
 use crate::{StatusError, User, authn, discovery, openapi};
 
@@ -55,6 +56,34 @@ pub(crate) async fn handle(
         Ok(response) => response,
         Err(error) => error_response(&error),
     }
+}
+
+/// Refuses a request that its sender may not make, before its body is read.
+pub(crate) fn admit(
+    inner: &Inner,
+    fallback: &User,
+    parts: &http::request::Parts,
+) -> Result<(), StatusError> {
+    let user = inner.authenticator.authenticate(&parts.headers, fallback)?;
+    // Impersonated users are judged once the body is read.
+    if inner.allows_all || authn::impersonation(&parts.headers).is_some() {
+        return Ok(());
+    }
+    let path = crate::query::decode_path(parts.uri.path());
+    let Route::Objects(info) = route(&parts.method, &path, false, &inner.registry()) else {
+        return Ok(());
+    };
+    authorize(inner, &user, &info).inspect_err(|error| {
+        inner.log.push(LoggedRequest {
+            number: 0,
+            info,
+            user: user.name,
+            path: parts.uri.path_and_query().map_or_else(String::new, ToString::to_string),
+            content_type: String::new(),
+            body: Bytes::new(),
+            status: error.code,
+        });
+    })
 }
 
 async fn run(
@@ -157,12 +186,7 @@ fn static_answer(
     match route {
         Route::Root => json(discovery::paths(&registry)),
         Route::Version => json(discovery::version()),
-        Route::Health if request.query.get("verbose").is_some() => {
-            let check = request.path.trim_matches('/');
-            let text = format!("[+]ping ok\n{check} check passed\n");
-            Ok(bytes_response(StatusCode::OK, "text/plain; charset=utf-8", text))
-        }
-        Route::Health => Ok(text_response(StatusCode::OK, "ok")),
+        Route::Health => Ok(health(inner, request)),
         Route::CoreVersions | Route::Groups => {
             let core = *route == Route::CoreVersions;
             if let Some(version) = discovery::aggregated_version(request.header("accept")) {
@@ -199,6 +223,22 @@ fn static_answer(
         .about("", "", "")),
         Route::Unknown | Route::Objects(_) => Ok(not_found_page()),
     }
+}
+
+/// Whether the server works; a disk that fails makes it unhealthy, but not dead.
+fn health(inner: &Inner, request: &Request) -> Response<Body> {
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    let path = request.path.trim_matches('/');
+    let is_liveness = path.split('/').next() == Some("livez");
+    if let Some(problem) = inner.store.disk_problem().filter(|_| !is_liveness) {
+        let text = format!("[+]ping ok\n[-]etcd failed: {problem}\n{path} check failed\n");
+        return bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, text);
+    }
+    if request.query.get("verbose").is_some() {
+        let text = format!("[+]ping ok\n{path} check passed\n");
+        return bytes_response(StatusCode::OK, PLAIN, text);
+    }
+    text_response(StatusCode::OK, "ok")
 }
 
 fn not_found_page() -> Response<Body> {

@@ -1,10 +1,12 @@
 //! Authorization: may this user do this?
 //!
 //! Owns the [`Authorizer`] trait, its permissive default and the role-based one. The pipeline asks
-//! before it reads a body; access and rules reviews ask as well. Decisions look only at one
-//! snapshot of the store. Not checked: whether a user who writes roles holds what they grant.
+//! before it reads a body; access and rules reviews ask as well, and so do writes of roles and
+//! bindings, whose writers must hold what they grant. Decisions look only at one snapshot of the
+//! store.
 
 mod bootstrap;
+mod escalation;
 mod impersonation;
 mod rules;
 
@@ -14,6 +16,7 @@ use crate::User;
 use crate::store::Snapshot;
 
 pub(crate) use bootstrap::objects as bootstrap_objects;
+pub(crate) use escalation::{Write, check as check_escalation};
 pub(crate) use impersonation::impersonation_of;
 pub(crate) use rules::RoleBased;
 

@@ -13,17 +13,22 @@ mod object;
 mod patch;
 mod scale;
 mod update;
+mod verdict;
 mod watch;
 
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::admission::{AdmissionRequest, Operation};
 use crate::apply::Manager;
 use crate::kinds::KindContext;
 use crate::query::WriteOptions;
+use crate::rbac;
 use crate::request::RequestInfo;
 use crate::resource::ResourceInfo;
 use crate::server::Inner;
+use crate::store::{Batch, Change as StoreChange, Refused};
 use crate::{LocalClient, StatusError, Stored, User};
 
 pub(crate) use create::create;
@@ -61,6 +66,8 @@ pub(crate) struct Call {
     pub(crate) raw_body: bytes::Bytes,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// The last batch of changes that this call has seen before they were durable.
+    pub(crate) observed: Option<Arc<Batch>>,
 }
 
 impl Call {
@@ -72,6 +79,64 @@ impl Call {
     /// The present state of the object that the call names, if there is one.
     fn find(&self) -> Option<Arc<Stored>> {
         self.inner.store.get(&self.resource.table, self.namespace(), &self.info.name)
+    }
+
+    /// The newest state of the object that the call names, which may not be durable yet.
+    fn find_newest(&mut self) -> Option<Arc<Stored>> {
+        let namespace = if self.resource.namespaced { &self.info.namespace } else { "" };
+        let store = &self.inner.store;
+        let (found, batch) = store.head(&self.resource.table, namespace, &self.info.name);
+        self.observe(batch);
+        found
+    }
+
+    /// Notes that the outcome of this call depends on a batch.
+    fn observe(&mut self, batch: Option<Arc<Batch>>) {
+        if batch.is_some() {
+            self.observed = Batch::later(self.observed.take(), batch);
+        }
+    }
+
+    /// Lets an outcome go on once everything that it rests on is durable.
+    async fn confirm<T, E: From<StatusError>>(&mut self, outcome: Result<T, E>) -> Result<T, E> {
+        if let Some(batch) = self.observed.take() {
+            batch.wait().await.map_err(|reason| not_stored(&reason))?;
+        }
+        outcome
+    }
+
+    /// Commits a change and waits until it is published; none when another writer was faster.
+    async fn commit(&self, change: StoreChange) -> Result<Option<Arc<Stored>>, StatusError> {
+        let committed = match self.inner.store.commit_after(change, self.observed.as_deref()) {
+            Ok(committed) => committed,
+            Err(Refused::Raced) => return Ok(None),
+            Err(Refused::Unavailable(reason)) => return Err(not_stored(&reason)),
+        };
+        if let Some(batch) = committed.batch {
+            batch.wait().await.map_err(|reason| not_stored(&reason))?;
+        }
+        Ok(Some(committed.stored))
+    }
+
+    /// Refuses roles and bindings that grant more than the user holds.
+    fn check_escalation(
+        &self,
+        path_name: &str,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), StatusError> {
+        if self.inner.allows_all {
+            return Ok(());
+        }
+        let write = rbac::Write {
+            user: &self.user,
+            table: &self.resource.table,
+            namespace: self.namespace(),
+            path_name,
+            new,
+            old,
+        };
+        rbac::check_escalation(&*self.inner.authorizer, &self.inner.store, &write)
     }
 
     /// The present state of the object that the call names, or a 404.
@@ -115,6 +180,7 @@ impl Call {
             kind: &self.resource.kind,
             subresource: &self.info.subresource,
             has_status: self.resource.has_status(),
+            is_rewritten: crate::convert::is_rewritten(&self.resource),
             time,
         }
     }
@@ -192,6 +258,20 @@ impl Call {
             wrong_kind: None,
             raw_body: bytes::Bytes::new(),
             warnings: Vec::new(),
+            observed: None,
         }
     }
+}
+
+/// How long clients should wait before they try again to write to a disk that failed.
+const DISK_RETRY_AFTER: u32 = 1;
+
+/// 503 for a write that could not be stored and that is not visible.
+fn not_stored(reason: &str) -> StatusError {
+    let message = format!("the write was not stored and has no effect: {reason}");
+    let mut error = StatusError::new(503, "ServiceUnavailable", message).about("", "", "");
+    if let Some(details) = &mut error.details {
+        details.retry_after_seconds = DISK_RETRY_AFTER;
+    }
+    error
 }

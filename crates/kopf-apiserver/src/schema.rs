@@ -18,6 +18,7 @@ pub(crate) mod go_print;
 pub(crate) mod ir;
 mod lists;
 pub(crate) mod pack;
+pub(crate) mod patterns;
 mod prune;
 mod strict;
 mod types;

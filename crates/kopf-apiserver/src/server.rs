@@ -17,10 +17,10 @@ use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
 use crate::faults::{Fault, Faults};
+use crate::limits::Serving;
 use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
 use crate::matcher::RequestMatcher;
-use crate::persist::Journal;
 use crate::rbac::Authorizer;
 use crate::registry::Registry;
 use crate::request_log::{LoggedRequest, RequestLog};
@@ -28,7 +28,7 @@ use crate::resource::ResourceInfo;
 use crate::service::Service;
 use crate::stages::{PodSelector, Stage, StageBook};
 use crate::store::{Snapshot, Store};
-use crate::{StatusError, Stored, User};
+use crate::{StatusError, User};
 
 pub use builder::ServerBuilder;
 pub use manifests::LoadError;
@@ -55,7 +55,7 @@ pub(crate) type CustomResources = HashMap<String, (u64, Vec<Arc<ResourceInfo>>)>
 
 /// Everything that requests share. Controllers hold this, never a [`Server`].
 pub(crate) struct Inner {
-    pub(crate) store: Store,
+    pub(crate) store: Arc<Store>,
     pub(crate) registry: ArcSwap<Registry>,
     // Written by `crd::refresh` only; the lock also keeps refreshes in order.
     pub(crate) custom_resources: Mutex<CustomResources>,
@@ -67,8 +67,7 @@ pub(crate) struct Inner {
     pub(crate) allows_all: bool,
     pub(crate) stages: Arc<StageBook>,
     pub(crate) faults: Faults,
-    // The disk behind the store; none for worlds in memory and for forks.
-    journal: Option<Journal>,
+    pub(crate) serving: Arc<Serving>,
     pub(crate) log: RequestLog,
     pub(crate) admin_token: String,
     // Made when first needed, since keys take a while.
@@ -94,14 +93,6 @@ impl Inner {
     /// Every served resource, one entry per version.
     pub(crate) fn resources(&self) -> Vec<Arc<ResourceInfo>> {
         self.registry.load().resources().to_vec()
-    }
-
-    /// Resolves when a committed write is safe.
-    pub(crate) async fn durable(&self, stored: &Stored) -> Result<(), StatusError> {
-        let Some(journal) = &self.journal else { return Ok(()) };
-        journal.wait_for(stored.resource_version()).await.map_err(|reason| {
-            StatusError::internal(format!("the write could not be stored: {reason}"))
-        })
     }
 
     /// The certificate authority.
@@ -157,7 +148,7 @@ impl Server {
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
-        let store = inner.store.fork();
+        let store = Arc::new(inner.store.fork());
         let forked = Inner {
             settled: self.settled(store.snapshot()),
             store,
@@ -171,7 +162,7 @@ impl Server {
             allows_all: inner.allows_all,
             stages: inner.stages.fork(),
             faults: inner.faults.fork(),
-            journal: None,
+            serving: Arc::new(Serving::new(inner.serving.limits)),
             log: RequestLog::default(),
             admin_token: inner.admin_token.clone(),
             authority: Arc::clone(&inner.authority),

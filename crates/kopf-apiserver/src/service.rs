@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Body;
+use crate::limits::Serving;
 use crate::pipeline::{self, Request, error_response};
 use crate::query::Query;
 use crate::server::Server;
 use crate::{StatusError, User};
-
-/// The largest accepted request body.
-const REQUEST_BYTES_MAX: usize = 3 << 20;
 
 /// Answers requests in the process, without sockets.
 ///
@@ -30,6 +30,11 @@ pub struct Service {
 impl Service {
     pub(crate) fn new(server: Server, fallback: User) -> Self {
         Self { server, fallback: Arc::new(fallback) }
+    }
+
+    /// The limits of the server, with their counters.
+    pub(crate) fn serving(&self) -> Arc<Serving> {
+        Arc::clone(&self.server.inner().serving)
     }
 }
 
@@ -64,20 +69,18 @@ where
 {
     server.start_controllers();
     let (parts, body) = request.into_parts();
-    let body = match Limited::new(body, REQUEST_BYTES_MAX).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            return error_response(&StatusError::new(
-                413,
-                "RequestEntityTooLarge",
-                format!("Request entity too large: limit is {REQUEST_BYTES_MAX}"),
-            ));
-        }
-        Err(error) => {
-            return error_response(&StatusError::bad_request(format!(
-                "could not read the request body: {error}"
-            )));
-        }
+    let serving = &server.inner().serving;
+    let read = match body.is_end_stream() {
+        true => Ok(Read::default()),
+        // A request that is not allowed is refused before its body is read.
+        false => match pipeline::admit(server.inner(), fallback, &parts) {
+            Ok(()) => read(body, serving).await,
+            Err(error) => Err(error),
+        },
+    };
+    let (body, _room) = match read {
+        Ok(Read { body, room }) => (body, room),
+        Err(error) => return error_response(&error),
     };
     let request = Request {
         method: parts.method,
@@ -88,4 +91,67 @@ where
         body,
     };
     pipeline::handle(server.inner(), fallback, request).await
+}
+
+/// A body, and the room that is taken for it.
+#[derive(Default)]
+struct Read {
+    body: Bytes,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a body, in time and within its limits.
+async fn read<B>(body: B, serving: &Serving) -> Result<Read, StatusError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let limit = serving.limits.body_bytes_max;
+    let mut collecting = std::pin::pin!(collect(Limited::new(body, limit), serving));
+    // Most bodies are there already, and need no timer.
+    if let Some(read) = collecting.as_mut().now_or_never() {
+        return read;
+    }
+    match tokio::time::timeout(serving.limits.body_time_max, collecting).await {
+        Ok(read) => read,
+        Err(_) => {
+            let message = format!(
+                "the body of the request did not arrive within {} s",
+                serving.limits.body_time_max.as_secs()
+            );
+            Err(StatusError::new(408, "Timeout", message).about("", "", ""))
+        }
+    }
+}
+
+async fn collect<B>(body: Limited<B>, serving: &Serving) -> Result<Read, StatusError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = std::pin::pin!(body);
+    let mut parts: Vec<Bytes> = Vec::new();
+    let mut room: Option<OwnedSemaphorePermit> = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
+            true => StatusError::new(
+                413,
+                "RequestEntityTooLarge",
+                format!("Request entity too large: limit is {}", serving.limits.body_bytes_max),
+            ),
+            false => StatusError::bad_request(format!("could not read the request body: {error}")),
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let more = serving.room(data.len())?;
+        match &mut room {
+            Some(room) => room.merge(more),
+            None => room = Some(more),
+        }
+        parts.push(data);
+    }
+    let body = match parts.len() {
+        0..=1 => parts.pop().unwrap_or_default(),
+        _ => parts.concat().into(),
+    };
+    Ok(Read { body, room })
 }

@@ -2,10 +2,14 @@
 //!
 //! Readers take the current [`Snapshot`] or one object of it. Writers go through [`Store::commit`],
 //! one at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
+//! With a disk behind it (see `pending`), a change is only accepted by a commit, and published once
+//! it is durable. Writers compare with what is accepted, readers see what is published.
 //! The state is changed in place unless somebody holds a snapshot of it, so nobody should for long.
 //! Refuses to know about verbs, schemas and HTTP.
 
 mod difference;
+mod durable;
+pub(crate) mod pending;
 mod ring;
 mod snapshot;
 
@@ -18,12 +22,13 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub(crate) use pending::{Batch, Queue};
 pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line, write_event};
 pub(crate) use snapshot::{ObjectKey, Snapshot};
 
 use crate::Stored;
 use crate::apply::ManagedFields;
-use crate::stored::Draft;
+use crate::stored::{Draft, Packed};
 
 /// How much the store remembers besides the present state.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +41,12 @@ pub struct StoreLimits {
     pub snapshots_max: usize,
     /// Snapshots for lists that are read in pages; each is kept for five minutes.
     pub paged_snapshots_max: usize,
+    /// Writes that may wait for the disk of a data directory; further ones are refused with 503.
+    pub pending_changes_max: usize,
+    /// Bytes of such writes.
+    pub pending_bytes_max: usize,
+    /// How long one write to the disk may take before the server is reported as unhealthy.
+    pub disk_slow_after: Duration,
 }
 
 impl Default for StoreLimits {
@@ -45,6 +56,9 @@ impl Default for StoreLimits {
             ring_bytes_max: 32 << 20,
             snapshots_max: 512,
             paged_snapshots_max: 64,
+            pending_changes_max: 10_000,
+            pending_bytes_max: 64 << 20,
+            disk_slow_after: Duration::from_secs(10),
         }
     }
 }
@@ -71,12 +85,23 @@ pub(crate) struct Restored {
     pub(crate) objects: Vec<(Arc<str>, ObjectKey, Value)>,
 }
 
-/// Why a commit did not happen: somebody else wrote in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Raced;
+/// Why a commit did not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Another writer was faster.
+    Raced,
+    /// The disk does not take the change.
+    Unavailable(String),
+}
 
-/// Called under the writer's lock with every published event, in order.
-pub(crate) type Observer = Box<dyn Fn(&Arc<str>, &Arc<Event>) + Send + Sync>;
+/// An accepted change; without a batch it is published already.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    /// The object as stored; for deletions, the last state with the version of the deletion.
+    pub(crate) stored: Arc<Stored>,
+    /// What makes the change durable.
+    pub(crate) batch: Option<Arc<Batch>>,
+}
 
 /// The state of one server.
 pub(crate) struct Store {
@@ -91,6 +116,8 @@ pub(crate) struct Store {
     limits: StoreLimits,
     // The version at which the rings of this store start; older events are unknown to them.
     born_at: AtomicU64,
+    // The changes that wait for the disk; none for stores in memory.
+    queue: Option<Arc<Queue>>,
 }
 
 struct Writer {
@@ -101,7 +128,6 @@ struct Writer {
     /// The states of lists that are read in pages, oldest first.
     paged: VecDeque<(Instant, Snapshot)>,
     young: YoungTrees,
-    observer: Option<Observer>,
 }
 
 impl Store {
@@ -122,11 +148,11 @@ impl Store {
                 known_since: snapshot.resource_version(),
                 paged: VecDeque::new(),
                 young: YoungTrees::default(),
-                observer: None,
             }),
             current: Mutex::new(snapshot),
             rings: RwLock::new(HashMap::new()),
             limits,
+            queue: None,
         }
     }
 
@@ -157,13 +183,6 @@ impl Store {
         let version = self.resource_version();
         self.newest.send_if_modified(|told| std::mem::replace(told, version) != version);
         self.newest.subscribe()
-    }
-
-    /// Calls `observer` for every event after the returned state, under the lock and in order.
-    pub(crate) fn observe(&self, observer: Observer) -> Snapshot {
-        let mut writer = self.writer.lock();
-        writer.observer = Some(observer);
-        self.snapshot()
     }
 
     /// A store with objects from elsewhere, such as a disk.
@@ -201,6 +220,10 @@ impl Store {
                 Some(before) => snapshot.put(table, event.key.clone(), Arc::clone(before), version),
                 None => snapshot.remove(table, &event.key, version),
             }
+        }
+        // Versions of failed changes belong to no event.
+        if snapshot.resource_version() > resource_version {
+            snapshot.set_resource_version(resource_version);
         }
         Some(snapshot)
     }
@@ -257,9 +280,17 @@ impl Store {
         Arc::clone(ring)
     }
 
-    /// Publishes one change and returns the object as stored (for deletions: the last state,
-    /// carrying the version of the deletion).
-    pub(crate) fn commit(&self, change: Change) -> Result<Arc<Stored>, Raced> {
+    /// Accepts one change; without a disk, that publishes it.
+    pub(crate) fn commit(&self, change: Change) -> Result<Committed, Refused> {
+        self.commit_after(change, None)
+    }
+
+    /// Like [`Store::commit`], unless the batch that the change rests on has failed.
+    pub(crate) fn commit_after(
+        &self,
+        change: Change,
+        observed: Option<&Batch>,
+    ) -> Result<Committed, Refused> {
         let Change { table, key, expected, value, managed } = change;
         let is_deletion = value.is_none();
         // All that takes long happens before the lock is taken, or after it is released.
@@ -267,58 +298,100 @@ impl Store {
             Some(value) => Draft::new(value, managed),
             None => self.last_state(&table, &key, expected)?,
         };
+        let next = Next { table, key, expected, draft, is_deletion };
+        match &self.queue {
+            Some(queue) => self.accept(queue, next, observed),
+            None => self.publish_now(next),
+        }
+    }
+
+    fn publish_now(&self, next: Next) -> Result<Committed, Refused> {
+        let Next { table, key, expected, draft, is_deletion } = next;
         let ring = self.ring(&table);
         let mut writer = self.writer.lock();
-        let (previous, count, version) = {
+        let (previous, version) = {
             let current = self.current.lock();
             let previous = current.packed(&table, key.borrowed()).cloned();
-            (previous, current.count(&table, ""), current.resource_version() + 1)
+            (previous, current.resource_version() + 1)
         };
-        let present = previous.as_ref().map_or(0, |packed| packed.resource_version());
-        if present != expected {
-            return Err(Raced);
-        }
-        let kind = match &previous {
-            _ if is_deletion => EventKind::Deleted,
-            Some(_) => EventKind::Modified,
-            None => EventKind::Added,
-        };
+        let kind = kind_of(previous.as_deref(), expected, is_deletion)?;
         let stored = Arc::new(draft.at_version(version));
-        if let Some(previous) = &previous {
-            previous.loosen();
-        }
-        let object = Arc::clone(stored.packed());
-        if is_deletion {
-            self.current.lock().remove(&table, &key, version);
-        } else {
-            if count < KEPT_TREES_MAX {
-                object.keep();
-            }
-            self.current.lock().put(&table, key.clone(), Arc::clone(&object), version);
-        }
-        let event = Arc::new(Event { kind, key, object, previous });
-        let forgotten = writer.remember(&table, &event, &stored, &self.limits);
-        if let Some(observer) = &writer.observer {
-            observer(&table, &event);
-        }
+        let event = Arc::new(Event { kind, key, object: Arc::clone(stored.packed()), previous });
+        let forgotten = self.publish_event(&mut writer, &table, &event, &stored);
         ring.push(event);
         drop(writer);
-        // Whoever is woken up finds the lock free.
+        // Readers that wake up find the lock free.
         ring.wake();
+        self.tell_newest(version);
+        drop(forgotten);
+        Ok(Committed { stored, batch: None })
+    }
+
+    /// Makes an event part of the present state and of the history.
+    fn publish_event(
+        &self,
+        writer: &mut Writer,
+        table: &Arc<str>,
+        event: &Arc<Event>,
+        stored: &Stored,
+    ) -> Forgotten {
+        if let Some(previous) = &event.previous {
+            previous.loosen();
+        }
+        let version = event.resource_version();
+        let mut current = self.current.lock();
+        if event.kind == EventKind::Deleted {
+            current.remove(table, &event.key, version);
+        } else {
+            if current.count(table, "") < KEPT_TREES_MAX {
+                event.object.keep();
+            }
+            current.put(table, event.key.clone(), Arc::clone(&event.object), version);
+        }
+        drop(current);
+        writer.remember(table, event, stored, &self.limits)
+    }
+
+    /// Tells controllers that there is a newer state.
+    fn tell_newest(&self, version: u64) {
         if self.newest.receiver_count() > 0 {
             self.newest
                 .send_if_modified(|told| std::mem::replace(told, version.max(*told)) < version);
         }
-        drop(forgotten);
-        Ok(stored)
     }
 
     /// The state that an object has at `expected`, to be told as its last one.
-    fn last_state(&self, table: &str, key: &ObjectKey, expected: u64) -> Result<Draft, Raced> {
-        let present = self.current.lock().packed(table, key.borrowed()).cloned();
-        let present = present.filter(|it| it.resource_version() == expected).ok_or(Raced)?;
+    fn last_state(&self, table: &str, key: &ObjectKey, expected: u64) -> Result<Draft, Refused> {
+        let present = self.newest_of(table, key).0;
+        let is_expected = |packed: &Arc<Packed>| packed.resource_version() == expected;
+        let present = present.filter(is_expected).ok_or(Refused::Raced)?;
         Ok(Draft::new(Value::clone(&present.content()), present.managed()))
     }
+}
+
+/// A change that only lacks its version.
+struct Next {
+    table: Arc<str>,
+    key: ObjectKey,
+    expected: u64,
+    draft: Draft,
+    is_deletion: bool,
+}
+
+/// What a change does to an object, if its writer has seen the newest state of it.
+fn kind_of(
+    previous: Option<&Packed>,
+    expected: u64,
+    is_deletion: bool,
+) -> Result<EventKind, Refused> {
+    if previous.map_or(0, Packed::resource_version) != expected {
+        return Err(Refused::Raced);
+    }
+    Ok(match previous {
+        _ if is_deletion => EventKind::Deleted,
+        Some(_) => EventKind::Modified,
+        None => EventKind::Added,
+    })
 }
 
 /// What a commit makes the store forget; dropped after the lock is released.

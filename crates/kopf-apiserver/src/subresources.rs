@@ -95,6 +95,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
         kind: "TokenRequest",
         subresource: "token",
         has_status: false,
+        is_rewritten: false,
         time: &meta::format_time(now),
     };
     let schema = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest");

@@ -13,7 +13,7 @@ use super::{AdmissionRequest, Operation};
 use crate::controllers::fields::{at, items, text, texts};
 use crate::controllers::selector::matches_or_everything;
 use crate::resource::ResourceInfo;
-use crate::schema::cel::{Condition, Variables};
+use crate::schema::cel::{self, Condition, Variables};
 use crate::store::Snapshot;
 use crate::{LocalClient, StatusError, convert};
 
@@ -215,6 +215,7 @@ pub(super) fn holds(
         request: review_request,
     };
     let mut problems = Vec::new();
+    cel::start_budget();
     for (_, expression) in webhook.match_conditions() {
         let answer = Condition::parse(expression).and_then(|found| found.holds(variables));
         match answer {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::matching::{self, View};
 use super::{AdmissionRequest, review};
 use crate::controllers::fields::{at, items, text, texts};
-use crate::schema::cel::{Condition, Variables};
+use crate::schema::cel::{self, Condition, Variables};
 use crate::store::Snapshot;
 use crate::{Cause, StatusError};
 
@@ -28,12 +28,13 @@ struct Bound<'a> {
 }
 
 /// Lets every bound policy refuse the request.
-pub(super) fn validate(
+pub(super) async fn validate(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
     let review_request = review::request(request, &View::as_requested(request), "");
-    for (_, binding) in snapshot.list(BINDINGS, "") {
+    let bindings: Vec<_> = snapshot.list(BINDINGS, "").map(|(_, binding)| binding).collect();
+    for binding in bindings {
         let name = text(binding.content(), &["spec", "policyName"]);
         let Some(policy) = snapshot.get(POLICIES, "", name) else { continue };
         let bound = Bound {
@@ -43,10 +44,60 @@ pub(super) fn validate(
             binding_name: binding.name(),
         };
         if bound.concerns(snapshot, request) {
-            bound.judge(request, &review_request)?;
+            bound.judge(request, &review_request).await?;
         }
     }
     Ok(())
+}
+
+/// The expressions of one policy.
+#[derive(Clone)]
+struct Expressions {
+    conditions: Vec<String>,
+    validations: Vec<String>,
+}
+
+fn expression_of(one: &Value) -> String {
+    text(one, &["expression"]).to_owned()
+}
+
+impl Expressions {
+    /// What each validation says; none when a condition does not hold. Never takes long here: what
+    /// costs much is evaluated on another thread.
+    async fn evaluate(
+        self,
+        request: &AdmissionRequest<'_>,
+        review_request: &Value,
+    ) -> Result<Option<Vec<Result<bool, String>>>, StatusError> {
+        let object = request.object.clone().unwrap_or(Value::Null);
+        let old_object = request.old_object.clone().unwrap_or(Value::Null);
+        let variables =
+            Variables { object: &object, old_object: &old_object, request: review_request };
+        if let Some(outcomes) = cel::quickly(|| self.outcomes(variables)) {
+            return Ok(outcomes);
+        }
+        let review_request = review_request.clone();
+        let evaluate = move || {
+            let request = &review_request;
+            self.outcomes(Variables { object: &object, old_object: &old_object, request })
+        };
+        tokio::task::spawn_blocking(evaluate).await.map_err(|error| {
+            StatusError::internal(format!(
+                "could not evaluate a ValidatingAdmissionPolicy: {error}"
+            ))
+        })
+    }
+
+    fn outcomes(&self, variables: Variables<'_>) -> Option<Vec<Result<bool, String>>> {
+        cel::start_budget();
+        let holds = |expression: &String| {
+            Condition::parse(expression).and_then(|condition| condition.holds(variables))
+        };
+        if self.conditions.iter().any(|condition| holds(condition) == Ok(false)) {
+            return None;
+        }
+        Some(self.validations.iter().map(holds).collect())
+    }
 }
 
 impl Bound<'_> {
@@ -57,17 +108,16 @@ impl Bound<'_> {
             && narrower.is_none_or(|found| matching::constrains(found, snapshot, request))
     }
 
-    fn judge(
+    async fn judge(
         &self,
         request: &mut AdmissionRequest<'_>,
         review_request: &Value,
     ) -> Result<(), StatusError> {
         let validations = items(self.policy, &["spec", "validations"]);
         let conditions = items(self.policy, &["spec", "matchConditions"]);
-        let expressions =
-            || validations.iter().chain(conditions).map(|one| text(one, &["expression"]));
-        let is_beyond_us = expressions()
-            .any(|expression| UNKNOWN_VARIABLES.iter().any(|name| expression.contains(name)));
+        let mut all = validations.iter().chain(conditions).map(|one| text(one, &["expression"]));
+        let is_beyond_us =
+            all.any(|expression| UNKNOWN_VARIABLES.iter().any(|name| expression.contains(name)));
         if is_beyond_us {
             request.warnings.push(format!(
                 "ValidatingAdmissionPolicy '{}' was not evaluated: it needs variables that this \
@@ -76,19 +126,16 @@ impl Bound<'_> {
             ));
             return Ok(());
         }
-        let object = request.object.clone().unwrap_or(Value::Null);
-        let old_object = request.old_object.clone().unwrap_or(Value::Null);
-        let variables =
-            Variables { object: &object, old_object: &old_object, request: review_request };
-        let holds = |expression: &str| {
-            Condition::parse(expression).and_then(|condition| condition.holds(variables))
+        let expressions = Expressions {
+            conditions: conditions.iter().map(expression_of).collect(),
+            validations: validations.iter().map(expression_of).collect(),
         };
-        if conditions.iter().any(|one| holds(text(one, &["expression"])) == Ok(false)) {
+        let Some(outcomes) = expressions.evaluate(request, review_request).await? else {
             return Ok(());
-        }
-        for validation in validations {
+        };
+        for (validation, outcome) in validations.iter().zip(outcomes) {
             let expression = text(validation, &["expression"]);
-            let problem = match holds(expression) {
+            let problem = match outcome {
                 Ok(true) => continue,
                 Ok(false) => match text(validation, &["message"]) {
                     "" => format!("failed expression: {expression}"),

@@ -24,6 +24,8 @@ pub(crate) struct Write<'a> {
     pub(crate) ignored: &'a FieldSet,
     /// The time of the write.
     pub(crate) time: &'a str,
+    /// Whether fields may have other names in other versions.
+    pub(crate) is_rewritten: bool,
 }
 
 impl Write<'_> {
@@ -166,6 +168,8 @@ pub(crate) fn apply(
     let ownership = Ownership { fields, api_version: write.api_version.to_owned(), time };
     managers.entries.insert(id.clone(), ownership);
     let object = match &previous {
+        // Only a caller that can convert the object removes what was stated in other names.
+        Some(last) if write.is_rewritten && last.api_version != write.api_version => merged,
         Some(previous) => prune(merged, managers, &previous.fields.set(), write.of),
         None => merged,
     };

@@ -110,6 +110,7 @@ impl World {
             kind: self.kind,
             subresource,
             has_status: true,
+            is_rewritten: false,
             time: &time,
         };
         run(self, &manager)

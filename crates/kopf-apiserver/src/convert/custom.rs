@@ -29,7 +29,7 @@ impl ConversionError {
         Self(problem.into())
     }
 
-    /// The failure as events and admission tell it.
+    /// The failure as admission tells it.
     pub(crate) fn into_internal(self) -> StatusError {
         StatusError::internal(self.0)
     }
@@ -94,7 +94,7 @@ pub(crate) async fn served(
     Ok(items.pop().unwrap_or_else(|| Arc::clone(stored)))
 }
 
-/// Stored objects in the version of the resource; a webhook is asked at most once.
+/// Stored objects in the version of the resource; a webhook is asked for each of them.
 pub(crate) async fn served_all(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -182,8 +182,16 @@ async fn into_version(
     }
     let desired = join_api_version(&resource.group, version);
     match &custom.conversion_webhook {
-        // Boxed, since every request is as large as what it might have to wait for.
-        Some(webhook) => Box::pin(webhook::convert(inner, webhook, &desired, objects)).await,
+        Some(webhook) => {
+            // One by one, as the real server reads them from its storage.
+            let mut converted = Vec::with_capacity(objects.len());
+            for object in objects.chunks(1) {
+                // Boxed, since every request is as large as what it might have to wait for.
+                let asking = Box::pin(webhook::convert(inner, webhook, &desired, object));
+                converted.extend(asking.await?);
+            }
+            Ok(converted)
+        }
         None => {
             Ok(objects.iter().map(|object| renamed(object.object, resource, &desired)).collect())
         }

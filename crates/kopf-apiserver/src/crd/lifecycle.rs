@@ -142,7 +142,7 @@ fn condition_reason(crd: &Value) -> String {
 /// Sets names, conditions and stored versions.
 fn establish(inner: &Inner, crd: &mut Value) {
     let now = meta::format_time(inner.clock.now());
-    let (accepted, conflict) = names::accept(crd, &inner.store.snapshot());
+    let (accepted, conflict) = names::accept(crd, &inner.store.snapshot_with_pending(TABLE));
     crd["status"]["acceptedNames"] = accepted;
     let established = has_condition(crd, "Established");
     match conflict {
@@ -271,7 +271,8 @@ async fn finish_deletion(
     resource: &ResourceInfo,
     crd_name: &str,
 ) -> Result<(), StatusError> {
-    if inner.store.snapshot().list(&resource.table, "").next().is_some() {
+    if inner.store.snapshot_with_pending(&resource.table).list(&resource.table, "").next().is_some()
+    {
         return Ok(());
     }
     remove_finalizer(inner, crd_name).await

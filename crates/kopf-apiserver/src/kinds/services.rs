@@ -107,8 +107,8 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     if text(spec, "type") == "ExternalName" {
         return;
     }
-    let services: Vec<_> =
-        context.store.snapshot().list("services", "").map(|(_, service)| service).collect();
+    let snapshot = context.store.snapshot_with_pending("services");
+    let services: Vec<_> = snapshot.list("services", "").map(|(_, service)| service).collect();
     let specs = || services.iter().map(|service| &service.content()["spec"]);
     if is_empty(spec, "clusterIP") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();

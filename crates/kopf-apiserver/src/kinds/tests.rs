@@ -117,6 +117,7 @@ fn create(recorded: &Recorded) -> Result<Value, Vec<FieldError>> {
         kind: &info.kind,
         subresource: "",
         has_status: info.has_status(),
+        is_rewritten: false,
         time: "2026-01-01T00:00:00Z",
     };
     track_update(&manager, Some(&known), None, &mut object).put_into(&mut object);

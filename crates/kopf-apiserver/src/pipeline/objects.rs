@@ -81,6 +81,7 @@ async fn answer(
         wrong_kind: None,
         raw_body: bytes::Bytes::new(),
         warnings: Vec::new(),
+        observed: None,
     };
     call.warnings.extend(deprecation(&call.resource));
     let mut response = match dispatch(&mut call, request, &encoder, &troubles).await {
@@ -253,8 +254,14 @@ async fn list(
 ) -> Result<Response<Body>, StatusError> {
     let options = ListRequest::parse(call, &request.query)?;
     let listed = rest::list(call, &options).await?;
+    let content_type = encoder.representation.content_type();
+    if encoder.is_large(&listed.items) {
+        let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
+        *response.body_mut() = Body::stream(encoder.list_stream(listed.items, &listed.meta));
+        return Ok(response);
+    }
     let body = encoder.list(&listed.items, &listed.meta);
-    Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
+    Ok(bytes_response(StatusCode::OK, content_type, body))
 }
 
 fn watch(
@@ -268,9 +275,9 @@ fn watch(
     let content_type = encoder.representation.content_type();
     let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
     *response.body_mut() = if troubles.is_empty() {
-        Body::stream(stream)
+        Body::watch(stream)
     } else {
-        Body::stream(disturb(stream, troubles, &call.inner.clock))
+        Body::watch(disturb(stream, troubles, &call.inner.clock))
     };
     Ok(response)
 }

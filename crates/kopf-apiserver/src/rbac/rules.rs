@@ -15,10 +15,10 @@ use crate::controllers::selector;
 use crate::store::Snapshot;
 use crate::{Stored, User};
 
-const ROLES: &str = "roles.rbac.authorization.k8s.io";
-const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
-const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
-const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
+pub(super) const ROLES: &str = "roles.rbac.authorization.k8s.io";
+pub(super) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+pub(super) const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+pub(super) const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 
 /// Decides by Roles, ClusterRoles and their bindings.
 pub(crate) struct RoleBased;
@@ -75,14 +75,14 @@ impl Authorizer for RoleBased {
 }
 
 /// A binding that concerns a user.
-struct Grant {
+pub(super) struct Grant {
     binding: Arc<Stored>,
     subject: Value,
 }
 
 impl Grant {
     /// The bindings of a user: cluster-wide ones, then those of a namespace.
-    fn all(snapshot: &Snapshot, user: &User, namespace: &str) -> Vec<Self> {
+    pub(super) fn all(snapshot: &Snapshot, user: &User, namespace: &str) -> Vec<Self> {
         let local = (!namespace.is_empty()).then(|| snapshot.list(BINDINGS, namespace));
         snapshot
             .list(CLUSTER_BINDINGS, "")
@@ -104,7 +104,7 @@ impl Grant {
     }
 
     /// The rules of the role behind the binding; the error names a missing role.
-    fn rules(&self, snapshot: &Snapshot) -> Result<Vec<Value>, String> {
+    pub(super) fn rules(&self, snapshot: &Snapshot) -> Result<Vec<Value>, String> {
         let (kind, name) = self.role();
         let role = match kind {
             "Role" => snapshot.get(ROLES, fields::namespace(self.binding.content()), name),

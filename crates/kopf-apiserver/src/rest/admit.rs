@@ -62,12 +62,15 @@ pub(super) async fn validate(
 }
 
 /// Refuses creations in namespaces that are missing or terminating.
-pub(super) fn check_namespace(call: &Call) -> Result<(), StatusError> {
+pub(super) fn check_namespace(call: &mut Call) -> Result<(), StatusError> {
     if !call.resource.namespaced {
         return Ok(());
     }
+    // The newest state: nothing may be created after the beginning of the deletion.
+    let (stored, batch) = call.inner.store.head("namespaces", "", &call.info.namespace);
+    call.observe(batch);
     let namespace = &call.info.namespace;
-    let Some(stored) = call.inner.store.get("namespaces", "", namespace) else {
+    let Some(stored) = stored else {
         return Err(StatusError::not_found("", "namespaces", namespace));
     };
     if !crate::meta::is_deleting(stored.content()) {

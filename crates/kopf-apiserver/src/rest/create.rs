@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, admit, generation, scale};
+use super::{Call, admit, generation, scale, verdict};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::remove_rare;
@@ -45,15 +45,20 @@ pub(crate) async fn create(call: &mut Call, object: Value) -> Result<Arc<Stored>
 /// Like [`create`], for callers that go on with the object that is there.
 pub(super) async fn create_unless_taken(
     call: &mut Call,
-    mut object: Value,
+    object: Value,
 ) -> Result<Arc<Stored>, CreateError> {
+    let outcome = attempt(call, object).await;
+    call.confirm(outcome).await
+}
+
+async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, CreateError> {
     place(call, &mut object)?;
     if !meta::text(&object, "resourceVersion").is_empty() {
         let problem = "resourceVersion should not be set on objects to be created";
         return Err(StatusError::new(500, "", problem).into());
     }
     let name = meta::text(&object, "name").to_owned();
-    call.info.name.clone_from(&name);
+    let path_name = std::mem::replace(&mut call.info.name, name);
     admit::check_namespace(call)?;
     if call.resource.has_status()
         && !kinds::keeps_status_on_create(&call.resource)
@@ -77,6 +82,7 @@ pub(super) async fn create_unless_taken(
     if is_concerned {
         admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
     }
+    call.check_escalation(&path_name, &object, None)?;
     generation::start(&call.resource, &mut object);
     let metadata = metadata_mut(&mut object);
     let given = |key: &str| identity.get(key).filter(|value| value.is_string()).cloned();
@@ -89,7 +95,7 @@ pub(super) async fn create_unless_taken(
         // Only a generated name can be tried again, so only then is the object needed again.
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
         strategy.prepare_create(&call.kind_context(), &mut candidate);
-        check(call, &candidate)?;
+        check(call, &candidate).await?;
         schema::settle_numbers(&call.resource, &mut candidate);
         if is_concerned {
             let owned = Owned { object: &candidate, managed: &managed };
@@ -168,14 +174,12 @@ fn generate_name(call: &mut Call, object: &mut Value) -> bool {
     true
 }
 
-fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
+async fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
     let mut errors = meta::validate(&call.resource, object);
     let mut warnings = Vec::new();
-    if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
-        let verdict = schema::validate(schema, object, None);
-        errors.extend(verdict.errors);
-        warnings.extend(verdict.warnings);
-    }
+    let verdict = verdict::of(call, object, None).await?;
+    errors.extend(verdict.errors);
+    warnings.extend(verdict.warnings);
     errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
     let context = call.kind_context();
@@ -205,31 +209,35 @@ async fn commit(
     let stored_form = convert::to_storage(&call.inner, &call.resource, object, managed)
         .await
         .map_err(StatusError::from)?;
-    let resource = Arc::clone(&call.resource);
-    let name = &*call.info.name;
-    let existing = || call.inner.store.get(&resource.table, call.namespace(), name);
-    let taken = || {
-        let mut error = StatusError::already_exists(&resource.group, &resource.resource, name);
-        if existing().is_some_and(|stored| meta::is_deleting(stored.content())) {
-            error.message = format!("object is being deleted: {}", error.message);
-        }
-        CreateError::Taken(error)
-    };
     if call.options.dry_run {
-        if existing().is_some() {
-            return Err(taken());
+        let existing = call.find_newest();
+        if existing.is_some() {
+            return Err(taken(call, existing.as_deref()));
         }
         return Ok(Arc::new(Stored::of_parts(stored_form, managed, 0)));
     }
     let change = Change {
-        table: Arc::clone(&resource.table),
-        key: ObjectKey::new(call.namespace(), name),
+        table: Arc::clone(&call.resource.table),
+        key: ObjectKey::new(call.namespace(), &call.info.name),
         expected: 0,
         value: Some(stored_form),
         managed: managed.clone(),
     };
-    let stored = call.inner.store.commit(change).map_err(|_| taken())?;
-    call.inner.durable(&stored).await?;
+    let Some(stored) = call.commit(change).await? else {
+        let existing = call.find_newest();
+        return Err(taken(call, existing.as_deref()));
+    };
     call.after_write().await;
     Ok(stored)
+}
+
+/// 409 for a name that another object has, or had a moment ago.
+fn taken(call: &Call, existing: Option<&Stored>) -> CreateError {
+    let resource = &call.resource;
+    let mut error =
+        StatusError::already_exists(&resource.group, &resource.resource, &call.info.name);
+    if existing.is_some_and(|stored| meta::is_deleting(stored.content())) {
+        error.message = format!("object is being deleted: {}", error.message);
+    }
+    CreateError::Taken(error)
 }

@@ -104,10 +104,15 @@ pub(crate) async fn delete(
     call: &mut Call,
     request: &DeleteRequest,
 ) -> Result<Deleted, StatusError> {
+    let outcome = delete_newest(call, request).await;
+    call.confirm(outcome).await
+}
+
+async fn delete_newest(call: &mut Call, request: &DeleteRequest) -> Result<Deleted, StatusError> {
     call.options.dry_run |= request.dry_run;
     check_protected(call)?;
     for _ in 0..ATTEMPTS_MAX {
-        let stored = call.read()?;
+        let stored = call.find_newest().ok_or_else(|| call.not_found())?;
         check_preconditions(call, request, &stored)?;
         let served = convert::served(&call.inner, &call.resource, &stored).await?;
         if admit::concerns(call) {
@@ -207,8 +212,7 @@ async fn attempt(
         value: new,
         managed: managed.clone(),
     };
-    let Ok(committed) = call.inner.store.commit(change) else { return Ok(None) };
-    call.inner.durable(&committed).await?;
+    let Some(committed) = call.commit(change).await? else { return Ok(None) };
     if held {
         return Ok(Some(Deleted::Pending(committed)));
     }

@@ -7,8 +7,58 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Call, Change};
-use crate::apply::{self, Claim, Elsewhere, ManagedFields, Owned};
-use crate::{StatusError, Stored, convert};
+use crate::apply::{self, Claim, Elsewhere, ManagedFields, Owned, Restated};
+use crate::convert::seen_as;
+use crate::resource::{ResourceInfo, split_api_version};
+use crate::{StatusError, Stored, convert, meta};
+
+/// Removes what an applier stated last time in another version, does not state now, and nobody
+/// else owns.
+///
+/// Upstream's steps: the object is pruned in the version of the last statement, gets back what is
+/// owned in any version, and returns to its own. Webhooks see objects without required fields.
+/// Versions that are not served any more are left alone.
+pub(super) async fn prune_restated(
+    call: &Call,
+    before: Owned<'_>,
+    object: &mut Value,
+    managed: &mut ManagedFields,
+) -> Result<(), StatusError> {
+    let inner = &call.inner;
+    let own = call.resource.api_version();
+    let now = meta::format_time(inner.clock.now());
+    let manager = call.field_manager(&own, &now);
+    let Some(restated) = Restated::find(&manager, before.managed) else { return Ok(()) };
+    let Some(last) = version_of(call, restated.api_version()) else { return Ok(()) };
+    let original = seen_as(inner, &last, object.clone()).await?;
+    let mut pruned = restated.without_last(&original, last.schema.as_deref());
+    let mut merged = original.clone();
+    // First where it was pruned: a conversion may need what others own there.
+    let mut versions = vec![restated.api_version().to_owned()];
+    versions.extend(apply::other_versions(managed, restated.api_version()));
+    for api_version in versions {
+        let Some(resource) = version_of(call, &api_version) else { continue };
+        merged = seen_as(inner, &resource, merged).await?;
+        pruned = seen_as(inner, &resource, pruned).await?;
+        let schema = resource.schema.as_deref();
+        pruned = restated.with_owned(managed, &api_version, schema, (&merged, &pruned));
+    }
+    let pruned = seen_as(inner, &last, pruned).await?;
+    let pruned = restated.with_dangling(last.schema.as_deref(), (&original, &pruned));
+    if pruned != original {
+        *object = seen_as(inner, &call.resource, pruned).await?;
+        *managed = restated.touched(managed, &now);
+    }
+    Ok(())
+}
+
+/// The same resource in another served version.
+fn version_of(call: &Call, api_version: &str) -> Option<Arc<ResourceInfo>> {
+    let (group, version) = split_api_version(api_version);
+    let registry = call.inner.registry();
+    let found = registry.find(group, version, &call.resource.resource)?;
+    (found.table == call.resource.table).then(|| Arc::clone(found))
+}
 
 /// The managed fields after a write, once those of other versions have lost what it changed.
 ///
@@ -22,19 +72,15 @@ pub(super) async fn settle(
     object: &Value,
     mut managed: ManagedFields,
 ) -> Result<ManagedFields, StatusError> {
-    let resource = &call.resource;
-    let own = resource.api_version();
+    let own = call.resource.api_version();
     let claim = match change {
         Change::Apply => Claim::Apply { force: call.options.force == Some(true) },
         Change::Put | Change::Patch => Claim::Update,
     };
     for api_version in apply::other_versions(before.managed, &own) {
-        let (group, version) = crate::resource::split_api_version(&api_version);
-        let registry = call.inner.registry();
-        let found = registry.find(group, version, &resource.resource);
-        let Some(other) = found.filter(|other| other.table == resource.table) else { continue };
-        let old = convert::served(&call.inner, other, stored).await?;
-        let new = convert::seen_as(&call.inner, other, object.clone()).await?;
+        let Some(other) = version_of(call, &api_version) else { continue };
+        let old = convert::served(&call.inner, &other, stored).await?;
+        let new = seen_as(&call.inner, &other, object.clone()).await?;
         let schema = other.schema.as_deref();
         let elsewhere =
             Elsewhere { api_version: &api_version, schema, old: old.content(), new: &new };

@@ -312,6 +312,13 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
         return Err(call.not_found().into());
     }
     let (mut object, managed) = run_apply(call, None, applied)?;
+    if meta::text(applied, "name").is_empty() {
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.info.name
+        ))
+        .into());
+    }
     let uid = meta::text(applied, "uid");
     if !uid.is_empty() {
         let error = call.conflict(&format!(
@@ -320,12 +327,11 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
         ));
         return Err(error.into());
     }
-    admit::check_namespace(call)?;
+    let checked = admit::check_namespace(call);
+    call.confirm(checked).await?;
     // A version of an object that is gone is no obstacle.
     check_version_syntax(meta::text(applied, "resourceVersion"))?;
     meta::metadata_mut(&mut object).shift_remove("resourceVersion");
-    let name = call.info.name.clone();
-    meta::metadata_mut(&mut object).insert("name".into(), name.into());
     finish_applied(call, &mut object);
     managed.put_into(&mut object);
     call.tracked = true;

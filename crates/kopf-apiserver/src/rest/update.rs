@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::create::{CreateError, create_unless_taken};
-use super::{Call, admit, generation, managers, scale};
+use super::{Call, admit, generation, managers, scale, verdict};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::equal;
@@ -163,10 +163,19 @@ pub(crate) async fn update_with(
 pub(super) async fn update_present(
     call: &mut Call,
     change: Change,
+    make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
+) -> Result<Option<Arc<Stored>>, StatusError> {
+    let outcome = update_newest(call, change, make).await;
+    call.confirm(outcome).await
+}
+
+async fn update_newest(
+    call: &mut Call,
+    change: Change,
     mut make: impl FnMut(&mut Call, Owned<'_>) -> Result<Made, StatusError>,
 ) -> Result<Option<Arc<Stored>>, StatusError> {
     for _ in 0..ATTEMPTS_MAX {
-        let Some(stored) = call.find() else { return Ok(None) };
+        let Some(stored) = call.find_newest() else { return Ok(None) };
         let served = convert::served(&call.inner, &call.resource, &stored).await?;
         let (old, managed) = (in_requested_version(call, &served), stored.managed());
         let old = Owned { object: &old, managed: &managed };
@@ -212,6 +221,9 @@ async fn attempt(
     // Before anything is undone: writers own what they meant to write.
     let is_settled = convert::is_rewritten(&call.resource) && !apply::resets_managers(&object);
     let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
+    if is_settled && change == Change::Apply {
+        Box::pin(managers::prune_restated(call, before, &mut object, &mut managed)).await?;
+    }
     if is_settled {
         managed =
             Box::pin(managers::settle(call, change, stored, before, &object, managed)).await?;
@@ -228,10 +240,11 @@ async fn attempt(
         admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
         meta::carry_over(&mut object, old);
     }
+    call.check_escalation(&call.info.name, &object, Some(old))?;
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &mut object, old);
     }
-    check(call, &object, old)?;
+    check(call, &object, old).await?;
     schema::settle_numbers(&call.resource, &mut object);
     if is_concerned {
         let after = Owned { object: &object, managed: &managed };
@@ -266,8 +279,7 @@ async fn attempt(
         value,
         managed: managed.clone(),
     };
-    let Ok(committed) = call.inner.store.commit(commit) else { return Ok(None) };
-    call.inner.durable(&committed).await?;
+    let Some(committed) = call.commit(commit).await? else { return Ok(None) };
     let last_state = last_state.map(|state| Stored::of_parts(state, &managed, version));
     Ok(Some(last_state.map_or(committed, Arc::new)))
 }
@@ -436,19 +448,14 @@ fn track(call: &Call, object: &mut Value, old: Owned<'_>) -> ManagedFields {
     apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object)
 }
 
-fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), StatusError> {
+async fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), StatusError> {
     // Upstream validates metadata in the generic code and again in the strategy: causes double.
     let mut errors = meta::validate_update(&call.resource, object, old);
     errors.extend(errors.clone());
     let mut warnings = Vec::new();
-    if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
-        let verdict = match call.info.subresource.as_str() {
-            "status" => schema::validate_status(schema, object, Some(old)),
-            _ => schema::validate(schema, object, Some(old)),
-        };
-        errors.extend(verdict.errors);
-        warnings.extend(verdict.warnings);
-    }
+    let verdict = verdict::of(call, object, Some(old)).await?;
+    errors.extend(verdict.errors);
+    warnings.extend(verdict.warnings);
     errors.extend(scale::validate(&call.resource, object));
     let strategy = kinds::strategy_for(&call.resource);
     let context = call.kind_context();

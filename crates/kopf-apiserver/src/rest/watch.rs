@@ -94,6 +94,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// How long before the end the last bookmark is sent.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How soon a conversion that failed is tried again.
+const CONVERSION_PAUSE: Duration = Duration::from_secs(1);
 /// How many events one pull takes.
 const PULL_EVENTS_MAX: usize = 256;
 /// How many bytes are joined into one frame.
@@ -109,6 +111,14 @@ pub(crate) fn watch(
     futures::stream::unfold(watcher, |mut watcher| async move {
         watcher.next_frame().await.map(|frame| (frame, watcher))
     })
+}
+
+/// 410 for a version from another world, or from one that was lost: what comes after it is unknown.
+fn never_published(version: u64, newest: u64) -> StatusError {
+    StatusError::expired(format!(
+        "resource version {version} was never published by this server, whose newest one is \
+         {newest}: list again"
+    ))
 }
 
 struct Watcher {
@@ -166,10 +176,17 @@ impl Watcher {
         let from_start = request.resource_version.unwrap_or(0) == 0;
         let initial = request.send_initial_events.unwrap_or(from_start);
         let snapshot = watcher.inner.store.snapshot();
-        let version = if initial || from_start {
-            snapshot.resource_version()
-        } else {
-            request.resource_version.unwrap_or(0)
+        let newest = snapshot.resource_version();
+        // Upstream waits for versions of the future, as a world in memory does. A world on disk can
+        // have lost some, and clients that know of them must not wait for what they will not get.
+        let is_future = request.resource_version.is_some_and(|wanted| wanted > newest);
+        if is_future && watcher.inner.store.is_durable() {
+            watcher.fail(&never_published(request.resource_version.unwrap_or(0), newest));
+            return watcher;
+        }
+        let version = match initial || from_start {
+            true => newest,
+            false => request.resource_version.unwrap_or(0),
         };
         let table = Arc::clone(&call.resource.table);
         if initial {
@@ -182,7 +199,7 @@ impl Watcher {
                 .collect();
             watcher.is_raw = is_rewritten || watcher.has_others();
             if request.send_initial_events == Some(true) && request.bookmarks {
-                watcher.initial_end = Some(snapshot.resource_version());
+                watcher.initial_end = Some(newest);
             }
         }
         match watcher.inner.store.ring(&table).cursor(version) {
@@ -214,14 +231,13 @@ impl Watcher {
             if !self.frame.is_empty() {
                 return Some(Bytes::from(std::mem::take(&mut self.frame)));
             }
-            if self.is_raw {
-                self.convert().await;
-                continue;
-            }
             if self.ended {
                 return None;
             }
-            self.wait().await;
+            match self.is_raw {
+                true => self.convert().await,
+                false => self.wait().await,
+            }
         }
     }
 
@@ -288,7 +304,10 @@ impl Watcher {
         convert::has_others(&self.encoder.resource, states.chain(before.filter(|_| is_selective)))
     }
 
-    /// Brings what is due into the requested version; a webhook is asked at most once.
+    /// Brings what is due into the requested version.
+    ///
+    /// While a webhook fails, no event is sent, and it is asked again after a pause: the real server
+    /// has a cache between the webhook and the watch, which does the same.
     async fn convert(&mut self) {
         self.is_raw = false;
         let initial = std::mem::take(&mut self.initial);
@@ -305,8 +324,9 @@ impl Watcher {
         let mut served = match served {
             Ok(served) => served.into_iter().map(|stored| Arc::clone(stored.packed())),
             Err(error) => {
-                self.initial_end = None;
-                return self.fail(&error.into_internal());
+                tracing::debug!(%error, "a watch waits for a conversion webhook");
+                (self.initial, self.waiting, self.is_raw) = (initial, waiting, true);
+                return self.pause().await;
             }
         };
         let count = initial.len();
@@ -324,6 +344,15 @@ impl Watcher {
                 Some(Arc::new(Event { kind, key, object, previous }))
             })
             .collect();
+    }
+
+    /// Waits for the next attempt, or the end.
+    async fn pause(&mut self) {
+        tokio::select! {
+            biased;
+            () = &mut self.deadline => self.ended = true,
+            () = self.inner.clock.sleep(CONVERSION_PAUSE) => {}
+        }
     }
 
     fn is_in_namespace(&self, event: &Event) -> bool {
@@ -404,6 +433,10 @@ impl Watcher {
         while self.pull() {
             if self.is_raw {
                 self.convert().await;
+            }
+            // Events that cannot be converted now are sent later, with no bookmark before them.
+            if self.is_raw {
+                return;
             }
             while let Some(event) = self.waiting.pop_front() {
                 version = version.max(event.resource_version());

@@ -4,6 +4,7 @@
 //! becomes a warning, never a verdict. Rules are parsed once per schema node and cached there.
 
 mod align;
+mod budget;
 mod check;
 mod condition;
 mod convert;
@@ -20,7 +21,9 @@ use serde_json::Value;
 use super::equality::is_unchanged;
 use super::ir::{ListType, Rule, Schema};
 use crate::{FieldError, FieldErrorReason};
+use budget::Spent;
 
+pub(crate) use budget::{quickly, start as start_budget};
 pub(crate) use check::{Wanted, compile_problem, condition_problem};
 pub(crate) use condition::{Condition, Variables};
 pub(crate) use cost::{count_max, iterations};
@@ -43,6 +46,7 @@ pub(super) fn check(
     findings: &mut Findings<'_>,
 ) {
     if schema.has_rules {
+        budget::start();
         let place = Place {
             path: String::new(),
             old,
@@ -55,6 +59,7 @@ pub(super) fn check(
 /// Evaluates the rules of a value that stands at a path, such as a default.
 pub(super) fn check_below(schema: &Schema, value: &Value, path: &str, findings: &mut Findings<'_>) {
     if schema.has_rules {
+        budget::start();
         let place = Place { path: path.to_owned(), old: None, unchanged: false };
         node(schema, value, &place, findings);
     }
@@ -151,6 +156,9 @@ fn evaluate(
         convert::Converted::new(schema, &old, place.path.is_empty())
     });
     for (rule, program) in rules.validations.iter().zip(programs.iter()) {
+        if budget::is_over() {
+            return;
+        }
         let Some(program) = program else {
             findings.warnings.push(not_evaluated(rule, place, "its syntax is not supported"));
             continue;
@@ -165,10 +173,31 @@ fn evaluate(
             continue;
         }
         let old_self = program::old_self(converted_old.as_ref(), rule.optional_old_self);
-        program.with_context(&converted.value, old_self, |outcome, message| {
+        program.with_context(&converted.value, old_self, |outcome, message, spent| {
+            if let Some(text) = too_expensive(spent, rule) {
+                findings.errors.push(FieldError::invalid(place.field(), &kind.into(), &text));
+                return;
+            }
             let traits = (program.uses_old_self, has_open_types(schema));
             report(outcome, message, rule, traits, kind, place, findings);
         });
+    }
+}
+
+/// Upstream's words for rules that cost more than they may; none if they do not.
+fn too_expensive(spent: Spent, rule: &Rule) -> Option<String> {
+    match spent {
+        Spent::Within(_) => None,
+        Spent::Expression => Some(format!(
+            "'operation cancelled: actual cost limit exceeded': no further validation rules will \
+             be run due to call cost exceeds limit for rule: {}",
+            label(rule)
+        )),
+        Spent::Object => Some(
+            "validation failed due to running out of cost budget, no further validation rules \
+             will be run"
+                .to_owned(),
+        ),
     }
 }
 

@@ -14,27 +14,23 @@ use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
 use crate::controllers::Scope;
 use crate::faults::Faults;
-use crate::persist::{self, DataDirError, Journal};
+use crate::limits::{Serving, ServingLimits};
+use crate::persist::{self, Archive, DataDirError, Journal};
 use crate::rbac::{AllowAll, Authorizer, RoleBased};
 use crate::registry::Registry;
 use crate::request_log::RequestLog;
-use crate::store::{Store, StoreLimits};
+use crate::store::{Queue, Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
 /// Versions start here, so that they are not taken for small numbers in logs and texts.
 const FIRST_VERSION: u64 = 200;
-
-/// What a server with a directory has besides its store.
-struct Disk {
-    journal: Journal,
-    identity: Identity,
-}
 
 /// Settings of a server to be built.
 pub struct ServerBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     limits: StoreLimits,
+    serving: ServingLimits,
     controllers: bool,
     nodes: bool,
     rbac: bool,
@@ -48,6 +44,7 @@ impl Default for ServerBuilder {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             limits: StoreLimits::default(),
+            serving: ServingLimits::default(),
             controllers: true,
             nodes: true,
             rbac: false,
@@ -76,6 +73,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn limits(mut self, limits: StoreLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// How much is given to clients over the network.
+    #[must_use]
+    pub fn serving_limits(mut self, limits: ServingLimits) -> Self {
+        self.serving = limits;
         self
     }
 
@@ -118,8 +122,7 @@ impl ServerBuilder {
 
     /// Builds the server. Nothing listens and no task runs yet.
     pub fn build(self) -> Server {
-        let store = Store::new(self.limits, FIRST_VERSION);
-        world::seed(&store, &*self.clock, &*self.ids, self.nodes);
+        let store = Arc::new(self.new_world());
         self.with_store(store, None)
     }
 
@@ -128,27 +131,59 @@ impl ServerBuilder {
     /// Fails without touching anything if the directory cannot be used, is used by another server
     /// or holds something else.
     pub fn open(self, data_dir: impl AsRef<Path>) -> Result<Server, DataDirError> {
-        let (database, restored) = persist::open(data_dir.as_ref())?;
-        let identity = Identity::open(data_dir.as_ref(), self.ids.uid())?;
-        let is_new = restored.is_none();
-        let store = match restored {
-            Some(restored) => Store::restore(self.limits, restored),
+        let directory = data_dir.as_ref();
+        let (archive, store) = match persist::open(directory, Identity::exists(directory))? {
+            Some((archive, restored)) => (archive, Store::restore(self.limits, restored)),
             None => {
-                let store = Store::new(self.limits, FIRST_VERSION);
-                world::seed(&store, &*self.clock, &*self.ids, self.nodes);
-                store
+                let store = self.new_world();
+                (persist::create(directory, &store.snapshot())?, store)
             }
         };
-        let journal = persist::start(database, &store, is_new);
-        let disk = Disk { journal, identity };
-        Ok(self.with_store(store, Some(disk)))
+        let identity = Identity::open(directory, self.ids.uid())?;
+        let (journal, store) = Self::journal(self.limits, archive, store);
+        journal
+            .start()
+            .map_err(|source| DataDirError::Directory { path: directory.to_owned(), source })?;
+        Ok(self.with_store(store, Some(identity)))
     }
 
-    fn with_store(self, store: Store, disk: Option<Disk>) -> Server {
-        let (journal, identity) = match disk {
-            Some(disk) => (Some(disk.journal), Some(disk.identity)),
-            None => (None, None),
+    /// A world without history.
+    fn new_world(&self) -> Store {
+        let store = Store::new(self.limits, FIRST_VERSION);
+        world::seed(&store, &*self.clock, &*self.ids, self.nodes);
+        store
+    }
+
+    /// Puts an archive behind a store.
+    fn journal(limits: StoreLimits, archive: Archive, mut store: Store) -> (Journal, Arc<Store>) {
+        let queue = Queue::new(limits, store.resource_version());
+        store.attach(Arc::clone(&queue));
+        let store = Arc::new(store);
+        (Journal::new(archive, queue, &store), store)
+    }
+
+    /// A server on a disk whose journal is run by the test.
+    #[cfg(test)]
+    pub(crate) fn on_disk(
+        self,
+        disk: crate::persist::Disk,
+        is_new: bool,
+    ) -> Result<(Server, Journal), DataDirError> {
+        let (archive, store) = match is_new {
+            true => {
+                let store = self.new_world();
+                (persist::create_on(disk, &store.snapshot())?, store)
+            }
+            false => {
+                let (archive, restored) = persist::open_on(disk)?;
+                (archive, Store::restore(self.limits, restored))
+            }
         };
+        let (journal, store) = Self::journal(self.limits, archive, store);
+        Ok((self.with_store(store, None), journal))
+    }
+
+    fn with_store(self, store: Arc<Store>, identity: Option<Identity>) -> Server {
         let authority = OnceLock::new();
         let (issuer, kept_token) = match identity {
             Some(identity) => {
@@ -178,7 +213,7 @@ impl ServerBuilder {
             allows_all: !self.rbac,
             stages: Arc::default(),
             faults: Faults::default(),
-            journal,
+            serving: Arc::new(Serving::new(self.serving)),
             log: RequestLog::default(),
             admin_token,
             authority: Arc::new(authority),

@@ -35,6 +35,11 @@ struct Record {
 }
 
 impl Identity {
+    /// Whether a directory has an identity, as it has after the first start of a server.
+    pub(super) fn exists(directory: &Path) -> bool {
+        directory.join(FILE).exists()
+    }
+
     /// Reads the identity in a directory, or makes one with `admin_token` and keeps it there.
     pub(super) fn open(directory: &Path, admin_token: String) -> Result<Self, DataDirError> {
         let path = directory.join(FILE);

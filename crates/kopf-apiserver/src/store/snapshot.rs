@@ -120,6 +120,11 @@ impl Snapshot {
         self.resource_version
     }
 
+    /// Says which version this state has.
+    pub(super) fn set_resource_version(&mut self, resource_version: u64) {
+        self.resource_version = resource_version;
+    }
+
     /// The objects of a table, `resource` or `resource.group`.
     pub(crate) fn table(&self, table: &str) -> Option<&Table> {
         self.tables.get(table)

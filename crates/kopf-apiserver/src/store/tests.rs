@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::apply::ManagedFields;
 
-use super::{Change, EventKind, ObjectKey, Raced, Snapshot, Store, StoreLimits};
+use super::{Change, EventKind, ObjectKey, Refused, Snapshot, Store, StoreLimits};
 
 fn object(name: &str, text: &str) -> Value {
     json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": text})
 }
 
-fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result<u64, Raced> {
+fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result<u64, Refused> {
     store
         .commit(Change {
             table: "configmaps".into(),
@@ -22,7 +22,7 @@ fn write(store: &Store, name: &str, expected: u64, text: Option<&str>) -> Result
             value: text.map(|text| object(name, text)),
             managed: ManagedFields::default(),
         })
-        .map(|stored| stored.resource_version())
+        .map(|committed| committed.stored.resource_version())
 }
 
 /// Every object with its version.
@@ -67,8 +67,8 @@ fn each_write_raises_the_one_version() {
     assert_eq!(write(&store, "a", 0, Some("1")), Ok(1));
     assert_eq!(write(&store, "b", 0, Some("1")), Ok(2));
     assert_eq!(write(&store, "a", 1, Some("2")), Ok(3));
-    assert_eq!(write(&store, "a", 1, Some("3")), Err(Raced));
-    assert_eq!(write(&store, "a", 0, Some("3")), Err(Raced));
+    assert_eq!(write(&store, "a", 1, Some("3")), Err(Refused::Raced));
+    assert_eq!(write(&store, "a", 0, Some("3")), Err(Refused::Raced));
     assert_eq!(write(&store, "a", 3, None), Ok(4));
     assert_eq!(store.snapshot().resource_version(), 4);
 }

@@ -292,3 +292,19 @@ async fn a_plus_in_a_path_is_a_plus() {
         assert_eq!((status, object["metadata"]["name"].as_str()), (200, Some("a+b")));
     }
 }
+
+#[tokio::test]
+async fn applying_what_does_not_exist_needs_its_name() {
+    let server = Server::builder().controllers(false).build();
+    let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+    let path = format!("{MAPS}/m");
+    let (status, body) = send(&server, "PATCH", &path, &nameless).await;
+    assert_eq!(status, 400);
+    assert_eq!(
+        body["message"],
+        "the name of the object (m based on URL) was undeterminable: name must be provided"
+    );
+    let named = map("m", &json!({}), &json!({}));
+    assert_eq!(send(&server, "PATCH", &path, &named).await.0, 201);
+    assert_eq!(send(&server, "PATCH", &path, &nameless).await.0, 200, "what exists has a name");
+}

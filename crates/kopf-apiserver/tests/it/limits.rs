@@ -267,3 +267,106 @@ async fn watches_end_in_time_even_if_there_is_always_something_to_tell() {
     }
     assert!(started.elapsed() > Duration::from_millis(900));
 }
+
+#[tokio::test]
+async fn patterns_that_are_expensive_to_compile_are_refused_before() {
+    let properties: serde_json::Map<String, Value> = (0..300)
+        .map(|number| {
+            let pattern = format!(r"(\pL{{1,500}}){{1,10}}{number}");
+            (format!("p{number}"), json!({"type": "string", "pattern": pattern}))
+        })
+        .collect();
+    let (_, defined) = World::new(&json!({"type": "object", "properties": properties})).await;
+    assert_eq!(defined.status, 422);
+    assert!(defined.body.contains("invalid repeat count: `{1,10}`"), "{}", defined.body);
+    let properties: serde_json::Map<String, Value> = (0..300)
+        .map(|number| (format!("p{number}"), json!({"type": "string", "pattern": r"\pL{1,90}"})))
+        .collect();
+    let (_, defined) = World::new(&json!({"type": "object", "properties": properties})).await;
+    assert_eq!(defined.status, 422);
+    assert!(defined.body.contains("too large together"), "{}", defined.body);
+}
+
+#[tokio::test]
+async fn rules_that_cost_too_much_are_cut_off() {
+    let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    let nested = |levels: usize| {
+        let all = (0..levels).map(|level| format!("{list}.all(x{level}, "));
+        format!("{}self.a > 0{}", all.collect::<String>(), ")".repeat(levels))
+    };
+    let (defined, object) = judge(&nested(3)).await;
+    assert_eq!((defined.status, object.status), (201, 201), "{}", object.body);
+    let (defined, object) = judge(&nested(8)).await;
+    assert_eq!((defined.status, object.status), (201, 422), "{}", object.body);
+    assert!(object.body.contains("actual cost limit exceeded"), "{}", object.body);
+    // Loops inside of functions count as well.
+    let mapped = format!(
+        "{list}.map(a, {list}.map(b, {list}.map(c, {list}.map(d, {list}.map(e, \
+                          {list}.map(f, {list}.map(g, 1))))))).size() > self.a"
+    );
+    let (defined, object) = judge(&mapped).await;
+    assert_eq!((defined.status, object.status), (201, 422), "{}", object.body);
+    assert!(object.body.contains("actual cost limit exceeded"), "{}", object.body);
+}
+
+#[tokio::test]
+async fn policies_that_cost_too_much_are_cut_off() {
+    let world = World::with_free_spec().await;
+    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let expression = "object.data.all(a, object.data.all(b, object.data.all(c, a + b + c != 'x')))";
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "validations": [{"expression": expression}],
+        },
+    });
+    let answer = world.send("POST", policies, JSON, &policy.to_string()).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "p"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    });
+    let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+    let answer = world.send("POST", bindings, JSON, &binding.to_string()).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let maps = "/api/v1/namespaces/default/configmaps";
+    for (keys, status) in [(10, 201), (2000, 422)] {
+        let data: serde_json::Map<String, Value> =
+            (0..keys).map(|key| (format!("k{key}"), json!("v"))).collect();
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                         "metadata": {"name": format!("m{keys}")}, "data": data});
+        let answer = world.send("POST", maps, JSON, &map.to_string()).await;
+        assert_eq!(answer.status, status, "{keys}: {}", answer.body);
+        assert_eq!(answer.body.contains("cost limit exceeded"), status == 422, "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn expensive_rules_do_not_stall_other_requests() {
+    let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]";
+    let loops: String = (0..8).map(|level| format!("{list}.all(x{level}, ")).collect();
+    let rule = format!("{loops}self.a > 0{}", ")".repeat(8));
+    let rules: Vec<Value> = (0..10).map(|_| json!({"rule": rule})).collect();
+    let spec = json!({
+        "type": "object", "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": rules,
+    });
+    let (world, defined) = World::new(&spec).await;
+    assert_eq!(defined.status, 201, "{}", defined.body);
+    let address = world.listening.address();
+    let object = foo("a", 2);
+    let mut expensive = std::pin::pin!(send(address, "POST", FOOS, JSON, &object));
+    // The test has one thread, which it shares with the server.
+    for _ in 0..5 {
+        tokio::select! {
+            biased;
+            answer = &mut expensive => panic!("{} came first", answer.status),
+            answer = send(address, "GET", "/version", JSON, "") => assert_eq!(answer.status, 200),
+        }
+    }
+    assert_eq!(expensive.await.status, 422);
+}

@@ -131,3 +131,152 @@ async fn a_missing_role_is_named_in_the_refusal() {
         "{message}"
     );
 }
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+/// A world in which alice holds these rules in the whole cluster, and may write roles and bindings.
+async fn world_with(rules: Value) -> World {
+    let world = World::new().await;
+    let mut all = rules.as_array().cloned().unwrap_or_default();
+    all.push(json!({
+        "apiGroups": [RBAC],
+        "resources": ["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+        "verbs": ["create", "get", "update", "patch"],
+    }));
+    let role = json!({"metadata": {"name": "alices"}, "rules": all});
+    world.grant("clusterroles.rbac.authorization.k8s.io", "", role).await;
+    let binding = json!({"metadata": {"name": "alices"},
+        "subjects": [{"kind": "User", "apiGroup": RBAC, "name": "alice"}],
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "alices"}});
+    world.grant("clusterrolebindings.rbac.authorization.k8s.io", "", binding).await;
+    world
+}
+
+fn role(rules: Value) -> Value {
+    json!({"metadata": {"name": "x"}, "rules": rules})
+}
+
+fn binding(kind: &str, name: &str) -> Value {
+    json!({"metadata": {"name": "b"},
+        "subjects": [{"kind": "User", "apiGroup": RBAC, "name": "bob"}],
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}})
+}
+
+#[tokio::test]
+async fn roles_grant_only_what_their_writer_holds() {
+    let held = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]);
+    let world = world_with(held).await;
+    let rules = json!([
+        {"apiGroups": ["", "apps"], "resources": ["pods"], "verbs": ["get", "watch"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": ["s"]},
+    ]);
+    let (status, body) = world.ask(&alice(), "POST", ROLES, role(rules)).await;
+    assert_eq!(status, 403);
+    assert_eq!(
+        body["message"],
+        "roles.rbac.authorization.k8s.io \"x\" is forbidden: user \"alice\" \
+         (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
+         held:\n\
+         {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"watch\"]}\n\
+         {APIGroups:[\"\"], Resources:[\"secrets\"], ResourceNames:[\"s\"], Verbs:[\"get\"]}\n\
+         {APIGroups:[\"apps\"], Resources:[\"pods\"], Verbs:[\"get\" \"watch\"]}"
+    );
+    let covered = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let (status, _) = world.ask(&alice(), "POST", ROLES, role(covered.clone())).await;
+    assert_eq!(status, 201);
+    let more = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]);
+    let path = format!("{ROLES}/x");
+    let (status, _) = world.ask(&alice(), "PUT", &path, role(more.clone())).await;
+    assert_eq!(status, 403, "updates are checked as well");
+    let (status, _) = world.ask(&User::admin(), "PUT", &path, role(more)).await;
+    assert_eq!(status, 200);
+    let (status, _) = world.ask(&alice(), "PUT", &path, role(covered)).await;
+    assert_eq!(status, 200, "less than before is fine");
+}
+
+#[tokio::test]
+async fn patches_and_applies_of_roles_are_checked() {
+    let world = world_with(json!([])).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let patch = |kind: &'static str, body: Value| {
+        let request = http::Request::patch(format!("{ROLES}/x?fieldManager=a"))
+            .header("content-type", kind)
+            .body(http_body_util::Full::new(bytes::Bytes::from(body.to_string())))
+            .expect("a request");
+        let service = world.server.service_as(alice());
+        async move { service.oneshot(request).await.expect("an answer").status().as_u16() }
+    };
+    let applied = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "x"}, "rules": rules});
+    assert_eq!(patch("application/apply-patch+yaml", applied).await, 403);
+    world.grant("roles.rbac.authorization.k8s.io", "default", role(json!([]))).await;
+    assert_eq!(patch("application/merge-patch+json", json!({"rules": rules})).await, 403);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    assert_eq!(patch("application/merge-patch+json", label).await, 200, "it grants nothing");
+}
+
+#[tokio::test]
+async fn whoever_may_escalate_grants_anything() {
+    let escalate = json!([{"apiGroups": [RBAC], "resources": ["roles"], "verbs": ["escalate"]}]);
+    let world = world_with(escalate).await;
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+    let (status, _) = world.ask(&alice(), "POST", ROLES, role(rules.clone())).await;
+    assert_eq!(status, 201);
+    let (status, _) = world.ask(&alice(), "POST", CLUSTER_ROLES, role(rules)).await;
+    assert_eq!(status, 403, "cluster roles are another resource");
+}
+
+#[tokio::test]
+async fn bindings_need_the_rights_of_the_role_or_bind() {
+    let held = json!([
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+        {"apiGroups": [RBAC], "resources": ["clusterroles"], "verbs": ["bind"],
+         "resourceNames": ["edit"]},
+    ]);
+    let world = world_with(held).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    let ask = |body: Value| async { world.ask(&alice(), "POST", BINDINGS, body).await };
+    let (status, body) = ask(binding("Role", "x")).await;
+    assert_eq!(status, 404);
+    assert_eq!(body["message"], "rolebindings.rbac.authorization.k8s.io \"x\" not found");
+    world.grant("roles.rbac.authorization.k8s.io", "default", role(rules)).await;
+    assert_eq!(ask(binding("Role", "x")).await.0, 201, "alice holds what it grants");
+    let (status, body) = ask(binding("ClusterRole", "cluster-admin")).await;
+    assert_eq!(status, 403);
+    assert_eq!(
+        body["message"],
+        "rolebindings.rbac.authorization.k8s.io \"b\" is forbidden: user \"alice\" \
+         (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently \
+         held:\n\
+         {APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n\
+         {NonResourceURLs:[\"*\"], Verbs:[\"*\"]}"
+    );
+    let mut edit = binding("ClusterRole", "edit");
+    edit["metadata"]["name"] = json!("e");
+    assert_eq!(ask(edit).await.0, 201, "alice may bind this one");
+}
+
+#[tokio::test]
+async fn aggregation_needs_all_rights() {
+    let held = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]);
+    let world = world_with(held).await;
+    let selectors = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    let role = json!({"metadata": {"name": "x"}, "rules": [], "aggregationRule": selectors});
+    let (status, body) = world.ask(&alice(), "POST", CLUSTER_ROLES, role.clone()).await;
+    assert_eq!(status, 403);
+    assert_eq!(
+        body["message"],
+        "clusterroles.rbac.authorization.k8s.io \"x\" is forbidden: must have cluster-admin \
+         privileges to use the aggregationRule"
+    );
+    let everything = json!([
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ]);
+    let world = world_with(everything).await;
+    let (status, body) = world.ask(&alice(), "POST", CLUSTER_ROLES, role).await;
+    assert_eq!(status, 201, "{body}");
+}

@@ -15,8 +15,12 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig};
 use tokio_rustls::TlsConnector;
+
+mod bundle;
+
+use bundle::BundleVerifier;
 
 /// Most idle connections per route.
 const IDLE_MAX: usize = 8;
@@ -153,10 +157,11 @@ fn client_config(trust: &Trust) -> Result<ClientConfig, String> {
         .map_err(|error| error.to_string())?;
     Ok(match trust {
         Trust::Bundle(pem) => {
-            let mut roots = RootCertStore::empty();
-            let mut pem = pem.as_slice();
-            roots.add_parsable_certificates(rustls_pemfile::certs(&mut pem).flatten());
-            builder.with_root_certificates(roots).with_no_client_auth()
+            let verifier = BundleVerifier::new(pem, provider).map_err(|error| error.to_string())?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+                .with_no_client_auth()
         }
         Trust::Anything => builder
             .dangerous()

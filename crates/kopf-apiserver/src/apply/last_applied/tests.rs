@@ -15,6 +15,7 @@ fn manager(name: &str) -> Manager<'_> {
         kind: "ConfigMap",
         subresource: "",
         has_status: false,
+        is_rewritten: false,
         time: TIME,
     }
 }

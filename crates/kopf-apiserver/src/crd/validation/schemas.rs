@@ -17,6 +17,10 @@ pub(super) fn check(validation: &Value, has_status: bool, at: &str, errors: &mut
     let at = format!("{at}.openAPIV3Schema");
     check_root(json, has_status, &at, errors);
     let mut shape = structural::check(json, &at);
+    if schema::patterns::are_too_large(json) {
+        let detail = "its regular expressions are too large together";
+        shape.push(FieldError::forbidden(at.clone(), detail));
+    }
     let compiled = super::compiled(json);
     let mut defaults = Vec::new();
     if let Some(compiled) = compiled.as_deref().filter(|_| shape.is_empty()) {

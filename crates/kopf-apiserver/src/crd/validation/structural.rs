@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{list, text};
 use crate::FieldError;
+use crate::schema::patterns::{self, Problem};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
@@ -187,8 +188,15 @@ fn pattern_problem(pattern: &str) -> Option<String> {
     if let Some(count) = too_many_repeats(pattern) {
         return Some(format!("error parsing regexp: invalid repeat count: `{count}`"));
     }
-    if pattern.is_empty() || regex::Regex::new(pattern).is_ok() {
-        return None;
+    match patterns::judge(pattern) {
+        Ok(_) => return None,
+        Err(Problem::Repeat(count)) => {
+            return Some(format!("error parsing regexp: invalid repeat count: `{count}`"));
+        }
+        Err(Problem::TooLarge) => {
+            return Some(format!("error parsing regexp: expression too large: `{pattern}`"));
+        }
+        Err(Problem::Invalid) => {}
     }
     let unsupported =
         ["(?=", "(?!", "(?<=", "(?<!"].into_iter().find(|part| pattern.contains(part));

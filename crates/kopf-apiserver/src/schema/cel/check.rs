@@ -19,6 +19,7 @@ use self::tokens::Cursor;
 use super::convert::escape;
 use super::program::parse_unexpanded;
 use crate::schema::ir::Schema;
+use crate::schema::patterns;
 
 /// What an expression has to yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -297,7 +298,7 @@ impl<'a> Checker<'a> {
         }
         if let ("matches", [IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }]) =
             (name, call.args.as_slice())
-            && regex::Regex::new(pattern.inner()).is_err()
+            && patterns::judge(pattern.inner()).is_err()
         {
             let at = self.cursor.literal();
             return (self.complain(at, "invalid matches argument".to_owned()), at);

@@ -6,6 +6,7 @@ use kube_cel::cel::common::ast::IdedExpr;
 use kube_cel::cel::{Context, Value as CelValue};
 use serde_json::Value;
 
+use super::budget::{self, Spent};
 use super::convert::untyped;
 use super::evaluate::evaluate;
 use super::nesting;
@@ -48,6 +49,16 @@ impl Condition {
                 Err(error) => Err(super::explain(&error).unwrap_or_else(|| error.to_string())),
             }
         };
-        nesting::with_stack(self.depth, || with_functions(run))
+        let allowance = budget::allowance();
+        let (answer, spent) =
+            nesting::with_stack(self.depth, || budget::metered(allowance, || with_functions(run)));
+        budget::charge(spent);
+        match spent {
+            Spent::Within(_) => answer,
+            Spent::Expression => Err("operation cancelled: actual cost limit exceeded".to_owned()),
+            Spent::Object => Err("validation failed due to running out of cost budget, no \
+                                  further validation rules will be run"
+                .to_owned()),
+        }
     }
 }

@@ -10,6 +10,11 @@ use kube_cel::cel::common::ast::{ComprehensionExpr, Expr, IdedExpr, LiteralValue
 use kube_cel::cel::objects::Key;
 use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 
+use super::budget;
+
+/// How many elements of a list are copied at the cost of one step.
+const PAIRS_PER_STEP: u64 = 8;
+
 type Outcome = Result<CelValue, ExecutionError>;
 
 /// The value of an expression.
@@ -88,9 +93,13 @@ fn quantify(
         }
         _ => return Err(ExecutionError::NoSuchOverload),
     };
+    // Making the pairs costs, too, even if the first one decides.
+    budget::spend(pairs.len() as u64 / PAIRS_PER_STEP)?;
+    let cost = budget::steps(predicate);
     let is_map = pairs.first().is_some_and(|(key, _)| matches!(key, CelValue::String(_)));
     settle(
         pairs.into_iter().map(|(key, value)| {
+            budget::spend(cost)?;
             let mut inner = context.new_inner_scope();
             match second {
                 Some(second) => {

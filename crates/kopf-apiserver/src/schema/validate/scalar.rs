@@ -1,23 +1,13 @@
 //! Checks of scalars: strings, formats, numbers and enumerations.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use parking_lot::RwLock;
-use regex::Regex;
 use serde_json::{Number, Value};
 
 use super::{Node, Outcome};
 use crate::schema::formats;
 use crate::schema::go_print::{go_syntax, quoted};
 use crate::schema::ir::Schema;
+use crate::schema::patterns::fits;
 use crate::{FieldError, FieldErrorReason};
-
-/// How many compiled patterns are kept.
-const PATTERNS_MAX: usize = 4096;
-
-/// Compiled patterns by source; written on first use, read by every request.
-static PATTERNS: LazyLock<RwLock<HashMap<String, Option<Regex>>>> = LazyLock::new(RwLock::default);
 
 impl Node<'_> {
     pub(super) fn check_string(&self, schema: &Schema, text: &str, outcome: &mut Outcome) {
@@ -115,21 +105,6 @@ impl Node<'_> {
         let error = FieldError::new(FieldErrorReason::NotSupported, self.field(), message);
         outcome.add(error, format!("{} in body should be one of {listed}", self.path()));
     }
-}
-
-/// Whether the text matches; `None` when the pattern is none that Go or we understand.
-fn fits(pattern: &str, text: &str) -> Option<bool> {
-    if let Some(known) = PATTERNS.read().get(pattern) {
-        return known.as_ref().map(|regex| regex.is_match(text));
-    }
-    let compiled = Regex::new(pattern).ok();
-    let answer = compiled.as_ref().map(|regex| regex.is_match(text));
-    let mut patterns = PATTERNS.write();
-    if patterns.len() >= PATTERNS_MAX {
-        patterns.clear();
-    }
-    patterns.insert(pattern.to_owned(), compiled);
-    answer
 }
 
 fn equal(one: &Value, other: &Value) -> bool {

@@ -230,3 +230,43 @@ async fn applied_configurations_conflict_with_those_of_other_versions() {
     let names: Vec<String> = owners(&forced).into_iter().map(|(name, ..)| name).collect();
     assert_eq!(names, ["two"]);
 }
+
+fn applying(version: &str, manager: &str) -> String {
+    path(version, &format!("/a?fieldManager={manager}"))
+}
+
+#[tokio::test]
+async fn what_was_stated_in_other_names_and_is_not_any_more_is_removed() {
+    let world = World::new().await;
+    let mut first = v1("a", "h:1");
+    first["spec"]["replicas"] = json!(2);
+    let (status, applied) = world.patch(&applying("v1", "one"), APPLY, &first).await;
+    assert_eq!(status, 201, "{applied}");
+    let mut second = v2("a", "", "");
+    second["spec"] = json!({ "replicas": 2 });
+    let (status, applied) = world.patch(&applying("v2", "one"), APPLY, &second).await;
+    assert_eq!((status, &applied["spec"]), (200, &json!({ "replicas": 2 })), "{applied}");
+    assert_eq!(applied["metadata"]["generation"], 2);
+    assert_eq!(world.stored("a").await["spec"], json!({ "replicas": 2 }));
+    let expected = ("one".into(), "example.com/v2".into(), r#"{"f:replicas":{}}"#.into());
+    assert_eq!(owners(&applied), [expected]);
+    // And back, with other fields.
+    let (status, applied) = world.patch(&applying("v1", "one"), APPLY, &v1("a", "i:2")).await;
+    assert_eq!((status, &applied["spec"]), (200, &json!({ "hostPort": "i:2" })), "{applied}");
+}
+
+#[tokio::test]
+async fn what_others_own_in_other_names_stays() {
+    let world = World::new().await;
+    world.patch(&applying("v1", "one"), APPLY, &v1("a", "h:1")).await;
+    let (status, shared) = world.patch(&applying("v2", "two"), APPLY, &v2("a", "h", "1")).await;
+    assert_eq!(status, 200, "{shared}");
+    let mut other = v2("a", "", "");
+    other["spec"] = json!({ "replicas": 3 });
+    let (status, applied) = world.patch(&applying("v2", "one"), APPLY, &other).await;
+    let expected = json!({ "host": "h", "port": "1", "replicas": 3 });
+    assert_eq!((status, &applied["spec"]), (200, &expected), "{applied}");
+    assert_eq!(world.stored("a").await["spec"], json!({ "hostPort": "h:1", "replicas": 3 }));
+    let managers: Vec<String> = owners(&applied).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(managers, ["two", "one"]);
+}

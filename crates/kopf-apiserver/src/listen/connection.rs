@@ -1,0 +1,253 @@
+//! One connection: what happens on it, and when it has to end.
+//!
+//! A connection ends when no request comes for a while, and when an answer stays unread. Watches
+//! may be silent for as long as they live.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::StatusError;
+use crate::body::Body;
+use crate::limits::{Serving, ServingLimits};
+use crate::pipeline::error_response;
+use crate::service::Service;
+
+/// What happens on one connection.
+pub(super) struct Activity {
+    // Changed by requests, answers and writes; held for a moment.
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The beginning of every request that is not a watch, by its number.
+    requests: BTreeMap<u64, Instant>,
+    next: u64,
+    watches: usize,
+    /// When something happened last.
+    touched: Instant,
+    /// Since when the client has taken nothing of what was to be sent.
+    blocked: Option<Instant>,
+}
+
+impl Activity {
+    pub(super) fn new() -> Arc<Self> {
+        let state = State {
+            requests: BTreeMap::new(),
+            next: 0,
+            watches: 0,
+            touched: Instant::now(),
+            blocked: None,
+        };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    fn begin(self: &Arc<Self>) -> Guard {
+        let mut state = self.state.lock();
+        let number = state.next;
+        state.next += 1;
+        state.requests.insert(number, Instant::now());
+        Guard { activity: Arc::clone(self), number, is_watch: false }
+    }
+
+    fn note_write(&self, is_blocked: bool) {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        if is_blocked {
+            state.blocked.get_or_insert(now);
+        } else {
+            state.blocked = None;
+            state.touched = now;
+        }
+    }
+
+    /// Resolves when the connection has to end, with the reason.
+    pub(super) async fn end(&self, limits: &ServingLimits) -> &'static str {
+        loop {
+            let (deadline, reason) = self.deadline(limits);
+            if deadline <= Instant::now() {
+                return reason;
+            }
+            // Events in between only postpone the deadline, and a new one is at least this far away.
+            let soon = Instant::now() + limits.idle_time_max.min(limits.unread_time_max);
+            tokio::time::sleep_until(deadline.min(soon)).await;
+        }
+    }
+
+    fn deadline(&self, limits: &ServingLimits) -> (Instant, &'static str) {
+        let state = self.state.lock();
+        let ServingLimits { idle_time_max, unread_time_max, .. } = *limits;
+        let whole = limits.body_time_max + limits.request_time_max + unread_time_max;
+        let unread = state.blocked.map(|since| (since + unread_time_max, "an answer is not read"));
+        let slow =
+            state.requests.values().next().map(|since| (*since + whole, "a request is slow"));
+        let is_idle = state.requests.is_empty() && state.watches == 0;
+        let idle = is_idle.then(|| (state.touched + idle_time_max, "there is no request"));
+        let all = unread.into_iter().chain(slow).chain(idle);
+        all.min_by_key(|(deadline, _)| *deadline).unwrap_or((Instant::now() + idle_time_max, ""))
+    }
+}
+
+/// One request, until its answer is handed over or given up.
+pub(crate) struct Guard {
+    activity: Arc<Activity>,
+    number: u64,
+    is_watch: bool,
+}
+
+impl Guard {
+    /// Turns the request into one that may last.
+    fn watch(mut self) -> Self {
+        let mut state = self.activity.state.lock();
+        state.requests.remove(&self.number);
+        state.watches += 1;
+        drop(state);
+        self.is_watch = true;
+        self
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut state = self.activity.state.lock();
+        match self.is_watch {
+            true => state.watches = state.watches.saturating_sub(1),
+            false => drop(state.requests.remove(&self.number)),
+        }
+        state.touched = Instant::now();
+    }
+}
+
+/// The service of one connection.
+#[derive(Clone)]
+pub(super) struct Tracked {
+    pub(super) service: Service,
+    pub(super) serving: Arc<Serving>,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl tower::Service<Request<Incoming>> for Tracked {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let guard = self.activity.begin();
+        let place = match self.serving.admit() {
+            Ok(place) => place,
+            Err(error) => return Box::pin(async move { Ok(error_response(&error)) }),
+        };
+        let limits = &self.serving.limits;
+        let whole = match http_body::Body::is_end_stream(request.body()) {
+            true => limits.request_time_max,
+            false => limits.body_time_max + limits.request_time_max,
+        };
+        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let answer = self.service.call(request);
+        let serving = Arc::clone(&self.serving);
+        Box::pin(async move {
+            let answer = match is_write {
+                // A write that has begun comes to its end, even if its client has left.
+                true => tokio::time::timeout(whole, spawned(answer)).await,
+                false => tokio::time::timeout(whole, answer).await,
+            };
+            let mut response = match answer {
+                Ok(Ok(response)) => response,
+                Err(_) => error_response(&out_of_time()),
+            };
+            let guard = if response.body().is_watch() { guard.watch() } else { guard };
+            drop(place);
+            match serving.room_for_answer(response.body().waiting_bytes()) {
+                Ok(Some(room)) => response.body_mut().hold(room),
+                Ok(None) => {}
+                Err(error) => response = error_response(&error),
+            }
+            response.body_mut().hold(guard);
+            Ok(response)
+        })
+    }
+}
+
+async fn spawned(
+    answer: BoxFuture<'static, Result<Response<Body>, Infallible>>,
+) -> Result<Response<Body>, Infallible> {
+    match tokio::spawn(answer).await {
+        Ok(answer) => answer,
+        Err(error) => Ok(error_response(&StatusError::internal(format!("{error}")))),
+    }
+}
+
+fn out_of_time() -> StatusError {
+    let message = "Timeout: request did not complete within requested timeout - context deadline \
+                   exceeded";
+    StatusError::new(504, "Timeout", message).about("", "", "")
+}
+
+/// A stream that notes what is written to it.
+pub(super) struct Watched<S> {
+    pub(super) stream: S,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl<S> Watched<S> {
+    fn note<T>(&self, outcome: Poll<T>) -> Poll<T> {
+        self.activity.note_write(outcome.is_pending());
+        outcome
+    }
+}
+
+impl<S: Read + Unpin> Read for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: Write + Unpin> Write for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, buffer);
+        self.note(outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, buffers);
+        self.note(outcome)
+    }
+}

@@ -1,0 +1,202 @@
+//! What clients of a store were told, and whether all of it can be true.
+//!
+//! Versions give the order of all writes, so a history is linearizable if that order agrees with
+//! real time, and if every read shows a state that existed while it was under way.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// The value of an object; none once it is deleted.
+pub(super) type Content = Option<String>;
+
+/// What a request came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Outcome {
+    /// The client never learned it.
+    Unknown,
+    /// The server refused to store a write.
+    NotStored,
+    /// A write, at this version.
+    Written(u64, Content),
+    /// A read: the version and the value.
+    Found(u64, String),
+    /// There is no such object.
+    Absent,
+    /// There is such an object.
+    Present,
+}
+
+/// One request about one object.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) key: String,
+    pub(super) invoked: u64,
+    pub(super) answered: u64,
+    /// What it writes, if it writes anything.
+    pub(super) writes: Option<Content>,
+    pub(super) outcome: Outcome,
+}
+
+/// What one watcher has seen since it started at a version.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    pub(super) start: u64,
+    pub(super) events: Vec<(u64, String, Content)>,
+}
+
+/// Everything that clients were told.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    now: u64,
+    pub(super) requests: Vec<Request>,
+    pub(super) watches: Vec<Watched>,
+    /// Every version that anybody was told, with its object.
+    pub(super) told: BTreeMap<u64, (String, Content)>,
+    /// The newest version that anybody was told.
+    pub(super) newest: u64,
+}
+
+impl History {
+    /// The next moment.
+    fn tick(&mut self) -> u64 {
+        self.now += 1;
+        self.now
+    }
+
+    /// A request begins; its number.
+    pub(super) fn invoke(&mut self, key: &str, writes: Option<Content>) -> usize {
+        let (key, invoked) = (key.to_owned(), self.tick());
+        let outcome = Outcome::Unknown;
+        self.requests.push(Request { key, invoked, answered: u64::MAX, writes, outcome });
+        self.requests.len() - 1
+    }
+
+    /// A request is answered.
+    pub(super) fn answer(&mut self, number: usize, outcome: Outcome) {
+        let now = self.tick();
+        let key = self.requests[number].key.clone();
+        match &outcome {
+            Outcome::Written(version, content) => self.tell(*version, &key, content.clone()),
+            Outcome::Found(version, value) => self.tell(*version, &key, Some(value.clone())),
+            _ => {}
+        }
+        let request = &mut self.requests[number];
+        (request.answered, request.outcome) = (now, outcome);
+    }
+
+    /// Somebody was told that this version is this state of this object.
+    pub(super) fn tell(&mut self, version: u64, key: &str, content: Content) {
+        self.newest = self.newest.max(version);
+        let state = (key.to_owned(), content);
+        let known = self.told.entry(version).or_insert_with(|| state.clone());
+        assert_eq!(*known, state, "version {version} is used twice");
+    }
+
+    /// A server has started with this state: nothing that was told may be missing.
+    pub(super) fn check_restart(&self, version: u64, state: &BTreeMap<String, (u64, String)>) {
+        assert!(version >= self.newest, "{version} is older than {}, which was told", self.newest);
+        for (key, (version, value)) in state {
+            if let Some(told) = self.told.get(version) {
+                assert_eq!(*told, (key.clone(), Some(value.clone())), "{version} was told");
+            }
+        }
+        let mut last = BTreeMap::new();
+        for (version, (key, content)) in &self.told {
+            last.insert(key, (version, content));
+        }
+        for (key, (told, content)) in last {
+            let found = state.get(key);
+            let is_newer = found.is_some_and(|(version, _)| version > told);
+            let is_same = found.map(|(_, value)| value) == content.as_ref();
+            let was_deleted = found.is_none() && self.may_have_written(key, &None, u64::MAX);
+            assert!(is_newer || is_same || was_deleted, "{key} at {told} is lost: {found:?}");
+        }
+    }
+
+    /// Whether a write of this kind may have taken effect before a moment without being told.
+    fn may_have_written(&self, key: &str, content: &Content, before: u64) -> bool {
+        self.requests.iter().any(|request| {
+            let is_kind =
+                request.writes.as_ref().is_some_and(|it| it.is_some() == content.is_some());
+            let is_open = matches!(request.outcome, Outcome::Unknown | Outcome::NotStored);
+            request.key == key && is_kind && is_open && request.invoked < before
+        })
+    }
+
+    /// Checks everything that was told.
+    pub(super) fn check(&self) {
+        for watched in &self.watches {
+            self.check_watch(watched);
+        }
+        let mut keys: Vec<&str> = self.requests.iter().map(|request| &*request.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            self.check_order(key);
+            self.check_presence(key);
+        }
+    }
+
+    /// Versions rise, and nothing between the first and the last one is missing.
+    fn check_watch(&self, watched: &Watched) {
+        let mut last = watched.start;
+        let mut present: BTreeMap<&str, bool> = BTreeMap::new();
+        for (version, key, content) in &watched.events {
+            assert!(*version > last, "{version} after {last}");
+            last = *version;
+            let was_present = present.insert(key, content.is_some());
+            assert!(content.is_some() || was_present != Some(false), "{key} is deleted twice");
+        }
+        let seen: Vec<u64> = watched.events.iter().map(|(version, ..)| *version).collect();
+        let span = (Bound::Excluded(watched.start), Bound::Included(last));
+        let told: Vec<u64> = self.told.range(span).map(|(version, _)| *version).collect();
+        assert_eq!(seen, told, "a watch from {} has gaps or phantoms", watched.start);
+    }
+
+    /// The order of versions agrees with real time.
+    fn check_order(&self, key: &str) {
+        let mut steps: Vec<(u64, u8, &Request)> = Vec::new();
+        for request in self.requests.iter().filter(|request| request.key == key) {
+            match &request.outcome {
+                Outcome::Written(version, _) => steps.push((*version, 0, request)),
+                Outcome::Found(version, _) => steps.push((*version, 1, request)),
+                _ => {}
+            }
+        }
+        steps.sort_by_key(|(version, is_read, request)| (*version, *is_read, request.invoked));
+        let mut latest = 0;
+        for (_, _, request) in steps {
+            assert!(request.answered > latest, "{request:?} was answered too early");
+            latest = latest.max(request.invoked);
+        }
+    }
+
+    /// Answers that an object is there, or is not, are true at some moment of the request.
+    fn check_presence(&self, key: &str) {
+        let requests = || self.requests.iter().filter(|request| request.key == key);
+        for request in requests() {
+            let wanted: Content = match request.outcome {
+                Outcome::Absent => None,
+                Outcome::Present => Some(String::new()),
+                _ => continue,
+            };
+            let fits = |content: &Content| content.is_some() == wanted.is_some();
+            // The newest write that was answered before the request began.
+            let before = requests()
+                .filter(|write| write.answered < request.invoked)
+                .filter_map(|write| match &write.outcome {
+                    Outcome::Written(version, content) => Some((*version, content.clone())),
+                    _ => None,
+                })
+                .max_by_key(|(version, _)| *version)
+                .unwrap_or((0, None));
+            let is_told = |(version, (other, content)): (&u64, &(String, Content))| {
+                *version > before.0 && other == key && fits(content)
+            };
+            let may = fits(&before.1)
+                || self.told.iter().any(is_told)
+                || self.may_have_written(key, &wanted, request.answered);
+            assert!(may, "{request:?} contradicts {before:?}");
+        }
+    }
+}
