@@ -39,9 +39,12 @@ def api(kubeconfig):
 class World:
     """One namespace with one object, and the operators that look after it one after another."""
 
-    def __init__(self, api, ours, folder, storage="default", handlers="operator", loggers=False):
+    def __init__(
+        self, api, ours, folder,
+        storage="default", handlers="operator", loggers=False, rerun_outdated=True,
+    ):
         self.api, self.ours, self.storage = api, ours, storage
-        self.handlers, self.loggers = handlers, loggers
+        self.handlers, self.loggers, self.rerun_outdated = handlers, loggers, rerun_outdated
         self.namespace = f"cross-{uuid.uuid4().hex[:8]}"
         self.folder = folder / self.namespace
         (self.folder / "hold").mkdir(parents=True)
@@ -66,6 +69,8 @@ class World:
         }
         if self.loggers:
             environment["LOGGERS"] = "yes"
+        if not self.rerun_outdated:
+            environment["KEEP_OUTDATED"] = "yes"
         log = (self.folder / f"{side}.log").open("a")
         self.process = subprocess.Popen(
             [*command, "-n", self.namespace, *script],
@@ -225,7 +230,9 @@ def shapes(obj):
     """What is stored of the progress, without times and without counts that depend on them."""
 
     def shape(record):
-        kept = {name: value for name, value in record.items() if name not in (*TIMES, "retries")}
+        # `handled` is a field of ours that Kopf does not have.
+        left_out = (*TIMES, "retries", "handled")
+        kept = {name: value for name, value in record.items() if name not in left_out}
         return {**kept, "times": [name for name in TIMES if record.get(name)][:1]}
 
     return {key: shape(record) for key, record in sorted(records(obj).items())}

@@ -20,7 +20,23 @@ use arguments::{Arguments, Command};
 
 /// Runs the `kopf` command with the process's arguments.
 pub fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    ExitCode::from(run(Arguments::parse()))
+}
+
+/// Runs the `kopf` command with other arguments, the name of the program first; tells the exit code.
+pub fn main_with(arguments: impl IntoIterator<Item = String>) -> u8 {
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => run(arguments),
+        Err(error) => {
+            // Without a terminal there is nobody to read it.
+            let _ = error.print();
+            u8::try_from(error.exit_code()).unwrap_or(failure::EXIT_USAGE)
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> u8 {
+    let outcome = match arguments.command {
         Command::New(arguments) => new::run(&arguments),
         Command::Dev(arguments) => return finish(block_on(dev::run(&arguments))),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
@@ -33,14 +49,14 @@ pub fn main() -> ExitCode {
             Ok(())
         }
     };
-    failure::exit(outcome)
+    failure::code(outcome)
 }
 
 /// Exits with the code that a command tells itself.
-fn finish(outcome: Result<u8, Failure>) -> ExitCode {
+fn finish(outcome: Result<u8, Failure>) -> u8 {
     match outcome {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => failure::exit(Err(failure)),
+        Ok(code) => code,
+        Err(failure) => failure::code(Err(failure)),
     }
 }
 

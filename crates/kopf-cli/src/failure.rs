@@ -72,11 +72,16 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
 
 /// Prints a failure, if there is one, and tells the code to exit with.
 pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
+    ExitCode::from(code(outcome))
+}
+
+/// The same as a number.
+pub fn code(outcome: Result<(), Failure>) -> u8 {
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             eprint!("{}", failure.render());
-            ExitCode::from(failure.code)
+            failure.code
         }
     }
 }

@@ -16,4 +16,4 @@ pub mod load;
 pub mod manifests;
 
 #[cfg(feature = "command")]
-pub use command::main;
+pub use command::{main, main_with};

@@ -15,6 +15,11 @@ use serde_json::{Value, json};
 
 pub use rbac::documents as rights_documents;
 
+/// The file with the rights.
+const RIGHTS: &str = "rbac.yaml";
+/// How long a line of a comment may be.
+const COMMENT_MAX: usize = 100;
+
 /// What the handlers cannot know.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -35,6 +40,8 @@ pub struct Options {
 pub struct File {
     /// Its name in the folder.
     pub name: &'static str,
+    /// What its readers should know, for a comment at its beginning.
+    pub notes: Vec<String>,
     /// What is in it.
     pub content: Content,
 }
@@ -58,7 +65,7 @@ pub fn files(handlers: &[Handler], settings: &Settings, options: &Options) -> Ve
     let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
     let mut files = Vec::new();
     let mut add = |name, documents| {
-        files.push(File { name, content: Content::Documents(documents) });
+        files.push(File { name, notes: Vec::new(), content: Content::Documents(documents) });
     };
     // The namespace `default` always exists and belongs to nobody.
     if options.namespace != "default" {
@@ -67,12 +74,15 @@ pub fn files(handlers: &[Handler], settings: &Settings, options: &Options) -> Ve
     if !definitions.is_empty() {
         add("crds.yaml", definitions);
     }
-    add("rbac.yaml", rbac::documents(&rights, options));
+    add(RIGHTS, rbac::documents(&rights, options));
     add("deployment.yaml", deployment::documents(options, has_webhooks));
-    let kustomization = kustomization(&files);
-    files.push(File { name: "kustomization.yaml", content: Content::Kustomization(kustomization) });
-    let dockerfile = deployment::dockerfile(&options.program);
-    files.push(File { name: "Dockerfile", content: Content::Dockerfile(dockerfile) });
+    for file in files.iter_mut().filter(|file| file.name == RIGHTS) {
+        file.notes = rights::notes(handlers);
+    }
+    let kustomization = Content::Kustomization(kustomization(&files));
+    files.push(File { name: "kustomization.yaml", notes: Vec::new(), content: kustomization });
+    let dockerfile = Content::Dockerfile(deployment::dockerfile(&options.program));
+    files.push(File { name: "Dockerfile", notes: Vec::new(), content: dockerfile });
     files
 }
 
@@ -135,12 +145,28 @@ impl File {
     /// # Errors
     /// Fails only if a value cannot be written as YAML, which JSON trees always can.
     pub fn text(&self) -> Result<String, serde_norway::Error> {
-        match &self.content {
-            Content::Documents(documents) => to_yaml(documents),
-            Content::Kustomization(document) => to_yaml(std::slice::from_ref(document)),
-            Content::Dockerfile(text) => Ok(text.clone()),
+        let text = match &self.content {
+            Content::Documents(documents) => to_yaml(documents)?,
+            Content::Kustomization(document) => to_yaml(std::slice::from_ref(document))?,
+            Content::Dockerfile(text) => text.clone(),
+        };
+        Ok(self.notes.iter().map(|note| comment(note)).collect::<String>() + &text)
+    }
+}
+
+/// A text as lines of a comment.
+fn comment(text: &str) -> String {
+    let mut lines = vec!["#".to_owned()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is at least the first one");
+        if line.len() > 1 && line.len() + 1 + word.len() > COMMENT_MAX {
+            lines.push(format!("# {word}"));
+        } else {
+            line.push(' ');
+            line.push_str(word);
         }
     }
+    lines.join("\n") + "\n"
 }
 
 /// Several documents as one YAML text.

@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
+use crate::reach::{self, Reach};
 use crate::renewing::Renewing;
 use crate::vault::{Answer, Door, Manners, Session, Vault};
 
@@ -32,6 +33,7 @@ struct Inner {
     limiter: Arc<Limiter>,
     /// Answers by method and code; written after every answer, read by metrics.
     counts: Mutex<Vec<Count>>,
+    reach: Reach,
 }
 
 /// How many answers with one code there were to one method; there are few of them.
@@ -42,7 +44,7 @@ struct Count {
 }
 
 /// Limits of requests, from the operator's settings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// How long one attempt may take.
     pub request_timeout: Duration,
@@ -60,6 +62,8 @@ pub struct Policy {
     pub concurrent_writes_max: usize,
     /// Hand over `metadata.managedFields` of answers, too.
     pub managed_fields: bool,
+    /// Add to the message of a forbidden request which rule the operator lacks.
+    pub names_rules: bool,
 }
 
 /// One request before it is sent; may be sent several times.
@@ -90,6 +94,7 @@ impl Default for Policy {
             trust_env: false,
             concurrent_writes_max: 128,
             managed_fields: false,
+            names_rules: false,
         }
     }
 }
@@ -105,6 +110,7 @@ impl Cluster {
             limiter: Limiter::new(policy.concurrent_writes_max),
             policy: RwLock::new(Arc::new(policy)),
             counts: Mutex::default(),
+            reach: Reach::default(),
         }))
     }
 
@@ -272,8 +278,12 @@ impl Cluster {
                 Some(asked) => asked.max(pause),
                 None => pause,
             };
-            let error = error.report();
-            tracing::warn!(error, ?pause, "request failed and will be tried again");
+            let (is_unreached, error) = (error.is_unreached(), error.report());
+            if is_unreached {
+                tracing::debug!(error, ?pause, "request failed and will be tried again");
+            } else {
+                tracing::warn!(error, ?pause, "request failed and will be tried again");
+            }
             tokio::time::sleep(pause).await;
         }
     }
@@ -324,6 +334,9 @@ impl Cluster {
             Ok(response) => response,
             Err(error) => {
                 self.count(outgoing, 0);
+                if reach::is_unreached(error.as_ref()) {
+                    self.0.reach.lost(session.address.as_deref(), error.as_ref());
+                }
                 let mut failed = RequestError::local(
                     Failure::Connection,
                     &outgoing.method,
@@ -335,13 +348,18 @@ impl Cluster {
             }
         };
         let code = response.status();
+        self.0.reach.found(session.address.as_deref());
         self.count(outgoing, code.as_u16());
         if code.is_success() {
             return Ok(response);
         }
         let headers = response.headers().clone();
         let body = read_all(outgoing, response).await.unwrap_or_default();
-        Err(RequestError::answered(&outgoing.method, &outgoing.path, code, &headers, &body))
+        let error = RequestError::answered(&outgoing.method, &outgoing.path, code, &headers, &body);
+        match self.0.policy.read().names_rules {
+            true => Err(error.with_missing_rule()),
+            false => Err(error),
+        }
     }
 
     /// The object in an answer.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
 use kopf_model::Resource;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::cluster::{Cluster, Outgoing};
@@ -39,8 +39,11 @@ pub struct Discovered {
 #[serde(default)]
 struct AnyAnswer {
     kind: String,
+    #[serde(deserialize_with = "or_default")]
     items: Vec<AggregatedGroup>,
+    #[serde(deserialize_with = "or_default")]
     versions: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
     groups: Vec<OldGroup>,
 }
 
@@ -68,6 +71,7 @@ struct GroupMetadata {
 #[serde(default)]
 struct AggregatedVersion {
     version: String,
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<AggregatedResource>,
     freshness: String,
 }
@@ -76,12 +80,17 @@ struct AggregatedVersion {
 #[serde(default, rename_all = "camelCase")]
 struct AggregatedResource {
     resource: String,
+    #[serde(deserialize_with = "or_default")]
     response_kind: ResponseKind,
     scope: String,
     singular_resource: String,
+    #[serde(deserialize_with = "or_default")]
     verbs: BTreeSet<String>,
+    #[serde(deserialize_with = "or_default")]
     short_names: BTreeSet<String>,
+    #[serde(deserialize_with = "or_default")]
     categories: BTreeSet<String>,
+    #[serde(deserialize_with = "or_default")]
     subresources: Vec<AggregatedSubresource>,
 }
 
@@ -101,6 +110,7 @@ struct AggregatedSubresource {
 #[serde(default, rename_all = "camelCase")]
 struct OldGroup {
     name: String,
+    #[serde(deserialize_with = "or_default")]
     versions: Vec<OldVersion>,
     preferred_version: OldVersion,
 }
@@ -114,6 +124,7 @@ struct OldVersion {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OldList {
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<OldResource>,
 }
 
@@ -124,8 +135,11 @@ struct OldResource {
     singular_name: String,
     namespaced: bool,
     kind: String,
+    #[serde(deserialize_with = "or_default")]
     verbs: BTreeSet<String>,
+    #[serde(deserialize_with = "or_default")]
     short_names: BTreeSet<String>,
+    #[serde(deserialize_with = "or_default")]
     categories: BTreeSet<String>,
 }
 
@@ -245,6 +259,15 @@ impl Cluster {
     }
 }
 
+/// Reads a field that may be `null`, as Go writes what was never filled.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 fn path_of(group: &str, version: &str) -> String {
     match group {
         "" => format!("/api/{version}"),
@@ -323,3 +346,6 @@ impl Discovered {
 fn or_lowercase(singular: &str, kind: &str) -> String {
     if singular.is_empty() { kind.to_lowercase() } else { singular.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use http::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
 
+mod forbidden;
+
 /// The longest part of a textual answer that is kept for messages.
 const MESSAGE_MAX: usize = 256;
 
@@ -33,6 +35,9 @@ pub struct RequestError {
     /// Whether it names another `metadata.uid` than the object has: meanwhile the name may have been
     /// taken by another one.
     pub is_misdirected: bool,
+    /// Whether there is nothing to be created in the namespace any more: it is being deleted, or
+    /// gone.
+    pub lacks_namespace: bool,
     /// The underlying error, for connection failures.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -83,6 +88,7 @@ struct Status {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Details {
+    kind: Option<String>,
     retry_after_seconds: Option<u64>,
     causes: Option<Vec<Cause>>,
 }
@@ -90,13 +96,25 @@ struct Details {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Cause {
+    reason: Option<String>,
     field: Option<String>,
 }
 
 impl Status {
     fn complains_about(&self, field: &str) -> bool {
-        let causes = self.details.iter().flat_map(|details| &details.causes).flatten();
-        causes.filter_map(|cause| cause.field.as_deref()).any(|named| named == field)
+        self.causes().filter_map(|cause| cause.field.as_deref()).any(|named| named == field)
+    }
+
+    /// Whether the namespace of the request is being deleted, or does not exist.
+    fn lacks_namespace(&self) -> bool {
+        let is_going = |cause: &Cause| cause.reason.as_deref() == Some("NamespaceTerminating");
+        let kind = self.details.as_ref().and_then(|details| details.kind.as_deref());
+        let is_gone = self.reason.as_deref() == Some("NotFound") && kind == Some("namespaces");
+        is_gone || self.causes().any(is_going)
+    }
+
+    fn causes(&self) -> impl Iterator<Item = &Cause> {
+        self.details.iter().flat_map(|details| &details.causes).flatten()
     }
 }
 
@@ -158,6 +176,7 @@ impl RequestError {
             reason: None,
             retry_after: None,
             is_misdirected: false,
+            lacks_namespace: false,
             source: None,
         }
     }
@@ -189,6 +208,7 @@ impl RequestError {
             method: method.clone(),
             path: path.into(),
             message: message.into(),
+            lacks_namespace: status.as_ref().is_some_and(Status::lacks_namespace),
             is_misdirected: status.as_ref().is_some_and(|it| it.complains_about("metadata.uid")),
             reason: status.and_then(|it| it.reason).map(Into::into),
             retry_after: from_header.or(from_status),
@@ -235,6 +255,23 @@ impl RequestError {
     /// Whether the two sides do not accept each other's certificates, for which there is no 401.
     pub(crate) fn is_about_certificates(&self) -> bool {
         self.source.as_deref().is_some_and(|error| mistrusts(error))
+    }
+
+    /// Adds the rule of RBAC to the message that would allow the operator what was forbidden.
+    pub(crate) fn with_missing_rule(mut self) -> Self {
+        let is_forbidden = self.failure == Failure::Forbidden;
+        let rule = forbidden::missing_rule(&self.method, &self.path, &self.message);
+        if let Some(rule) = rule.filter(|_| is_forbidden) {
+            self.message = format!("{}; {rule}", self.message).into();
+        }
+        self
+    }
+
+    /// Whether the server was not reached at all, which is logged once for all requests.
+    #[must_use]
+    pub fn is_unreached(&self) -> bool {
+        self.failure == Failure::Connection
+            && self.source.as_deref().is_some_and(|error| crate::reach::is_unreached(error))
     }
 
     /// Whether the version to continue from is too old, so that a new list is needed.

@@ -8,7 +8,10 @@ mod discovery;
 mod error;
 mod limiter;
 mod login;
+mod probing;
 mod proxy;
+mod reach;
+mod reentry;
 mod renewing;
 mod secrets;
 mod service_account;
@@ -23,6 +26,8 @@ pub use limiter::Urgency;
 pub use login::{
     Connection, ConnectionInfo, Credentials, DefaultLogin, Login, LoginError, default_login,
 };
+pub use probing::Patchable;
+pub use reentry::carry_login;
 pub use service_account::ServiceAccount;
 pub use watch::{ChangeKind, Collection, Observation, WatchLimits, Watcher};
 pub use write::{PatchContent, Target};

@@ -44,6 +44,9 @@ pub enum LoginError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A login handler uses the operator's client, which has no credentials at the moment.
+    #[error("a login handler cannot use the client that it is to log in; use one of its own")]
+    Recursive,
     /// A login handler failed.
     #[error("login failed: {message}")]
     Handler {

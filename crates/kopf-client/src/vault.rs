@@ -25,6 +25,7 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 use crate::cluster::Policy;
 use crate::login::{Connection, ConnectionInfo, Credentials, Login, LoginError, unusable};
 use crate::proxy::{self, Proxy};
+use crate::reentry::LoginId;
 use crate::secrets::Secrets;
 
 /// The least time between two logins; refused credentials must not become a storm of logins.
@@ -57,6 +58,8 @@ pub(crate) struct Session {
     pub(crate) watching: Door,
     pub(crate) writing: Door,
     pub(crate) default_namespace: String,
+    /// The address of the server, if it is known.
+    pub(crate) address: Option<String>,
     expiration: Option<Timestamp>,
 }
 
@@ -99,6 +102,7 @@ impl Manners {
 
 pub(crate) struct Vault {
     login: Arc<dyn Login>,
+    id: LoginId,
     /// For the next login; written when the settings are known.
     manners: RwLock<Manners>,
     /// Written under `logging_in`, read by every request.
@@ -122,6 +126,7 @@ impl Vault {
     pub(crate) fn new(login: Arc<dyn Login>) -> Self {
         Self {
             login,
+            id: LoginId::new(),
             manners: RwLock::default(),
             current: RwLock::new(None),
             others: Mutex::default(),
@@ -144,6 +149,9 @@ impl Vault {
         if let Some(session) = self.valid() {
             return Ok(session);
         }
+        if self.id.is_current() {
+            return Err(LoginError::Recursive);
+        }
         let mut last = self.logging_in.lock().await;
         if let Some(session) = self.valid() {
             return Ok(session);
@@ -158,12 +166,15 @@ impl Vault {
     /// new login, which waits when the last one was just now.
     ///
     /// None when the new login was for this very request, which began with the first session, and
-    /// all of its credentials were refused, too.
+    /// all of its credentials were refused, too; or when the request is a part of the login.
     pub(crate) async fn replace(
         &self,
         refused: &Session,
         first: &Session,
     ) -> Result<Option<Arc<Session>>, LoginError> {
+        if self.id.is_current() {
+            return Ok(None);
+        }
         let mut last = self.logging_in.lock().await;
         if let Some(session) = self.valid()
             && session.generation > refused.generation
@@ -205,7 +216,8 @@ impl Vault {
         }
         last.at = Some(Instant::now());
         last.count += 1;
-        *self.others.lock() = self.login.login().await?;
+        let credentials = self.id.scope(self.login.login()).await?;
+        *self.others.lock() = credentials;
         let Some(session) = self.open_best(last).await.transpose()? else {
             tracing::warn!("{title} has failed: no credentials were retrieved.");
             return Err(LoginError::Nothing);
@@ -281,6 +293,7 @@ impl Session {
                     watching,
                     writing,
                     default_namespace,
+                    address: None,
                     expiration,
                 });
             }
@@ -303,6 +316,7 @@ impl Session {
             watching: door(manners.watch_timeout)?,
             writing: door(manners.write_timeout)?,
             default_namespace: config.default_namespace.clone(),
+            address: Some(config.cluster_url.to_string()),
             expiration,
         })
     }

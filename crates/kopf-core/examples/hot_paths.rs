@@ -70,6 +70,8 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
         storages,
         finalizer: FINALIZER,
         remembered: None,
+        remembered_subs: None,
+        rerun_outdated: true,
         now,
     };
     let mut agenda = Agenda::make(inputs).ok()?;

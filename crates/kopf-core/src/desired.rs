@@ -13,7 +13,7 @@ use std::sync::Arc;
 use kopf_model::{Object, Resource};
 use serde_json::Value;
 
-pub use condition::{Condition, conditions_with};
+pub use condition::{Condition, READY, conditions_with};
 pub use manifest::{ChildKey, Manifest, ManifestError, fingerprint, manifests};
 pub use readiness::{Readiness, readiness};
 

@@ -37,6 +37,8 @@ pub struct Handler {
     pub invoke: Arc<dyn Invoke>,
     /// What the function may do to the cluster, for generated RBAC and start-up checks.
     pub needs: Vec<Need>,
+    /// What the Roles and bindings among the desired children grant, as far as it is declared.
+    pub grants: Grants,
     /// What the function may have written for it, as far as its signature tells.
     pub touches: Touches,
     /// What the handler is for, from its documentation.
@@ -189,6 +191,34 @@ pub struct Need {
     pub resource: String,
     /// The verbs.
     pub verbs: Vec<String>,
+}
+
+/// What Roles and bindings grant that a handler makes: Kubernetes lets nobody grant more rights than
+/// they hold, so that these decide about the rights of the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// The rules of the roles, which the operator holds itself then.
+    pub rules: Vec<Need>,
+    /// The roles that are bound, by plural (`roles` or `clusterroles`) and name.
+    pub bound: Vec<(String, String)>,
+}
+
+impl Grants {
+    /// The plural and the name of a bound role from a text such as `clusterroles/view`.
+    ///
+    /// ```
+    /// use kopf_core::handler::Grants;
+    ///
+    /// let view = ("clusterroles".to_owned(), "view".to_owned());
+    /// assert_eq!(Grants::role("clusterroles/view"), Some(view));
+    /// assert_eq!(Grants::role("view"), None);
+    /// ```
+    #[must_use]
+    pub fn role(text: &str) -> Option<(String, String)> {
+        let (plural, name) = text.trim().split_once('/')?;
+        let is_known = matches!(plural, "roles" | "clusterroles") && !name.is_empty();
+        is_known.then(|| (plural.to_owned(), name.to_owned()))
+    }
 }
 
 /// What the engine writes on behalf of a function, besides its own bookkeeping.
@@ -352,6 +382,7 @@ impl Handler {
             param: None,
             invoke,
             needs: Vec::new(),
+            grants: Grants::default(),
             touches: Touches::everything(),
             description: None,
             crd: None,

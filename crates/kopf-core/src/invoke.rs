@@ -25,6 +25,15 @@ pub trait Invoke: Send + Sync + 'static {
     /// Prepares one invocation; the engine decides where it runs.
     fn invoke(&self, call: Call) -> Invocation;
 
+    /// The same with a token: the handler counts as running for as long as the token is held.
+    ///
+    /// A future that is dropped in the middle is cancelled. Code that goes on nevertheless, such as
+    /// a coroutine of another event loop that is being cancelled, keeps the token until its end.
+    fn invoke_guarded(&self, call: Call, alive: Arc<dyn Any + Send + Sync>) -> Invocation {
+        drop(alive);
+        self.invoke(call)
+    }
+
     /// Which function this is: the same function registered twice under one id runs once per cause.
     ///
     /// The address of this value by default; adaptors that wrap one function several times return
@@ -184,6 +193,9 @@ pub trait Children: Send + Sync {
     fn execute(&self) -> BoxFuture<Result<(), HandlerError>>;
     /// The ids registered so far.
     fn ids(&self) -> Vec<HandlerId>;
+    /// Tells of sub-handlers that the front end runs by itself: their progress goes away with that
+    /// of the parent.
+    fn note(&self, ids: Vec<HandlerId>);
 }
 
 /// The children of one object, as far as they are watched: at least as new as our own writes.
@@ -280,6 +292,12 @@ impl StopReason {
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// One bit per reason, in the order of Kopf's flags.
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        self.0
     }
 
     /// Whether there is no reason.
@@ -408,6 +426,20 @@ impl Indexes {
     }
 }
 
+/// A filter or another callback of a front end failed with an error of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallbackError {
+    /// What went wrong.
+    pub message: String,
+}
+
+/// Ends a callback that cannot return an error: the object is throttled with this message.
+///
+/// Unwinds without the report of a panic. To be called in callbacks of the engine only.
+pub fn fail_callback(message: impl Into<String>) -> ! {
+    std::panic::resume_unwind(Box::new(CallbackError { message: message.into() }))
+}
+
 /// What a panic said.
 #[must_use]
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
@@ -415,6 +447,7 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
+        .or_else(|| panic.downcast_ref::<CallbackError>().map(|error| error.message.clone()))
         .unwrap_or_else(|| "no message".to_owned())
 }
 

@@ -165,6 +165,13 @@ pub fn throttling(delay: Duration, error: &str) -> Line {
     Line::error(format!("Throttling for {seconds} seconds due to an unexpected error: {error}"))
 }
 
+/// A number of things, such as `1 handler` or `2 handlers`.
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// A number of seconds without needless digits.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {

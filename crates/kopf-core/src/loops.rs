@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use kopf_model::condition::CONDITIONS;
 use kopf_model::{Diff, DiffItem, FieldPath, Patch};
 use serde_json::{Map, Value};
 
@@ -82,6 +83,9 @@ pub fn patched_fields(patch: &Patch) -> Vec<FieldPath> {
     }
     let mut fields = Vec::new();
     collect(&patch.merge, &FieldPath::default(), &mut fields);
+    if !patch.conditions.is_empty() {
+        fields.push(FieldPath::from_keys(["status", CONDITIONS]));
+    }
     fields
 }
 

@@ -198,6 +198,19 @@ impl EventKind {
     }
 }
 
+impl Activity {
+    /// Kopf's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Cleanup => "cleanup",
+            Self::Authentication => "authentication",
+            Self::Probe => "probe",
+        }
+    }
+}
+
 impl Reason {
     /// All reasons, those with handlers first.
     pub const ALL: [Self; 7] = [

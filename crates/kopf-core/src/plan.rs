@@ -3,23 +3,29 @@
 //! Pure. An [`Agenda`] is made from a snapshot; the engine runs what is due and reports outcomes;
 //! the agenda is then concluded into a [`Plan`]. Nothing is written here, see `write` for requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_model::storage::StorageError;
-use kopf_model::{Patch, StoredForm, Timestamp, finalizer as finalizers};
+use kopf_model::{Essence, HandledState, Patch, StoredForm, Timestamp, finalizer as finalizers};
 
 use crate::cause::{self, Snapshot};
 use crate::finalizer::{self, Holding, Step};
-use crate::handler::Handler;
+use crate::handler::{Handler, HandlerId};
 use crate::invoke::Output;
 use crate::lifecycle::Lifecycle;
 use crate::logtext::{self, Line};
 use crate::occasion::{Change, Reason};
-use crate::progress::{State, later};
+use crate::progress::{HandlerState, State, later};
 use crate::retry::Outcome;
 use crate::select;
 use crate::settings::Storages;
+
+mod recheck;
+
+pub use recheck::change_since;
+use recheck::{Known, Outdated, Recheck};
 
 /// What a cycle has to work with.
 #[derive(Clone, Copy)]
@@ -36,8 +42,34 @@ pub struct Inputs<'a> {
     pub finalizer: &'a str,
     /// The progress kept in memory since the last cycle, if it was not written then.
     pub remembered: Option<&'a State>,
+    /// The same of sub-handlers, by their parents.
+    pub remembered_subs: Option<&'a BTreeMap<HandlerId, State>>,
+    /// Whether handlers run again that have finished for an outdated state of the object.
+    pub rerun_outdated: bool,
     /// The moment of the cycle.
     pub now: Timestamp,
+}
+
+impl Inputs<'_> {
+    /// What the sub-handlers of a handler have finished for, at any depth.
+    fn subs_of(&self, parent: &HandlerState, last_handled: Option<&Essence>) -> Vec<HandledState> {
+        let (mut found, mut parents) = (Vec::new(), vec![&parent.id]);
+        let mut seen: Vec<&str> = Vec::new();
+        while let Some(id) = parents.pop() {
+            let subs = self.remembered_subs.and_then(|subs| subs.get(id));
+            for sub in subs.into_iter().flat_map(State::iter) {
+                seen.push(&sub.id);
+                parents.push(&sub.id);
+                found.extend(sub.handled.clone());
+            }
+        }
+        for id in parent.record.subrefs.iter().filter(|id| !seen.contains(&id.as_str())) {
+            let record = self.storages.progress.fetch(id, self.snapshot.object()).ok().flatten();
+            let stored = record.and_then(|record| record.handled);
+            found.extend(stored.and_then(|it| HandledState::decode(&it, last_handled)));
+        }
+        found
+    }
 }
 
 /// What is to be done in a cycle.
@@ -56,6 +88,9 @@ pub struct Agenda {
     pub finalizer_first: bool,
     owned: Vec<Arc<Handler>>,
     early: Patch,
+    /// What has changed for handlers that run again.
+    reruns: Vec<(HandlerId, Change)>,
+    rerun_outdated: bool,
 }
 
 /// What decides about the end of a cycle.
@@ -125,6 +160,8 @@ impl Agenda {
             finalizer_first: false,
             owned: changing.to_vec(),
             early: Patch::default(),
+            reruns: Vec::new(),
+            rerun_outdated: inputs.rerun_outdated,
         };
         match step {
             Step::Add => agenda.lines.push(Line::debug(logtext::ADDING_FINALIZER)),
@@ -136,49 +173,105 @@ impl Agenda {
     }
 
     fn prepare_change(&mut self, inputs: &Inputs<'_>) -> Result<(), StorageError> {
-        let Some(change) = &self.change else { return Ok(()) };
+        let Some(change) = &mut self.change else { return Ok(()) };
+        let (subject, object) = (&inputs.snapshot.subject, inputs.snapshot.object());
+        let storage = &*inputs.storages.progress;
         match change.reason {
             Reason::Gone => self.lines.push(Line::debug(logtext::GONE)),
             Reason::Free => self.lines.push(Line::debug(logtext::FREE)),
-            Reason::Noop => self.lines.push(Line::debug(logtext::NOOP)),
-            Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => {}
+            Reason::Noop | Reason::Create | Reason::Update | Reason::Delete | Reason::Resume => {}
         }
-        let (subject, object) = (&inputs.snapshot.subject, inputs.snapshot.object());
-        let (reason, storage) = (change.reason, &*inputs.storages.progress);
-        if reason == Reason::Noop {
-            // A change was taken back before its handlers had finished. What is left of their
-            // progress would make them skip the next change.
-            State::load(storage, object, &self.owned, inputs.now)?.purge_loaded(
-                storage,
-                object,
-                &mut self.early,
-            );
-        }
-        if !reason.has_handlers() {
+        if !change.reason.has_handlers() && change.reason != Reason::Noop {
             return Ok(());
         }
-        self.selected = select::for_change(&self.owned, subject, change);
-        let mut state = State::load(storage, object, &self.owned, inputs.now)?
-            .with_purpose(reason)
-            .with_handlers(&self.selected, inputs.now);
+        let mut state = State::load(storage, object, &self.owned, inputs.now)?;
+        if change.reason.has_handlers() {
+            self.selected = select::for_change(&self.owned, subject, change);
+        }
+        let mut recheck = Recheck::default();
+        if inputs.rerun_outdated && change.reason != Reason::Delete {
+            state = state.with_handled_states(change.old.as_ref());
+            let last_handled = change.old.as_ref();
+            recheck = Recheck::make(Known {
+                change,
+                selected: &self.selected,
+                subject,
+                owned: &self.owned,
+                stored: &state,
+                remembered: inputs.remembered,
+                subs: &|parent| inputs.subs_of(parent, last_handled),
+            });
+        }
+        if change.reason != Reason::Create && !recheck.outdated.is_empty() {
+            change.reason = Reason::Update;
+        }
+        if change.reason == Reason::Noop {
+            self.lines.push(Line::debug(logtext::NOOP));
+            // A change was taken back before its handlers had finished. What is left of their
+            // progress would make them skip the next change.
+            state.purge_loaded(storage, object, &mut self.early);
+            return Ok(());
+        }
+        state = state.with_purpose(change.reason).with_handlers(&self.selected, inputs.now);
         if let Some(remembered) = inputs.remembered {
             state = state.catch_up(remembered);
         }
-        let extras = state.extras();
-        if !extras.is_empty() {
-            for (purpose, counts) in extras {
-                let counts = [counts.succeeded, counts.failed, counts.running];
-                self.lines.push(logtext::superseded(&purpose, reason, counts));
-            }
-            state.repurpose(&self.selected);
-            if !state.extras().is_empty() {
-                state.purge(storage, object, &self.owned, &mut self.early);
-            }
-        }
         self.state = state;
+        self.take_up(recheck, inputs.now);
+        self.supersede(inputs);
         self.finalizer_first =
             self.step == Step::Add && !self.state.due(&self.selected, inputs.now).is_empty();
         Ok(())
+    }
+
+    /// Lets handlers run again that have finished for an outdated state.
+    fn take_up(&mut self, recheck: Recheck, now: Timestamp) {
+        for id in &recheck.current {
+            self.state.finish(id);
+        }
+        for Outdated { handler, handled, change } in recheck.outdated {
+            self.state.rerun(&handler.id, handled, now);
+            self.reruns.push((Arc::clone(&handler.id), change));
+            // The declaration for updates replaces the one for creations.
+            match self.selected.iter_mut().find(|known| known.id == handler.id) {
+                Some(known) => *known = handler,
+                None => self.selected.push(handler),
+            }
+        }
+    }
+
+    /// Gives the progress of other purposes to the current one, or removes it.
+    fn supersede(&mut self, inputs: &Inputs<'_>) {
+        let extras = self.state.extras();
+        let (Some(change), false) = (&self.change, extras.is_empty()) else { return };
+        for (purpose, counts) in extras {
+            let counts = [counts.succeeded, counts.failed, counts.running];
+            self.lines.push(logtext::superseded(&purpose, change.reason, counts));
+        }
+        if inputs.rerun_outdated && change.reason == Reason::Delete {
+            // What was done or tried for a change is neither done nor tried for the deletion.
+            let is_deletion =
+                |handler: &&Arc<Handler>| handler.kind.reason() == Some(Reason::Delete);
+            let deletions: Vec<_> = self.selected.iter().filter(is_deletion).cloned().collect();
+            self.state.restart_others(&deletions, inputs.now);
+        }
+        self.state.repurpose(&self.selected);
+        if !self.state.extras().is_empty() {
+            let (storage, object) = (&*inputs.storages.progress, inputs.snapshot.object());
+            self.state.purge(storage, object, &self.owned, &mut self.early);
+        }
+    }
+
+    /// The change that a handler is called for: since it last finished, or else since the
+    /// object was last handled; with a field of interest, the change of that field.
+    ///
+    /// # Panics
+    /// When nothing has happened to the object.
+    #[must_use]
+    pub fn told(&self, handler: &Handler) -> Change {
+        let own = self.reruns.iter().find(|(id, _)| *id == handler.id).map(|(_, change)| change);
+        let change = own.or(self.change.as_ref()).expect("handlers are called for changes only");
+        told(change, handler)
     }
 
     /// The handlers to run now.
@@ -196,6 +289,10 @@ impl Agenda {
     /// When the handler is not one of the selected.
     pub fn take_in(&mut self, id: &str, outcome: &Outcome, patch: &mut Patch, now: Timestamp) {
         self.state.take_in(id, outcome, now);
+        let seen = self.change.as_ref().and_then(|change| change.new.as_ref());
+        if let Some(seen) = seen.filter(|_| self.rerun_outdated && outcome.is_final) {
+            self.state.note_handled(id, seen);
+        }
         deliver_result(id, outcome, patch);
     }
 
@@ -260,12 +357,19 @@ impl Agenda {
         let (object, storages) = (inputs.snapshot.object(), inputs.storages);
         let wake_at = self.state.wake_at(closing.now);
         if self.state.is_done() {
+            plan.is_handled = true;
             if !self.selected.is_empty() {
                 let counts = self.state.counts();
                 plan.lines.push(logtext::processed(change.reason, counts.succeeded, counts.failed));
+                let subject = &inputs.snapshot.subject;
+                if let Some(created) =
+                    recheck::created_state(change, subject, &self.owned, &self.state)
+                {
+                    self.go_on_with_update(inputs, &created, plan);
+                    return wake_at;
+                }
                 self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch);
             }
-            plan.is_handled = true;
             if let Some(new) = &change.new
                 && change.old.as_ref() != Some(new)
             {
@@ -282,6 +386,18 @@ impl Agenda {
         }
         plan.remember = Some(self.state.clone());
         wake_at
+    }
+}
+
+impl Agenda {
+    /// Ends a creation with an earlier state as the last handled one, so that what has changed
+    /// since then is an update for those who have not seen it.
+    fn go_on_with_update(&mut self, inputs: &Inputs<'_>, created: &Essence, plan: &mut Plan) {
+        let (object, storages) = (inputs.snapshot.object(), inputs.storages);
+        let place = (&*storages.progress, object, &mut plan.patch);
+        self.state.carry_over(Reason::Update, created, place);
+        plan.stored_form = Some(storages.diffbase.store(created, object, &mut plan.patch));
+        plan.is_continued = true;
     }
 }
 

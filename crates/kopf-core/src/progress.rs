@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_model::storage::StorageError;
-use kopf_model::{Object, Patch, ProgressRecord, ProgressStorage, Timestamp};
+use kopf_model::{
+    Essence, HandledState, Object, Patch, ProgressRecord, ProgressStorage, Timestamp,
+};
 
 use crate::handler::{Handler, HandlerId};
 use crate::invoke::Attempt;
@@ -21,6 +23,8 @@ pub struct State {
     purpose: Option<Reason>,
     handlers: Vec<HandlerState>,
     unsaved_since: Option<Timestamp>,
+    /// The last handled state of the object, which handled states are stored relative to.
+    anchor: Option<Essence>,
 }
 
 /// The progress of one handler.
@@ -30,6 +34,8 @@ pub struct HandlerState {
     pub id: HandlerId,
     /// How far it has come.
     pub record: ProgressRecord,
+    /// The state of the object that it last finished for since the object was last handled.
+    pub handled: Option<HandledState>,
     is_active: bool,
     origin: Option<ProgressRecord>,
 }
@@ -77,10 +83,30 @@ impl State {
             if let Some(mut record) = found {
                 record.started.get_or_insert(now);
                 let id = Arc::clone(&handler.id);
-                state.handlers.push(HandlerState { id, record, is_active: false, origin });
+                let (handled, is_active) = (None, false);
+                state.handlers.push(HandlerState { id, record, handled, is_active, origin });
             }
         }
         Ok(state)
+    }
+
+    /// Reads the states that handlers have finished for, given the last handled state.
+    #[must_use]
+    pub fn with_handled_states(mut self, last_handled: Option<&Essence>) -> Self {
+        self.anchor = last_handled.cloned();
+        let mut anchor = self.anchor.clone();
+        if anchor.is_none() {
+            let stored = self.handlers.iter().filter_map(|it| it.record.handled.as_ref());
+            let whole = stored.clone().find(|stored| HandledState::is_whole(stored));
+            let whole = whole.and_then(|whole| HandledState::decode(whole, None));
+            anchor = whole.and_then(|whole| whole.essence().cloned());
+        }
+        for handler in &mut self.handlers {
+            let stored = handler.record.handled.take();
+            handler.handled =
+                stored.and_then(|stored| HandledState::decode(&stored, anchor.as_ref()));
+        }
+        self
     }
 
     /// The same for a cause.
@@ -93,19 +119,16 @@ impl State {
     /// Activates the handlers of the cause; those without a record start now.
     #[must_use]
     pub fn with_handlers(mut self, handlers: &[Arc<Handler>], now: Timestamp) -> Self {
-        let now = storable(now);
         // Timers keep their states for long.
         self.handlers.reserve_exact(handlers.len().saturating_sub(self.handlers.len()));
         for handler in handlers {
             match self.get_mut(&handler.id) {
                 Some(known) => known.is_active = true,
                 None => {
-                    let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
-                    let record =
-                        ProgressRecord { started: Some(now), purpose, ..ProgressRecord::default() };
+                    let record = self.fresh_record(now);
                     let id = Arc::clone(&handler.id);
-                    let (is_active, origin) = (true, None);
-                    self.handlers.push(HandlerState { id, record, is_active, origin });
+                    let (handled, is_active, origin) = (None, true, None);
+                    self.handlers.push(HandlerState { id, record, handled, is_active, origin });
                 }
             }
         }
@@ -123,6 +146,82 @@ impl State {
             }
         }
         self
+    }
+
+    /// Makes a handler run again from its first attempt, if it has finished.
+    ///
+    /// `handled` is the state that it has finished for.
+    pub fn rerun(&mut self, id: &HandlerId, handled: HandledState, now: Timestamp) {
+        let fresh = self.fresh_record(now);
+        match self.get_mut(id) {
+            Some(known) => {
+                known.is_active = true;
+                known.handled = Some(handled);
+                if known.record.is_finished() {
+                    known.restart(fresh);
+                }
+            }
+            None => self.handlers.push(HandlerState {
+                id: Arc::clone(id),
+                record: fresh,
+                handled: Some(handled),
+                is_active: true,
+                origin: None,
+            }),
+        }
+    }
+
+    /// Starts handlers afresh whose records belong to another purpose.
+    pub fn restart_others(&mut self, handlers: &[Arc<Handler>], now: Timestamp) {
+        let fresh = self.fresh_record(now);
+        for handler in handlers {
+            if let Some(known) = self.get_mut(&handler.id)
+                && known.record.purpose != fresh.purpose
+            {
+                known.handled = None;
+                known.restart(fresh.clone());
+            }
+        }
+    }
+
+    /// Marks a handler as finished: what it was retrying for has been taken back.
+    pub fn finish(&mut self, id: &str) {
+        if let Some(known) = self.get_mut(id)
+            && !known.record.is_finished()
+        {
+            known.record.success = true;
+            known.record.delayed = None;
+        }
+    }
+
+    /// Notes the state of the object for which a handler has finished.
+    pub fn note_handled(&mut self, id: &str, state: &Essence) {
+        if let Some(known) = self.get_mut(id) {
+            known.handled = Some(HandledState::Known(state.clone()));
+        }
+    }
+
+    /// Keeps the records of handlers that have finished for a known state, for a new purpose and
+    /// after another last handled state; asks for the removal of all other records.
+    pub fn carry_over(
+        &mut self,
+        purpose: Reason,
+        last_handled: &Essence,
+        (storage, object, patch): (&dyn ProgressStorage, &Object, &mut Patch),
+    ) {
+        let handlers = std::mem::take(&mut self.handlers).into_iter();
+        let (kept, dropped) = handlers.partition(|handler| handler.handled.is_some());
+        self.handlers = dropped;
+        self.purge_loaded(storage, object, patch);
+        self.handlers = kept;
+        for handler in &mut self.handlers {
+            handler.record.purpose = Some(purpose.as_str().to_owned());
+            for subref in std::mem::take(&mut handler.record.subrefs) {
+                storage.purge(&subref, object, patch);
+            }
+        }
+        self.anchor = Some(last_handled.clone());
+        self.store(storage, object, patch);
     }
 
     /// Drops the states of handlers that have succeeded, for handlers that run on every event.
@@ -226,6 +325,7 @@ impl State {
         record.failure = outcome.is_final && outcome.error.is_some();
         record.retries = record.retries.saturating_add(1);
         record.message = outcome.error.as_ref().map(|failure| failure.message.clone());
+        record.handled = None;
         add_subrefs(record, &outcome.subrefs);
     }
 
@@ -265,9 +365,16 @@ impl State {
     /// Asks for the storing of all records that differ from the stored ones.
     pub fn store(&mut self, storage: &dyn ProgressStorage, object: &Object, patch: &mut Patch) {
         self.unsaved_since = None;
+        // Without a last handled state, the first state is stored whole, and others relative to it.
+        let mut anchor = self.anchor.as_ref();
         for handler in &self.handlers {
-            if handler.origin.as_ref() != Some(&handler.record) {
-                storage.store(&handler.id, &handler.record, object, patch);
+            let mut record = handler.record.clone();
+            if let Some(handled) = &handler.handled {
+                record.handled = Some(handled.encode(anchor));
+                anchor = anchor.or(handled.essence());
+            }
+            if handler.origin.as_ref() != Some(&record) {
+                storage.store(&handler.id, &record, object, patch);
             }
         }
     }
@@ -302,6 +409,11 @@ impl State {
         }
     }
 
+    fn fresh_record(&self, now: Timestamp) -> ProgressRecord {
+        let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
+        ProgressRecord { started: Some(storable(now)), purpose, ..ProgressRecord::default() }
+    }
+
     fn active(&self) -> impl Iterator<Item = &HandlerState> {
         self.handlers.iter().filter(|handler| handler.is_active)
     }
@@ -318,14 +430,24 @@ impl HandlerState {
         !self.record.is_finished() && self.record.delayed.is_none_or(|delayed| delayed <= now)
     }
 
+    /// The records of sub-handlers are still to be removed at the end.
+    fn restart(&mut self, fresh: ProgressRecord) {
+        let subrefs = std::mem::take(&mut self.record.subrefs);
+        self.record = ProgressRecord { subrefs, ..fresh };
+    }
+
     fn catch_up(&mut self, newer: &Self) {
         let is_same_purpose = self.record.purpose == newer.record.purpose;
         let is_same_run = is_same_purpose && self.record.started == newer.record.started;
         let is_untouched = self.origin.is_none() && self.record.retries == 0;
+        // A handler that runs again has started later than its stored record says.
+        let order = |record: &ProgressRecord| (record.started, record.retries);
+        let is_later_run = newer.handled.is_some() && order(&newer.record) >= order(&self.record);
         if (is_same_run && newer.record.retries > self.record.retries)
-            || (is_same_purpose && is_untouched)
+            || (is_same_purpose && (is_untouched || is_later_run))
         {
             self.record = newer.record.clone();
+            self.handled = newer.handled.clone();
         }
     }
 

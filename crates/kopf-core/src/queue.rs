@@ -51,7 +51,7 @@ pub enum Urgency {
 }
 
 /// The limits of a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many keys may be under way at the same time.
     pub running_max: usize,
@@ -132,6 +132,11 @@ impl QueueKey for ObjectKey {
 }
 
 impl<K: QueueKey> Queue<K> {
+    /// Replaces the limits; what is under way goes on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// An empty queue.
     #[must_use]
     pub fn new(limits: Limits) -> Self {

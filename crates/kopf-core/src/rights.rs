@@ -3,6 +3,8 @@
 //! Pure. Every right is there because the engine or a declared need uses it; nothing is granted "to
 //! be safe". The test kit proves it: without any single verb an operator's scenario is refused.
 
+mod granting;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use kopf_model::Selector;
@@ -11,6 +13,8 @@ use kopf_model::resource::SelectorName;
 use crate::groups;
 use crate::handler::{Family, Handler, HandlerKind};
 use crate::settings::Settings;
+
+pub use granting::notes;
 
 /// Anything, in place of a group or a resource.
 const ANY: &str = "*";
@@ -154,6 +158,9 @@ impl Verbs {
                 _ => &["list", "watch"],
             };
             self.add(scope, group, plural, needed);
+            if matches!(handler.kind, HandlerKind::Desired) {
+                self.add_granted(handler, scope, group, plural);
+            }
         }
         self.add_definitions(group);
     }

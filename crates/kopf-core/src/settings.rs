@@ -14,6 +14,10 @@ use kopf_model::{Resource, Selector};
 
 use crate::logtext::Level;
 
+mod named;
+
+pub use named::SettingError;
+
 /// All settings.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -37,6 +41,8 @@ pub struct Settings {
     pub persistence: Persistence,
     /// Daemons and timers.
     pub background: Background,
+    /// The operator's own ports: probes, metrics, debug and webhooks.
+    pub serving: Serving,
 }
 
 /// The process as a whole.
@@ -187,6 +193,9 @@ pub struct Execution {
     pub default_backoff: Duration,
     /// How many blocking handlers run at the same time.
     pub max_workers: usize,
+    /// Run handlers again that have finished for a state of the object that has changed since, while
+    /// other handlers were still running. Without it, as in Kopf, they miss that change.
+    pub rerun_outdated: bool,
 }
 
 /// Requests to the cluster.
@@ -350,6 +359,51 @@ pub struct Background {
     pub timer_spread_max: Duration,
 }
 
+/// The operator's own ports: probes, metrics, debug and webhooks.
+#[derive(Clone, Debug)]
+pub struct Serving {
+    /// How many connections one port may have. Beyond that, a new connection closes the one that has
+    /// been idle or unfinished for the longest time.
+    pub connections_max: usize,
+    /// How many of the file descriptors of the process the ports leave to everything else, above
+    /// all to the connections to the API server; half of them if there are fewer than twice as many.
+    pub reserved_files: usize,
+    /// How long a TLS handshake may take.
+    pub handshake_timeout: Duration,
+    /// How long the head of a request may take to arrive.
+    pub head_timeout: Duration,
+    /// How long the body of a request may take to arrive.
+    pub body_timeout: Duration,
+    /// How long a client may take to read a response.
+    pub write_timeout: Duration,
+    /// How long a connection may be idle between two requests.
+    pub idle_timeout: Duration,
+    /// The largest head of a request, in bytes; at least 8 KiB.
+    pub head_bytes_max: usize,
+    /// The largest admission review, in bytes: the old and the new object, 3 MB each.
+    pub review_bytes_max: usize,
+    /// The largest conversion review, in bytes: it has all objects of a list.
+    pub conversion_bytes_max: usize,
+    /// How many bytes of requests and responses all ports together keep in memory.
+    pub buffered_bytes_max: usize,
+    /// The liveness probe fails when a watch or the reactor has made no progress for this long.
+    /// Never less than `watching.inactivity_timeout` and half a minute.
+    pub liveness_timeout: Duration,
+}
+
+impl Serving {
+    /// How many connections each of the ports may have in a process with this many file descriptors.
+    #[must_use]
+    pub fn connections_per_port(&self, ports: usize, files: Option<u64>) -> usize {
+        let Some(files) = files.and_then(|files| usize::try_from(files).ok()) else {
+            return self.connections_max.max(1);
+        };
+        let reserved = self.reserved_files.min(files / 2);
+        let share = (files - reserved) / ports.max(1);
+        self.connections_max.min(share).max(1)
+    }
+}
+
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
@@ -428,7 +482,7 @@ impl Default for Queueing {
 
 impl Default for Execution {
     fn default() -> Self {
-        Self { default_backoff: seconds(60), max_workers: 32 }
+        Self { default_backoff: seconds(60), max_workers: 32, rerun_outdated: true }
     }
 }
 
@@ -472,6 +526,26 @@ impl Default for Background {
             instant_exit_timeout: None,
             instant_exit_zero_time_cycles: 10,
             timer_spread_max: seconds(10),
+        }
+    }
+}
+
+impl Default for Serving {
+    fn default() -> Self {
+        Self {
+            connections_max: 1024,
+            reserved_files: 256,
+            handshake_timeout: seconds(10),
+            head_timeout: seconds(10),
+            body_timeout: seconds(30),
+            write_timeout: seconds(30),
+            // Longer than API servers keep theirs, which is 90 s: they are the ones to close.
+            idle_timeout: seconds(120),
+            head_bytes_max: 32 << 10,
+            review_bytes_max: 8 << 20,
+            conversion_bytes_max: 64 << 20,
+            buffered_bytes_max: 64 << 20,
+            liveness_timeout: seconds(110),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use kopf_model::json_patch::{self, Operation};
-use kopf_model::{Object, Patch, Resource, Transformation, merge};
+use kopf_model::{ConditionChanges, Object, Patch, Resource, Transformation, merge};
 use serde_json::{Map, Value, json};
 
 use crate::invoke::panic_text;
@@ -96,12 +96,18 @@ impl Writer {
         }
     }
 
+    /// The patch that the requests are for.
+    #[must_use]
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+
     /// What is still to be written, for a later cycle.
     #[must_use]
     pub fn remaining(&self) -> Patch {
         let mut merge = Map::new();
         for (key, value) in &self.patch.merge {
-            let part = if key == "status" && self.has_status { Part::Status } else { Part::Main };
+            let part = if key == "status" { self.status_part() } else { Part::Main };
             if self.is_pending(part) {
                 merge.insert(key.clone(), value.clone());
             }
@@ -111,7 +117,17 @@ impl Writer {
         } else {
             Vec::new()
         };
-        Patch { merge, transformations }
+        let is_stated = self.is_pending(self.status_part());
+        let conditions = match is_stated {
+            true => self.patch.conditions.clone(),
+            false => ConditionChanges::default(),
+        };
+        Patch { merge, transformations, conditions, ..Patch::default() }
+    }
+
+    /// Where the status goes.
+    fn status_part(&self) -> Part {
+        if self.has_status { Part::Status } else { Part::Main }
     }
 
     fn is_pending(&self, part: Part) -> bool {
@@ -152,19 +168,22 @@ impl Writer {
     }
 
     fn is_about_finalizers(&self) -> bool {
-        let Patch { merge, transformations } = &self.patch;
-        merge.is_empty() && transformations.iter().all(Transformation::is_about_finalizers)
+        let Patch { merge, transformations, conditions, .. } = &self.patch;
+        merge.is_empty()
+            && conditions.is_empty()
+            && transformations.iter().all(Transformation::is_about_finalizers)
     }
 
     fn request(&mut self, part: Part, body: &Value, version: &str) -> Option<Write> {
         let to_status = part == Part::Status;
-        let merge = self.merge_of(part);
+        let whole = self.patch.merge_for(body.get("status")).into_owned();
+        let merge = self.merge_of(part, &whole);
         if self.patch.transformations.is_empty() {
             let content = merge::changes(body, &merge).then_some(Content::Merge(merge));
             return content.map(|content| Write { to_status, content });
         }
         let mut merged = body.clone();
-        merge::apply(&mut merged, &self.patch.merge);
+        merge::apply(&mut merged, &whole);
         let target = self.transformed(&merged);
         let is_transformed = json_patch::between(&merged, &target)
             .iter()
@@ -203,13 +222,12 @@ impl Writer {
         }
     }
 
-    fn merge_of(&self, part: Part) -> Map<String, Value> {
+    fn merge_of(&self, part: Part, whole: &Map<String, Value>) -> Map<String, Value> {
         let belongs = |key: &str| match part {
             Part::Main => key != "status" || !self.has_status,
             Part::Status => key == "status",
         };
-        self.patch
-            .merge
+        whole
             .iter()
             .filter(|(key, _)| belongs(key))
             .map(|(key, value)| (key.clone(), value.clone()))

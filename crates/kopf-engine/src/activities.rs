@@ -7,15 +7,15 @@ use futures::future::BoxFuture;
 use kopf_client::{ConnectionInfo, Credentials, Login, LoginError};
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::invoke::{Call, Indexes, OperatorContext, Output};
-use kopf_core::logtext;
+use kopf_core::logtext::{self, Level, Line};
 use kopf_core::occasion::{Activity, Occasion};
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Verdict};
+use tracing::Instrument as _;
 
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::memos::Memos;
-use crate::shared::emit;
 
 /// Everything that a phase needs; exists before there are any credentials.
 pub(crate) struct Stage {
@@ -46,6 +46,17 @@ pub(crate) struct HandlerLogin {
 impl Stage {
     /// Runs the handlers of a phase until all have succeeded, or one has failed for good.
     pub(crate) async fn run(
+        &self,
+        activity: Activity,
+        handlers: &[Arc<Handler>],
+        pool: &Pool,
+    ) -> Result<Vec<(HandlerId, Output)>, ActivityError> {
+        let span =
+            tracing::info_span!(target: "kopf.activities", "activity", "{}", activity.as_str());
+        self.run_handlers(activity, handlers, pool).instrument(span).await
+    }
+
+    async fn run_handlers(
         &self,
         activity: Activity,
         handlers: &[Arc<Handler>],
@@ -165,4 +176,15 @@ fn understand(
 
 fn not_credentials(handler: &HandlerId) -> LoginError {
     LoginError::Handler { message: format!("'{handler}' returned something but credentials") }
+}
+
+/// Logs a line about an activity.
+fn emit(line: &Line) {
+    let (details, text) = (line.details.as_deref(), &line.text);
+    match line.level {
+        Level::Debug => tracing::debug!(target: "kopf.activities", details, "{text}"),
+        Level::Info => tracing::info!(target: "kopf.activities", details, "{text}"),
+        Level::Warning => tracing::warn!(target: "kopf.activities", details, "{text}"),
+        Level::Error => tracing::error!(target: "kopf.activities", details, "{text}"),
+    }
 }

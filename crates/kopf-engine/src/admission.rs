@@ -19,20 +19,25 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::activities::Stage;
 use crate::execute::Pool;
 use crate::insights::{Insights, ResourceId, Surroundings};
+use crate::ports::{Port, Ports};
 
 mod configuration;
 mod conversion;
 mod definitions;
+mod gate;
 mod review;
 mod server;
 mod upkeep;
 
 use configuration::Written;
+pub use gate::ReviewGate;
+pub use review::ReviewError;
 use upkeep::Upkeep;
 
 /// How long taking back the configurations may take at the end.
@@ -152,12 +157,16 @@ pub(crate) struct Admission {
     resources: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
     /// Written whenever the webhooks are, read to write only news and at the end.
     written: Mutex<Written>,
+    /// When it was last logged that a review is too large.
+    refusal_logged_at: Mutex<Option<Instant>>,
 }
 
 /// Answers until it is dropped.
 pub(crate) struct Serving {
     admission: Arc<Admission>,
     managed: Option<String>,
+    /// Knows the name of the configurations, when the server is the front end's.
+    gate: Option<ReviewGate>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -172,8 +181,9 @@ impl Admission {
         let handlers: Vec<_> = registry.admission().cloned().collect();
         let charts = convert::charts(registry.conversions());
         let resources = RwLock::default();
-        let written = Mutex::default();
-        let admission = Self { cluster, handlers, charts, stage, pool, resources, written };
+        let (written, refusal_logged_at) = (Mutex::default(), Mutex::default());
+        let admission =
+            Self { cluster, handlers, charts, stage, pool, resources, written, refusal_logged_at };
         let is_idle = admission.handlers.is_empty() && admission.charts.is_empty();
         (!is_idle).then_some(admission)
     }
@@ -183,6 +193,7 @@ impl Admission {
     pub(crate) async fn start(
         self,
         endpoint: Option<AdmissionEndpoint>,
+        ports: Arc<Ports>,
         surroundings: watch::Receiver<Surroundings>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Serving>, AdmissionError> {
@@ -196,7 +207,8 @@ impl Admission {
         let client_config = server::client_config(&endpoint, local, &tls.authority);
         let admission = Arc::new(self);
         let acceptor = Arc::new(RwLock::new(tls.acceptor));
-        let serving = server::serve(Arc::clone(&admission), listener, Arc::clone(&acceptor));
+        let (tls_acceptor, answering) = (Some(Arc::clone(&acceptor)), Arc::clone(&admission));
+        let serving = ports.serve(Port { listener, tls: tls_acceptor, answering });
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering reviews");
         admission.warn_of_gaps();
@@ -204,7 +216,7 @@ impl Admission {
         tokio::select! {
             done = admission.set_up(managed.as_deref(), &client_config) => done?,
             () = shutdown => {
-                let ending = Serving { admission, managed, _tasks: vec![serving] };
+                let ending = Serving { admission, managed, gate: None, _tasks: vec![serving] };
                 ending.stop().await;
                 return Ok(None);
             }
@@ -218,7 +230,17 @@ impl Admission {
             acceptor,
         };
         let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(surroundings)));
-        Ok(Some(Serving { admission, managed, _tasks: vec![serving, upkeep] }))
+        Ok(Some(Serving { admission, managed, gate: None, _tasks: vec![serving, upkeep] }))
+    }
+
+    /// The same with a server of the front end; does not wait for it.
+    pub(crate) fn start_behind(
+        self,
+        gate: &ReviewGate,
+        surroundings: watch::Receiver<Surroundings>,
+    ) -> Serving {
+        self.warn_of_gaps();
+        gate.open(self, surroundings)
     }
 
     /// Finds out what the handlers are for, and points the cluster to us.
@@ -279,7 +301,8 @@ impl Admission {
 impl Serving {
     /// Takes back what should not stay configured after the end, if that does not take too long.
     pub(crate) async fn stop(self) {
-        let Some(name) = &self.managed else { return };
+        let managed = self.managed.or_else(|| self.gate.and_then(|gate| gate.managed()));
+        let Some(name) = &managed else { return };
         if !self.admission.handlers.is_empty() {
             let _ = tokio::time::timeout(LEAVING_GRACE, self.admission.deconfigure(name)).await;
         }

@@ -4,10 +4,16 @@
 //! a JSON patch with a test of the version, so that a concurrent edit of a list cannot be lost; if
 //! the test fails, the whole patch is handed back for the next attempt on the newer body.
 //! Both are for their own object only, and not for another one that has taken its name.
+//!
+//! Conditions are merged into the list of the newest known state, and go with its version: lists
+//! are replaced as a whole, and those of other writers must not be lost.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::write::{self, Content};
+use kopf_model::condition::CONDITIONS;
 use kopf_model::json_patch::Operation;
 use kopf_model::{Diff, DiffItem, DiffScope, FieldPath, Object, Patch, Resource, merge};
 use serde_json::{Map, Value};
@@ -17,8 +23,10 @@ use guard::{Guard, Guarded, Part};
 mod guard;
 
 /// How often the version of a status is looked up after a conflict. In the end the status is written
-/// to whatever version: busy writers must not keep us from it.
+/// to any version, unless it has conditions: busy writers must not keep us from it.
 const CONFLICTS_MAX: usize = 3;
+
+const STATUS: Option<&str> = Some("status");
 
 /// What became of a patch.
 pub(crate) enum Applied {
@@ -39,7 +47,7 @@ pub(crate) enum Applied {
 pub(crate) struct Outdated {
     /// What is still to be written.
     pub(crate) patch: Patch,
-    pub(crate) error: RequestError,
+    pub(crate) error: Box<RequestError>,
 }
 
 /// Applies a patch to an object, given its newest known state.
@@ -52,13 +60,14 @@ pub(crate) async fn apply(
 ) -> Result<Applied, RequestError> {
     let writer = Writer { cluster, resource, object, urgency };
     let result = if patch.transformations.is_empty() {
-        writer.merge(&patch.merge).await
+        writer.merge(patch).await
     } else {
         let mut requests = write::Writer::new(patch.clone(), resource);
         match Box::pin(writer.transform(&mut requests)).await {
             Err(error) if matches!(error.failure, Failure::Invalid | Failure::Conflict) => {
                 tracing::debug!(%error, "the object has changed meanwhile; will patch it again");
-                return Ok(Applied::Outdated(Outdated { patch: requests.remaining(), error }));
+                let (patch, error) = (requests.remaining(), Box::new(error));
+                return Ok(Applied::Outdated(Outdated { patch, error }));
             }
             other => other,
         }
@@ -98,20 +107,20 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    async fn merge(&self, merge: &Map<String, Value>) -> Result<Applied, RequestError> {
-        let has_status = self.has_status();
-        let is_status = |key: &str| has_status && key == "status";
-        let main = Part::of(merge, |key| !is_status(key)).filter(|it| self.is_changed_by(it));
-        let status = Part::of(merge, is_status).filter(|it| self.is_changed_by(it));
+    async fn merge(&self, patch: &Patch) -> Result<Applied, RequestError> {
+        let merge = self.merge_for(patch, self.object);
+        let is_status = |key: &str| self.belongs(key, STATUS);
+        let main = Part::of(&merge, |key| !is_status(key)).filter(|it| self.is_changed_by(it));
+        let status = Part::of(&merge, is_status).filter(|it| self.is_changed_by(it));
         let answered = match (&main, &status) {
             (None, None) => return Ok(Applied::Unchanged),
-            (Some(main), None) => self.merge_main(main).await?,
-            (None, Some(status)) => self.merge_status(status, self.object).await?,
-            (Some(main), Some(status)) => {
+            (Some(main), None) => self.merge_main_of(patch, main, self.object).await?,
+            (None, Some(_)) => self.merge_versioned(patch, STATUS, self.object).await?,
+            (Some(main), Some(_)) => {
                 // The object says that it was handled only once the results are safe: a crash
                 // between the two repeats the handlers, instead of losing what they returned.
-                let one = match self.merge_status(status, self.object).await {
-                    Err(error) if error.failure.is_transient() => return Err(error),
+                let one = match self.merge_versioned(patch, STATUS, self.object).await {
+                    Err(error) if is_repeatable(error.failure) => return Err(error),
                     Ok(None) => return Ok(Applied::Replaced),
                     // What the server will never take must not hold up the rest.
                     other => other,
@@ -124,8 +133,29 @@ impl Writer<'_> {
             }
         };
         let Some(answered) = answered else { return Ok(Applied::Replaced) };
-        self.check(main.iter().chain(&status), &answered);
+        self.check(patch, main.iter().chain(&status), &answered);
         Ok(Applied::Changed(answered))
+    }
+
+    /// The merge patch for a state of the object; most do not depend on it.
+    fn merge_for<'b>(&self, patch: &'b Patch, known: &Object) -> Cow<'b, Map<String, Value>> {
+        match patch.has_conditions() {
+            true => patch.merge_for(known.stanza("status").as_deref()),
+            false => Cow::Borrowed(&patch.merge),
+        }
+    }
+
+    /// Patches the object itself; where it has its conditions, only in a known version.
+    async fn merge_main_of(
+        &self,
+        patch: &Patch,
+        part: &Part<'_>,
+        known: &Object,
+    ) -> Result<Option<Object>, RequestError> {
+        match patch.has_conditions() && !self.has_status() {
+            true => self.merge_versioned(patch, None, known).await,
+            false => self.merge_main(part).await,
+        }
     }
 
     /// Patches the object; none if it is another one.
@@ -133,35 +163,63 @@ impl Writer<'_> {
         self.merge_part(part, None, Guard::by_uid(self.object, part)).await
     }
 
-    /// Patches the status, given the newest known state; none if it is of another object.
-    async fn merge_status(
+    /// Patches the object or its status, given the newest known state; none if it is another one.
+    async fn merge_versioned(
         &self,
-        part: &Part<'_>,
+        patch: &Patch,
+        subresource: Option<&'static str>,
         known: &Object,
     ) -> Result<Option<Object>, RequestError> {
-        match self.merge_part(part, Some("status"), Guard::by_version(known)).await {
+        let merge = self.merge_for(patch, known);
+        let part = self.part(&merge, subresource);
+        match self.merge_part(&part, subresource, Guard::by_version(known)).await {
             Err(error) if error.failure == Failure::Conflict => {
                 tracing::debug!(%error, "the object has changed meanwhile; looking for its uid");
                 // Rare and large.
-                Box::pin(self.merge_newer_status(part)).await
+                Box::pin(self.merge_newer(patch, subresource, error)).await
             }
             other => other,
         }
     }
 
     /// The same after a conflict.
-    async fn merge_newer_status(&self, part: &Part<'_>) -> Result<Option<Object>, RequestError> {
+    async fn merge_newer(
+        &self,
+        patch: &Patch,
+        subresource: Option<&'static str>,
+        mut conflict: RequestError,
+    ) -> Result<Option<Object>, RequestError> {
         for _ in 0..CONFLICTS_MAX {
             // Changes nothing, and no other object takes it. Reading the object would do as well,
             // but operators need not be allowed to read single objects.
             let question = Part(Vec::new());
             let Some(newer) = self.merge_main(&question).await? else { return Ok(None) };
-            match self.merge_part(part, Some("status"), Guard::by_version(&newer)).await {
-                Err(error) if error.failure == Failure::Conflict => {}
+            let merge = self.merge_for(patch, &newer);
+            let part = self.part(&merge, subresource);
+            match self.merge_part(&part, subresource, Guard::by_version(&newer)).await {
+                Err(error) if error.failure == Failure::Conflict => conflict = error,
                 other => return other,
             }
         }
-        self.merge_part(part, Some("status"), Guard::by_uid(self.object, part)).await
+        if patch.has_conditions() {
+            return Err(conflict);
+        }
+        let part = self.part(&patch.merge, subresource);
+        self.merge_part(&part, subresource, Guard::by_uid(self.object, &part)).await
+    }
+
+    /// What goes to the object or to its subresource.
+    fn part<'b>(
+        &self,
+        merge: &'b Map<String, Value>,
+        subresource: Option<&'static str>,
+    ) -> Part<'b> {
+        Part(merge.iter().filter(|(key, _)| self.belongs(key, subresource)).collect())
+    }
+
+    fn belongs(&self, key: &str, subresource: Option<&'static str>) -> bool {
+        let is_status = self.has_status() && key == "status";
+        is_status == (subresource == STATUS)
     }
 
     /// One request; none if the answer is about another object.
@@ -194,12 +252,10 @@ impl Writer<'_> {
             let answered = match &write.content {
                 Content::Merge(merge) => {
                     let part = Part(merge.iter().collect());
+                    let known = newest.as_ref().unwrap_or(self.object);
                     match write.to_status {
-                        true => {
-                            let known = newest.as_ref().unwrap_or(self.object);
-                            self.merge_status(&part, known).await?
-                        }
-                        false => self.merge_main(&part).await?,
+                        true => self.merge_versioned(requests.patch(), STATUS, known).await?,
+                        false => self.merge_main_of(requests.patch(), &part, known).await?,
                     }
                 }
                 Content::Json(steps) => self.edit(steps, write.to_status).await?,
@@ -255,7 +311,19 @@ impl Writer<'_> {
     }
 
     /// Warns about what the server did not take, such as status fields unknown to the schema.
-    fn check<'b>(&self, parts: impl Iterator<Item = &'b Part<'b>>, answered: &Object) {
+    fn check<'b>(
+        &self,
+        patch: &Patch,
+        parts: impl Iterator<Item = &'b Part<'b>>,
+        answered: &Object,
+    ) {
+        let conditions = FieldPath::from_keys(["status", CONDITIONS]);
+        // Their list may have been merged into a newer one since.
+        let has_all = || {
+            let merge = self.merge_for(patch, answered);
+            let asked = merge.get("status").and_then(|status| status.get(CONDITIONS));
+            asked.is_none_or(|asked| answered.get(&conditions) == Some(asked))
+        };
         // Our own notes are annotations, which are never dropped: no need to read the answer.
         let entries = parts.flat_map(|part| &part.0).filter(|(key, _)| *key != "metadata");
         let mut odd: Vec<String> = Vec::new();
@@ -264,9 +332,11 @@ impl Writer<'_> {
             let diff = Diff::scoped(Some(asked), stored.as_deref(), DiffScope::Left);
             let path = |item: &DiffItem| {
                 let keys = std::iter::once(key.as_str()).chain(item.field.keys());
-                FieldPath::from_keys(keys).to_string()
+                FieldPath::from_keys(keys)
             };
-            odd.extend(diff.iter().filter(|item| !is_harmless(item)).map(path));
+            let paths = diff.iter().filter(|item| !is_harmless(item)).map(path);
+            let missed = paths.filter(|path| *path != conditions || !has_all());
+            odd.extend(missed.map(|path| path.to_string()));
         }
         if !odd.is_empty() {
             tracing::warn!(
@@ -278,6 +348,11 @@ impl Writer<'_> {
             );
         }
     }
+}
+
+/// Whether the same write may succeed soon.
+fn is_repeatable(failure: Failure) -> bool {
+    failure.is_transient() || failure == Failure::Conflict
 }
 
 fn to_bytes(content: &impl serde::Serialize) -> Bytes {

@@ -41,6 +41,9 @@ const CONFLICTS_MAX: u32 = 5;
 /// The pause between attempts to write where no delays are given.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
+/// How often it is looked at whether daemons have exited at once.
+const INSTANT_POLLING: Duration = Duration::from_millis(2);
+
 /// What the background of an object means for its cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tending {
@@ -280,8 +283,9 @@ impl Drop for Daemon {
 /// Gives tasks that react at once the chance to do so.
 pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> bool) {
     if let Some(timeout) = settings.instant_exit_timeout {
-        if !is_over() {
-            tokio::time::sleep(timeout).await;
+        let until = Instant::now() + timeout;
+        while !is_over() && Instant::now() < until {
+            tokio::time::sleep(INSTANT_POLLING.min(timeout)).await;
         }
         return;
     }

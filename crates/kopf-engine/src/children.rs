@@ -56,6 +56,8 @@ pub(crate) struct Wishing {
     pub(crate) needs_finalizer: bool,
     /// What was said about the children, and of which generation.
     pub(crate) said: Option<(Condition, Option<i64>)>,
+    /// Whether the object was ever seen with the condition, so that its schema does not drop it.
+    pub(crate) is_ready_kept: bool,
     /// How often in a row our own write was a reason to ask again.
     pub(crate) rounds: u32,
 }

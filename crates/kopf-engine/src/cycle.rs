@@ -10,7 +10,7 @@ use std::time::Duration;
 use kopf_client::{RequestError, Urgency};
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
-use kopf_core::invoke::{StopReason, panic_text};
+use kopf_core::invoke::{CallbackError, StopReason, panic_text};
 use kopf_core::logtext;
 use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
@@ -24,12 +24,14 @@ use tracing::Instrument as _;
 
 use crate::apply::{Applied, limit};
 use crate::background::Tending;
+use crate::callbacks::{self, CallbackContext};
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
 use crate::shared::{Served, Shared, cause_span, object_span};
 use crate::store::{Flags, Version};
 
 mod chronicling;
+mod conflicts;
 mod desiring;
 mod execution;
 mod observing;
@@ -102,6 +104,17 @@ pub(crate) enum CycleError {
     Unheld,
     #[error("a filter or another callback panicked: {0}")]
     Panic(String),
+    #[error("{0}")]
+    Callback(String),
+}
+
+impl CycleError {
+    fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
+        match panic.downcast_ref::<CallbackError>() {
+            Some(error) => Self::Callback(error.message.clone()),
+            None => Self::Panic(panic_text(panic)),
+        }
+    }
 }
 
 pub(crate) struct Cycle {
@@ -172,13 +185,18 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
     // Futures are pinned where they are made, lest they are moved into each of those around them.
     let working = pin!(async move {
         let cycle = underway.0.as_mut().expect("it was put there above");
+        let context = cycle.callback_context();
         let caught = {
             let processing = std::panic::AssertUnwindSafe(pin!(cycle.process(events)));
-            futures::FutureExt::catch_unwind(processing).await
+            let processing = futures::FutureExt::catch_unwind(processing);
+            match context {
+                Some(context) => Box::pin(callbacks::within(context, processing)).await,
+                None => processing.await,
+            }
         };
         let result = match caught {
             Ok(result) => result,
-            Err(panic) => Err(CycleError::Panic(panic_text(panic.as_ref()))),
+            Err(panic) => Err(CycleError::of_panic(panic.as_ref())),
         };
         let cycle = underway.0.take().expect("nobody else takes it");
         cycle.finish(result)
@@ -248,6 +266,7 @@ impl Cycle {
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
         let delivered = self.deliver_events(events).await;
+        self.report_conflicts();
         self.wanted = Wanted::by(&self.patch.lock());
         let before = self.object.clone();
         if !self.memory.unsent.is_empty() && Version::of(&before) == self.known.0 {
@@ -279,13 +298,15 @@ impl Cycle {
             storages: &served.storages,
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
+            remembered_subs: Some(&remembered.subs),
+            rerun_outdated: self.shared.context.settings.read().execution.rerun_outdated,
             now: self.shared.clock.now(),
         };
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
         self.note_cause(&agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
-        let mut subs = remembered.subs;
+        let mut subs = remembered.subs.clone();
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = self.pass(&snapshot, change, subs);
             pin!(self.execute(&mut agenda, inputs, &pass)).instrument(cause.clone()).await;
@@ -315,6 +336,7 @@ impl Cycle {
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
+        self.report_conflicts();
         let patch = std::mem::take(&mut *self.patch.lock());
         self.wanted = Wanted::by(&patch);
         let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
@@ -580,6 +602,14 @@ impl Cycle {
         }
     }
 
+    /// What callbacks see, where there are any: most operators need not pay for it.
+    fn callback_context(&mut self) -> Option<Arc<CallbackContext>> {
+        self.served.has_callbacks.then(|| {
+            let memo = self.memory.memo(&self.shared.memos, self.object.uid());
+            Arc::new(CallbackContext { memo, patch: Arc::clone(&self.patch) })
+        })
+    }
+
     fn scan(&self) -> Option<Fingerprints> {
         self.served.scanner.scan(&self.object).ok()
     }
@@ -596,7 +626,7 @@ impl Cycle {
 /// What becomes of a part of a cycle whose panics must not keep the others from their turn.
 async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
-    caught.map_err(|panic| CycleError::Panic(panic_text(panic.as_ref())))
+    caught.map_err(|panic| CycleError::of_panic(panic.as_ref()))
 }
 
 impl Wanted {

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::activities::{ActivityError, HandlerLogin, Stage};
-use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, Serving};
+use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, ReviewGate, Serving};
 use crate::clock::Clock;
 use crate::execute::Pool;
 use crate::insights::{Scope, Surroundings};
@@ -27,12 +27,14 @@ use crate::journal::Journal;
 use crate::loops::Loops;
 use crate::memos::Memos;
 use crate::peering;
+use crate::ports::Ports;
 use crate::poster::Recorder;
 use crate::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::reactor::Reactor;
 use crate::rehearsal::Rehearsal;
 use crate::shared::Shared;
 use crate::status::{Board, StatusHandle};
+use crate::tuning::{Marks, Tuning};
 
 /// How long events that still wait may be posted at the end.
 const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -58,6 +60,7 @@ pub struct Engine {
     ready: watch::Sender<bool>,
     identity: Option<String>,
     admission: Option<AdmissionEndpoint>,
+    gate: Option<ReviewGate>,
     probes: Option<ProbesEndpoint>,
     rehearsal: Option<Rehearsal>,
 }
@@ -75,6 +78,7 @@ pub struct EngineBuilder {
     state: Extensions,
     identity: Option<String>,
     admission: Option<AdmissionEndpoint>,
+    gate: Option<ReviewGate>,
     probes: Option<ProbesEndpoint>,
     rehearsal: Option<Rehearsal>,
 }
@@ -119,6 +123,8 @@ pub enum EngineError {
 
 /// What an engine has between reaching the cluster and its end.
 struct Connected {
+    marks: Marks,
+    tuning: Tuning,
     probes: Option<AbortOnDropHandle<()>>,
     surroundings: watch::Sender<Surroundings>,
     admission: Option<Serving>,
@@ -146,6 +152,7 @@ impl Engine {
             state: Extensions::default(),
             identity: None,
             admission: None,
+            gate: None,
             probes: None,
             rehearsal: None,
         }
@@ -161,6 +168,12 @@ impl Engine {
     #[must_use]
     pub fn context(&self) -> Arc<OperatorContext> {
         Arc::clone(&self.context)
+    }
+
+    /// The indexes, for front ends that read them outside of calls.
+    #[must_use]
+    pub fn indexes(&self) -> Arc<Indexes> {
+        Arc::clone(&self.stage.indexes)
     }
 
     /// Turns true when the startup handlers are done and the cluster is reached.
@@ -185,10 +198,11 @@ impl Engine {
         }
         // From here on the startup is taken back, however this ends.
         let connecting = self.connect(&mut shutdown).await;
-        let Ok(Some(Connected { probes, surroundings, admission })) = connecting else {
+        let Ok(Some(connected)) = connecting else {
             let cleaned_up = self.give_up().await;
             return connecting.map(drop).and(cleaned_up);
         };
+        let Connected { marks, tuning, probes, surroundings, admission } = connected;
         let (close_poster, closing) = oneshot::channel();
         let posting = self.poster.run(Arc::clone(&self.context), closing);
         let poster = AbortOnDropHandle::new(tokio::spawn(posting));
@@ -197,6 +211,7 @@ impl Engine {
             cluster: self.cluster,
             registry: self.registry.clone(),
             context: Arc::clone(&self.context),
+            marks,
             memos: self.memos,
             indexes: Arc::clone(&self.stage.indexes),
             stores: self.stores,
@@ -223,7 +238,7 @@ impl Engine {
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
         let peering = AbortOnDropHandle::new(tokio::spawn(peering));
         let is_paused = peering::begins_paused(&self.context.settings.read().peering);
-        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages);
+        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages, tuning);
         let reactor = reactor.starting_paused(is_paused).run(&mut shutdown).await;
         let patience = self.context.settings.read().process.ultimate_exiting_timeout;
         let ending = async {
@@ -257,14 +272,13 @@ impl Engine {
         &self,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Connected>, EngineError> {
-        let policy = {
-            let settings = self.context.settings.read();
-            settings.persistence.storages().map_err(|_| EngineError::EmptyPrefix)?;
-            self.pool.resize(settings.execution.max_workers);
-            self.poster.set_queue_max(settings.posting.queue_max);
-            policy(&settings)
-        };
-        let probes = self.serve_probes().await?;
+        let settings = self.context.settings.read().clone();
+        let marks = Marks::of(&settings).map_err(|_| EngineError::EmptyPrefix)?;
+        let tuning = Tuning::of(&settings);
+        self.pool.resize(settings.execution.max_workers);
+        self.poster.set_queue_max(settings.posting.queue_max);
+        let (policy, ports) = (policy(&settings), Ports::new(settings.serving.clone()));
+        let probes = self.serve_probes(Arc::clone(&ports)).await?;
         self.cluster.set_policy(policy);
         tokio::pin!(shutdown);
         tokio::select! {
@@ -275,15 +289,20 @@ impl Engine {
         let surroundings = watch::Sender::default();
         let admission = match self.admission() {
             None => None,
+            Some(admission) if self.gate.is_some() => {
+                let gate = self.gate.as_ref();
+                gate.map(|gate| admission.start_behind(gate, surroundings.subscribe()))
+            }
             Some(admission) => {
                 let endpoint = self.admission.clone();
-                match admission.start(endpoint, surroundings.subscribe(), shutdown).await? {
+                let surroundings = surroundings.subscribe();
+                match admission.start(endpoint, ports, surroundings, shutdown).await? {
                     None => return Ok(None),
                     serving => serving,
                 }
             }
         };
-        Ok(Some(Connected { probes, surroundings, admission }))
+        Ok(Some(Connected { marks, tuning, probes, surroundings, admission }))
     }
 
     /// Ends before the cluster is reached.
@@ -297,7 +316,10 @@ impl Engine {
         Admission::new(&self.registry, self.cluster.clone(), stage, pool)
     }
 
-    async fn serve_probes(&self) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {
+    async fn serve_probes(
+        &self,
+        ports: Arc<Ports>,
+    ) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {
         let Some(endpoint) = self.probes.clone() else { return Ok(None) };
         let probes = Probes {
             endpoint,
@@ -308,7 +330,7 @@ impl Engine {
             pool: Arc::clone(&self.pool),
             kept: tokio::sync::Mutex::default(),
         };
-        Ok(Some(probes.start().await?))
+        Ok(Some(probes.start(ports).await?))
     }
 
     /// Starts in the background of the current tokio runtime.
@@ -391,6 +413,12 @@ impl EngineBuilder {
     /// Answers reviews there; needed when there are admission or conversion handlers.
     pub fn admission(mut self, endpoint: AdmissionEndpoint) -> Self {
         self.admission = Some(endpoint);
+        self
+    }
+
+    /// Reviews come through this gate, from a server of the front end.
+    pub fn review_gate(mut self, gate: ReviewGate) -> Self {
+        self.gate = Some(gate);
         self
     }
 
@@ -501,6 +529,7 @@ impl EngineBuilder {
             ready,
             identity: self.identity,
             admission: self.admission,
+            gate: self.gate,
             probes: self.probes,
             rehearsal: self.rehearsal,
         }
@@ -585,7 +614,8 @@ async fn within<T>(
     ended.unwrap_or(Err(EngineError::Overdue { patience }))
 }
 
-fn policy(settings: &Settings) -> Policy {
+/// The limits of requests.
+pub(crate) fn policy(settings: &Settings) -> Policy {
     let networking = &settings.networking;
     Policy {
         request_timeout: networking.request_timeout,
@@ -596,6 +626,7 @@ fn policy(settings: &Settings) -> Policy {
         trust_env: networking.trust_env,
         concurrent_writes_max: networking.concurrent_writes_max,
         managed_fields: settings.watching.managed_fields,
+        names_rules: true,
     }
 }
 

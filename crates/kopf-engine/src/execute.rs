@@ -29,6 +29,8 @@ pub(crate) struct Pool {
     size: AtomicUsize,
     /// How many handlers wait for a seat.
     waiting: AtomicUsize,
+    /// Seats to be taken away as soon as their handlers have ended.
+    excess: Arc<AtomicUsize>,
 }
 
 /// A token of any kind that lives as long as any code of a handler.
@@ -51,6 +53,7 @@ impl Pool {
             seats: Arc::new(Semaphore::new(size)),
             size: AtomicUsize::new(size),
             waiting: AtomicUsize::new(0),
+            excess: Arc::default(),
         }
     }
 
@@ -58,11 +61,15 @@ impl Pool {
     pub(crate) fn resize(&self, size: usize) {
         let size = size.max(1);
         let former = self.size.swap(size, Ordering::Relaxed);
-        if size >= former {
-            self.seats.add_permits(size - former);
-        } else {
-            self.seats.forget_permits(former - size);
+        for _ in former..size {
+            if !take_one(&self.excess) {
+                self.seats.add_permits(1);
+            }
         }
+        let removed = former.saturating_sub(size);
+        // Only free seats can be taken away now.
+        let forgotten = self.seats.forget_permits(removed);
+        self.excess.fetch_add(removed - forgotten, Ordering::Relaxed);
     }
 
     /// How many handlers wait for a free thread now.
@@ -72,7 +79,8 @@ impl Pool {
 
     /// How many handlers run on the pool now.
     pub(crate) fn busy(&self) -> usize {
-        self.size.load(Ordering::Relaxed).saturating_sub(self.seats.available_permits())
+        let seats = self.size.load(Ordering::Relaxed) + self.excess.load(Ordering::Relaxed);
+        seats.saturating_sub(self.seats.available_permits())
     }
 
     /// Runs one invocation to its end.
@@ -94,7 +102,9 @@ impl Pool {
 
     async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<Alive>) -> Returned {
         let speaker = Speaker::of(&call);
-        let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| handler.invoke.invoke(call)));
+        let prepared = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            handler.invoke.invoke_guarded(call, Arc::clone(&alive))
+        }));
         match prepared {
             Ok(Invocation::Future(future)) => {
                 let watched = Watched { future, id: &handler.id };
@@ -139,9 +149,15 @@ impl Pool {
         // Threads of the pool know neither whom this task logs to nor what its lines are about.
         let dispatch = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         let span = tracing::Span::current();
+        let function = kopf_client::carry_login(function);
+        let excess = Arc::clone(&self.excess);
         let running = tokio::task::spawn_blocking(move || {
             let returned = tracing::dispatcher::with_default(&dispatch, || span.in_scope(function));
-            drop((seat, alive));
+            drop(alive);
+            match take_one(&excess) {
+                true => seat.forget(),
+                false => drop(seat),
+            }
             returned
         });
         match running.await {
@@ -182,6 +198,12 @@ pub(crate) fn dismiss<T>(value: T) {
         let panic = panic_text(panic.as_ref());
         tracing::error!(panic, "a value that handlers have put aside panicked when it was dropped");
     }
+}
+
+/// Counts down, if there is anything to count.
+fn take_one(count: &AtomicUsize) -> bool {
+    let less = |count: usize| count.checked_sub(1);
+    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> HandlerError {

@@ -270,6 +270,17 @@ impl Insights {
     }
 }
 
+/// Whether a resource would not be served only because its discovery lists no `patch`.
+pub(crate) fn is_doubtful(resource: &Resource, handlers: &[Arc<Handler>]) -> bool {
+    let keeps_state = |handler: &Arc<Handler>| {
+        watched(&handler.kind) == Some(true)
+            && handler.selector.as_ref().is_some_and(|selector| selector.matches(resource))
+    };
+    refusal(resource, false).is_none()
+        && refusal(resource, true).is_some()
+        && handlers.iter().any(keeps_state)
+}
+
 /// Whether objects are watched for such a handler at all, and if so, whether state is kept on them.
 fn watched(kind: &HandlerKind) -> Option<bool> {
     match kind {

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 const OBJECTS_MAX: usize = 1000;
 /// How many entries are kept per object.
 const ENTRIES_MAX: usize = 24;
+/// Up to how many causes are kept for longer than other entries.
+const CAUSES_KEPT: usize = ENTRIES_MAX / 2;
 /// How many changed or written fields are kept per entry.
 pub(crate) const FIELDS_MAX: usize = 12;
 /// Longer texts are cut.
@@ -82,6 +84,10 @@ pub enum Episode {
         error: Option<String>,
         /// When it is tried again.
         next_at: Option<Timestamp>,
+        /// Whether such calls are made all the time, and not because of a change: of indexes,
+        /// desired children, timers and the like. Only the last ones of each handler are kept.
+        #[serde(default)]
+        routine: bool,
     },
     /// The object was written.
     Write {
@@ -223,9 +229,7 @@ impl Journal {
             if chronicle.repeats(&episode) {
                 return;
             }
-            if chronicle.entries.len() >= ENTRIES_MAX {
-                chronicle.entries.pop_front();
-            }
+            chronicle.make_room_for(&episode);
             chronicle.entries.push_back(Entry { at, episode });
         });
     }
@@ -304,6 +308,26 @@ impl Chronicle {
         }
     }
 
+    /// Drops what matters least: causes stay for longer than what follows from them.
+    fn make_room_for(&mut self, episode: &Episode) {
+        let repeated = self.entries.iter().position(|entry| entry.episode.is_routine_as(episode));
+        if let Some(index) = repeated {
+            self.entries.remove(index);
+        }
+        if self.entries.len() < ENTRIES_MAX {
+            return;
+        }
+        let is_cause = |entry: &Entry| matches!(entry.episode, Episode::Cause { .. });
+        let are_causes_few = self.entries.iter().filter(|it| is_cause(it)).count() <= CAUSES_KEPT;
+        let is_routine = |entry: &Entry| entry.episode.is_routine();
+        let least = self
+            .entries
+            .iter()
+            .position(is_routine)
+            .or_else(|| self.entries.iter().position(|it| are_causes_few && !is_cause(it)));
+        self.entries.remove(least.unwrap_or(0));
+    }
+
     /// Whether an entry says what is known: every retry detects the same cause again.
     fn repeats(&self, episode: &Episode) -> bool {
         if !matches!(episode, Episode::Cause { .. }) {
@@ -311,6 +335,24 @@ impl Chronicle {
         }
         let is_cause = |entry: &&Entry| matches!(entry.episode, Episode::Cause { .. });
         self.entries.iter().rev().find(is_cause).is_some_and(|entry| entry.episode == *episode)
+    }
+}
+
+impl Episode {
+    fn is_routine(&self) -> bool {
+        matches!(self, Self::Attempt { routine: true, .. })
+    }
+
+    /// Whether both are calls of the same handler with the same ending, as they are made all the time.
+    fn is_routine_as(&self, other: &Self) -> bool {
+        let (
+            Self::Attempt { handler, ending, routine: true, .. },
+            Self::Attempt { handler: other_handler, ending: other_ending, routine: true, .. },
+        ) = (self, other)
+        else {
+            return false;
+        };
+        handler == other_handler && ending == other_ending
     }
 }
 

@@ -11,7 +11,7 @@ use kopf_core::hurry::Hurry;
 use kopf_core::invoke::Extensions;
 use kopf_core::occasion::Live;
 use kopf_core::progress::State;
-use kopf_model::{Object, Patch};
+use kopf_model::{FieldPath, Object, Patch};
 use tokio::time::Instant;
 
 use crate::background::{Daemon, Leaving};
@@ -55,6 +55,8 @@ pub(crate) struct Memory {
     pub(crate) indexing: BTreeMap<HandlerId, State>,
     /// What is known of desired children, where there are such handlers.
     pub(crate) desired: Option<Box<Wishing>>,
+    /// The conflicts between writers that were reported: the later writer and the field.
+    pub(crate) reported: BTreeSet<(Arc<str>, FieldPath)>,
 }
 
 /// The progress of the handlers of one cause, with that of sub-handlers by parent.
@@ -89,6 +91,7 @@ impl Memory {
             && self.own_changes == 0
             && self.indexing.is_empty()
             && self.desired.is_none()
+            && self.reported.is_empty()
             && self.memo.as_ref().is_none_or(|memo| memo.holds_same(operator_memo))
     }
 

@@ -11,12 +11,12 @@ use std::time::Instant;
 use kopf_core::handler::{Handler, HandlerId, child_id};
 use kopf_core::invoke::{Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned};
 use kopf_core::logtext;
-use kopf_core::occasion::{Change, Occasion, Subject};
-use kopf_core::plan::{deliver_result, told};
+use kopf_core::occasion::{Change, Occasion, Reason, Subject};
+use kopf_core::plan::{change_since, deliver_result, told};
 use kopf_core::progress::State;
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_core::select;
-use kopf_model::{Patch, Timestamp};
+use kopf_model::{FieldPath, Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -28,7 +28,10 @@ pub(crate) struct Pass {
     pub(crate) shared: Arc<Shared>,
     pub(crate) served: Arc<Served>,
     pub(crate) subject: Subject,
+    /// What has happened since the object was last handled.
     pub(crate) change: Change,
+    /// Whether sub-handlers run again that have finished for an outdated state of the object.
+    pub(crate) rerun_outdated: bool,
     pub(crate) memo: Arc<Extensions>,
     /// What handlers want to change on the object.
     pub(crate) patch: Arc<Mutex<Patch>>,
@@ -45,8 +48,12 @@ pub(crate) struct Pass {
 struct Matter {
     /// The change; of the field, if the handler or its parent has one.
     change: Change,
+    /// The fields to which the change was reduced, one within the other.
+    fields: Vec<FieldPath>,
     /// Whether fields of interest must have changed.
     field_needs_change: bool,
+    /// Whether it is about a deletion, for which nothing counts that was done before.
+    is_deletion: bool,
 }
 
 /// The handler was cancelled from outside; nothing is to be remembered of the attempt.
@@ -86,14 +93,17 @@ impl Pass {
         found
     }
 
-    /// Calls one handler once.
+    /// Calls one handler once, about its own view of the change.
     pub(crate) async fn attempt(
         self: &Arc<Self>,
         handler: &Arc<Handler>,
         attempt: Attempt,
+        change: Change,
     ) -> Result<Outcome, Cancelled> {
         let field_needs_change = handler.kind.field_needs_change();
-        let matter = Matter { change: told(&self.change, handler), field_needs_change };
+        let fields = handler.filters.field.iter().cloned().collect();
+        let is_deletion = handler.kind.reason() == Some(Reason::Delete);
+        let matter = Matter { change, fields, field_needs_change, is_deletion };
         self.attempt_about(handler, attempt, matter).await
     }
 
@@ -176,6 +186,8 @@ struct SubInner {
     /// What the parent is told.
     matter: Matter,
     registered: Mutex<Vec<Arc<Handler>>>,
+    /// What has changed for sub-handlers that run again.
+    reruns: Mutex<BTreeMap<HandlerId, Change>>,
     executed: AtomicBool,
     /// All ids at any depth.
     seen: Mutex<Vec<HandlerId>>,
@@ -189,6 +201,7 @@ impl SubHandlers {
             was: parent.was.clone(),
             matter,
             registered: Mutex::default(),
+            reruns: Mutex::default(),
             executed: AtomicBool::new(false),
             seen: Mutex::default(),
         }))
@@ -218,6 +231,15 @@ impl Children for SubHandlers {
     fn ids(&self) -> Vec<HandlerId> {
         self.0.registered.lock().iter().map(|handler| Arc::clone(&handler.id)).collect()
     }
+
+    fn note(&self, ids: Vec<HandlerId>) {
+        let mut seen = self.0.seen.lock();
+        for id in ids {
+            if !seen.contains(&id) {
+                seen.push(id);
+            }
+        }
+    }
 }
 
 impl SubInner {
@@ -237,9 +259,7 @@ impl SubInner {
             return Ok(());
         }
         let pass = &self.pass;
-        let Matter { change, field_needs_change } = &self.matter;
-        let selected = select::for_parent(&registered, &pass.subject, change, *field_needs_change);
-        self.load(&registered, &selected)?;
+        let selected = self.load(&registered)?;
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
             let now = pass.shared.clock.now();
@@ -271,26 +291,67 @@ impl SubInner {
         }
     }
 
-    fn load(
-        &self,
-        registered: &[Arc<Handler>],
-        selected: &[Arc<Handler>],
-    ) -> Result<(), HandlerError> {
+    /// Loads the progress of the sub-handlers, and returns those that the change concerns.
+    fn load(&self, registered: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, HandlerError> {
         let pass = &self.pass;
+        let Matter { change, field_needs_change, .. } = &self.matter;
+        let mut selected =
+            select::for_parent(registered, &pass.subject, change, *field_needs_change);
         let now = pass.shared.clock.now();
         let (object, storage) = (&pass.subject.object, &*pass.served.storages.progress);
         let stored = State::load(storage, object, registered, now).map_err(|error| {
             let message = format!("could not read the progress of sub-handlers: {error}");
             HandlerError::Arbitrary { message, details: None }
         })?;
-        let mut state = stored.with_purpose(pass.change.reason).with_handlers(selected, now);
-        state.repurpose(selected);
+        let is_deletion = pass.change.reason == Reason::Delete;
+        let stored = match pass.rerun_outdated && !is_deletion {
+            true => stored.with_handled_states(pass.change.old.as_ref()),
+            false => stored,
+        };
+        let mut state = stored.with_purpose(pass.change.reason).with_handlers(&selected, now);
+        if pass.rerun_outdated && self.matter.is_deletion {
+            state.restart_others(&selected, now);
+        }
+        state.repurpose(&selected);
         let mut subs = pass.subs.lock();
         if let Some(remembered) = subs.remove(&self.parent) {
             state = state.catch_up(&remembered);
         }
+        if pass.rerun_outdated && !is_deletion {
+            self.recheck(registered, &mut selected, &mut state, now);
+        }
         subs.insert(Arc::clone(&self.parent), state);
-        Ok(())
+        Ok(selected)
+    }
+
+    /// Lets sub-handlers run again that have finished for an outdated state.
+    fn recheck(
+        &self,
+        registered: &[Arc<Handler>],
+        selected: &mut Vec<Arc<Handler>>,
+        state: &mut State,
+        now: Timestamp,
+    ) {
+        let Some(new) = &self.pass.change.new else { return };
+        for handler in registered {
+            let known = state.get(&handler.id);
+            let Some(handled) = known.and_then(|known| known.handled.clone()) else { continue };
+            let since = change_since(&handled, self.pass.change.initial, new);
+            let since = self.matter.fields.iter().fold(since, |since, field| since.reduce(field));
+            let needs_change = self.matter.field_needs_change;
+            let one = std::slice::from_ref(handler);
+            let is_concerned = !handled.is(new)
+                && !select::for_parent(one, &self.pass.subject, &since, needs_change).is_empty();
+            if !is_concerned {
+                state.finish(&handler.id);
+                continue;
+            }
+            state.rerun(&handler.id, handled, now);
+            self.reruns.lock().insert(Arc::clone(&handler.id), since);
+            if !selected.iter().any(|known| known.id == handler.id) {
+                selected.push(Arc::clone(handler));
+            }
+        }
     }
 
     async fn run(self: &Arc<Self>, handler: &Arc<Handler>) -> Result<(), HandlerError> {
@@ -302,9 +363,12 @@ impl SubInner {
         };
         let running: BoxFuture<Result<Outcome, Cancelled>> = {
             let (pass, handler) = (Arc::clone(pass), Arc::clone(handler));
-            let Matter { change, field_needs_change } = &self.matter;
-            let change = told(change, &handler);
-            let matter = Matter { change, field_needs_change: *field_needs_change };
+            let Matter { change, fields, field_needs_change, is_deletion } = &self.matter;
+            let own = self.reruns.lock().get(&handler.id).cloned();
+            let change = told(own.as_ref().unwrap_or(change), &handler);
+            let fields = fields.iter().chain(&handler.filters.field).cloned().collect();
+            let (field_needs_change, is_deletion) = (*field_needs_change, *is_deletion);
+            let matter = Matter { change, fields, field_needs_change, is_deletion };
             Box::pin(async move { pass.attempt_about(&handler, attempt, matter).await })
         };
         let outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
@@ -315,6 +379,10 @@ impl SubInner {
         let now = pass.shared.clock.now();
         if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
             state.take_in(&handler.id, &outcome, now);
+            let seen = pass.change.new.as_ref();
+            if let Some(seen) = seen.filter(|_| pass.rerun_outdated && outcome.is_final) {
+                state.note_handled(&handler.id, seen);
+            }
         }
         pass.settle_wishes();
         pass.progressed.notify_one();

@@ -219,7 +219,7 @@ async fn write(
     match shared.cluster.patch(target, content, Urgency::Urgent).await {
         Ok(_) => true,
         Err(error) => {
-            if error.failure != Failure::NotFound {
+            if error.failure != Failure::NotFound && !error.is_unreached() {
                 tracing::warn!(%error, "the peering record could not be written");
             }
             false
@@ -416,7 +416,7 @@ impl Watched {
 
     /// Failures in a row are told once.
     fn tell(&mut self, error: &RequestError) {
-        if std::mem::replace(&mut self.is_failing, true) {
+        if error.is_unreached() || std::mem::replace(&mut self.is_failing, true) {
             return;
         }
         let error = error.report();

@@ -23,6 +23,10 @@ use crate::clock::Clock;
 pub(crate) const LOGGING: &str = "Logging";
 /// The same event within this time is counted instead of posted anew.
 const REPETITION: Duration = Duration::from_secs(600);
+/// A namespace that takes no events since it is being deleted is asked again after this time.
+const NAMESPACE_PAUSE: Duration = Duration::from_secs(1);
+/// How many such namespaces are remembered.
+const NAMESPACES_MAX: usize = 256;
 /// How many posted events are remembered for counting.
 const REMEMBERED_MAX: usize = 4096;
 /// The server's limit of the message, in characters.
@@ -62,6 +66,8 @@ pub(crate) struct Poster {
     clock: Clock,
     events: Resource,
     posted: HashMap<(String, String, String, String), Posted>,
+    /// Namespaces that are being deleted, and when the server said so.
+    leaving: HashMap<String, Instant>,
     tokens: f64,
     refilled: Instant,
 }
@@ -96,6 +102,7 @@ impl Recorder {
             clock,
             events: core_events(),
             posted: HashMap::new(),
+            leaving: HashMap::new(),
             tokens: 1.0,
             refilled: Instant::now(),
         };
@@ -152,12 +159,13 @@ impl Poster {
             };
             self.room.leave();
             let posting = context.settings.read().posting.clone();
+            self.set_queue_max(posting.queue_max);
             let is_too_low = match entry.kind.as_str() {
                 "Normal" => posting.level > Level::Info && entry.reason != LOGGING,
                 "Warning" => posting.level > Level::Warning && entry.reason != LOGGING,
                 _ => false,
             };
-            if !posting.enabled || is_too_low {
+            if !posting.enabled || is_too_low || self.is_leaving(&entry.about) {
                 continue;
             }
             self.wait_for_token(posting.rate_per_second).await;
@@ -240,10 +248,29 @@ impl Poster {
                     self.posted.insert(key, posted);
                 }
             }
+            // There is nobody left to read it.
+            Err(error) if error.lacks_namespace => {
+                let object = object.key();
+                tracing::debug!(%error, %object, "an event is dropped with its namespace");
+                self.note_leaving(namespace);
+            }
             Err(error) => {
                 let object = object.key();
                 tracing::warn!(%error, %object, "an event could not be posted and is ignored");
             }
+        }
+    }
+
+    /// Whether the namespace of an object did not take events just now, for it is being deleted.
+    fn is_leaving(&self, object: &Object) -> bool {
+        let noted = object.namespace().and_then(|namespace| self.leaving.get(namespace));
+        noted.is_some_and(|at| at.elapsed() < NAMESPACE_PAUSE)
+    }
+
+    fn note_leaving(&mut self, namespace: String) {
+        self.leaving.retain(|_, at| at.elapsed() < NAMESPACE_PAUSE);
+        if self.leaving.len() < NAMESPACES_MAX {
+            self.leaving.insert(namespace, Instant::now());
         }
     }
 

@@ -8,18 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri, header};
+use http::{Method, Response, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::Output;
 use kopf_core::occasion::Activity;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -27,12 +23,13 @@ use crate::activities::{ActivityError, Stage};
 use crate::execute::Pool;
 use crate::journal::{Journal, Unknown};
 use crate::metrics;
+use crate::ports::{Answering, Asked, Port, Ports, refuse, respond};
 use crate::status::StatusHandle;
 
 /// How long the answers of probe handlers are kept.
 const PROBES_KEPT: Duration = Duration::from_secs(10);
-/// A watch that was silent for this long makes the operator count as dead.
-const SILENCE_MAX: Duration = Duration::from_secs(300);
+/// How much longer than a silent watch is left alone the liveness probe waits for it.
+const REOPENING_GRACE: Duration = Duration::from_secs(30);
 
 /// Why the probes cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -101,54 +98,41 @@ pub(crate) struct Probes {
 
 impl Probes {
     /// Listens, and answers in the background.
-    pub(crate) async fn start(self) -> Result<AbortOnDropHandle<()>, ProbesError> {
+    pub(crate) async fn start(
+        self,
+        ports: Arc<Ports>,
+    ) -> Result<AbortOnDropHandle<()>, ProbesError> {
         let listener = self.endpoint.listen().await?;
         tracing::debug!(address = %self.endpoint.address, "serving probes");
-        Ok(AbortOnDropHandle::new(tokio::spawn(Arc::new(self).serve(listener))))
+        let port = Port { listener, tls: None, answering: Arc::new(self) };
+        Ok(AbortOnDropHandle::new(tokio::spawn(ports.serve(port))))
     }
+}
 
-    async fn serve(self: Arc<Self>, listener: TcpListener) {
-        // Connections end with the server.
-        let mut connections = JoinSet::new();
-        loop {
-            while connections.try_join_next().is_some() {}
-            let Ok((stream, peer)) = listener.accept().await else {
-                // Out of file descriptors, most likely; others may let go of some.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            let probes = Arc::clone(&self);
-            let service = service_fn(move |request: Request<Incoming>| {
-                let probes = Arc::clone(&probes);
-                async move {
-                    Ok::<_, std::convert::Infallible>(probes.answer(request.uri(), peer).await)
-                }
-            });
-            let connection = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service);
-            connections.spawn(async move {
-                // Whoever asks may hang up at any moment.
-                let _ = connection.await;
-            });
+impl Answering for Probes {
+    /// Answers at once: no probe has a body.
+    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
+        let uri = asked.request.uri();
+        if !matches!(*asked.request.method(), Method::GET | Method::HEAD) {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
         }
-    }
-
-    async fn answer(&self, uri: &Uri, peer: SocketAddr) -> Response<Full<Bytes>> {
         match uri.path() {
             // What objects contain is for those who are on this machine or forward a port to it.
-            path if path.starts_with("/debug/") && peer.ip().to_canonical().is_loopback() => {
+            path if path.starts_with("/debug/") && asked.peer.ip().to_canonical().is_loopback() => {
                 self.debug(path, uri.query().unwrap_or_default())
             }
             "/metrics" => {
                 let text = metrics::render(&self.status.snapshot());
-                response(StatusCode::OK, metrics::CONTENT_TYPE, text)
+                respond(StatusCode::OK, metrics::CONTENT_TYPE, text)
             }
             "/readyz" => self.readiness(),
             path if path == self.endpoint.path || path == "/healthz" => self.liveness().await,
             _ => not_found(),
         }
     }
+}
 
+impl Probes {
     /// `/debug/objects?since=N`, or one object: `/debug/objects/PLURAL.GROUP/[NAMESPACE/]NAME`.
     fn debug(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
         let Some(rest) = path.strip_prefix("/debug/objects") else { return not_found() };
@@ -188,12 +172,12 @@ impl Probes {
     fn readiness(&self) -> Response<Full<Bytes>> {
         let status = self.status.snapshot();
         if status.ready {
-            return response(StatusCode::OK, "text/plain", "ok\n".into());
+            return respond(StatusCode::OK, "text/plain", "ok\n".into());
         }
         if status.paused {
             // Standing by is all that can be asked of it: a rolling update would wait for ever for
             // a new operator that gives way to the old one.
-            return response(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
+            return respond(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
         }
         let mut reasons: Vec<String> = status
             .watches
@@ -206,17 +190,25 @@ impl Probes {
             })
             .collect();
         reasons.push("not ready\n".into());
-        response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", reasons.concat())
+        respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain", reasons.concat())
+    }
+
+    /// How long a watch may be silent while the operator counts as alive.
+    fn silence_max(&self) -> Duration {
+        let settings = self.stage.context.settings.read();
+        let reopened = settings.watching.inactivity_timeout.saturating_add(REOPENING_GRACE);
+        settings.serving.liveness_timeout.max(reopened)
     }
 
     async fn liveness(&self) -> Response<Full<Bytes>> {
-        if !self.status.snapshot().is_alive(SILENCE_MAX) {
-            let text = "no progress: a watch or the reactor is stuck\n".into();
-            return response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text);
+        let status = self.status.snapshot();
+        if let Some(reason) = status.stuck(self.silence_max()) {
+            let text = format!("no progress: {reason}\n");
+            return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text);
         }
         match self.probe().await {
-            Ok(text) => response(StatusCode::OK, "application/json", text),
-            Err(text) => response(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text),
+            Ok(text) => respond(StatusCode::OK, "application/json", text),
+            Err(text) => respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text),
         }
     }
 
@@ -246,18 +238,10 @@ fn render(results: Results) -> Result<String, String> {
 }
 
 fn not_found() -> Response<Full<Bytes>> {
-    response(StatusCode::NOT_FOUND, "text/plain", "not found\n".into())
+    respond(StatusCode::NOT_FOUND, "text/plain", "not found\n".into())
 }
 
 fn json(status: StatusCode, content: &impl serde::Serialize) -> Response<Full<Bytes>> {
     let text = serde_json::to_string(content).expect("plain values are always written");
-    response(status, "application/json", text)
-}
-
-fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let value = header::HeaderValue::from_static(content_type);
-    response.headers_mut().insert(header::CONTENT_TYPE, value);
-    response
+    respond(status, "application/json", text)
 }

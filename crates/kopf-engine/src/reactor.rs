@@ -14,7 +14,7 @@ use kopf_core::handler::Handler;
 use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
-use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
+use kopf_core::queue::{Moment, Next, Queue, Ticket, Urgency};
 use kopf_model::{Object, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -29,10 +29,12 @@ use crate::memory::Memory;
 use crate::message::{Key, Message};
 use crate::shared::{Served, Shared, object_span};
 use crate::store::{Store, Version};
+use crate::tuning::Tuning;
 
 mod children;
 mod closing;
 mod orchestration;
+mod patchability;
 mod readiness;
 mod restoring;
 mod scouting;
@@ -44,8 +46,6 @@ use scouting::Scout;
 
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 8;
-/// How many objects are handled at the same time unless the settings say otherwise.
-const WORKERS_MAX: usize = 1024;
 
 /// No further object is begun while this many writes wait for the cluster.
 const WAITING_WRITES_MAX: usize = 16;
@@ -112,6 +112,7 @@ pub(crate) struct Reactor {
     /// When the age of the queue was looked up, and what it was.
     queue_age: (Instant, Duration),
     lost_events: LostEvents,
+    tuning: Tuning,
 }
 
 struct Watch {
@@ -131,15 +132,12 @@ impl Reactor {
         shared: Arc<Shared>,
         scope: Scope,
         messages: mpsc::UnboundedReceiver<Message>,
+        tuning: Tuning,
     ) -> Self {
-        let settings = shared.settings();
         let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
         let interests = shared.registry.about_resources().cloned().collect();
         let (sink, observations) = mpsc::channel(BATCHES_MAX);
-        let limits = Limits {
-            running_max: settings.queueing.worker_limit.unwrap_or(WORKERS_MAX).max(1),
-            error_delays: settings.queueing.error_delays,
-        };
+        let limits = tuning.limits().clone();
         Self {
             scope,
             handlers,
@@ -171,6 +169,7 @@ impl Reactor {
             measured_at: Instant::now(),
             queue_age: (Instant::now(), Duration::ZERO),
             lost_events: LostEvents::default(),
+            tuning,
             shared,
         }
     }
@@ -212,8 +211,29 @@ impl Reactor {
                 self.receive(message);
             }
             while self.cycles.try_join_next().is_some() {}
+            self.follow_settings();
         }
         self
+    }
+
+    /// Takes up what was changed in the settings.
+    fn follow_settings(&mut self) {
+        if !self.tuning.is_due() {
+            return;
+        }
+        let changes = self.tuning.follow(&self.shared.context.settings.read());
+        if let Some(limits) = changes.limits {
+            self.queue.set_limits(limits);
+        }
+        if let Some(policy) = changes.policy {
+            self.shared.cluster.set_policy(policy);
+        }
+        if let Some(workers) = changes.workers {
+            self.shared.pool.resize(workers);
+        }
+        for warning in changes.warnings {
+            tracing::warn!("{warning}");
+        }
     }
 
     fn next_wake(&mut self) -> Instant {

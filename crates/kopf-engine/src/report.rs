@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kopf_core::handler::Handler;
+use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Attempt;
 use kopf_core::occasion::Subject;
 use kopf_core::progress::later;
@@ -39,7 +39,14 @@ pub(crate) fn count(shared: &Shared, attempted: &Attempted<'_>) {
         ending: noted,
         error: outcome.error.as_ref().map(|failure| shorten(failure.message.clone())),
         next_at: (!outcome.is_final).then(|| later(now, outcome.delay.unwrap_or_default())),
+        routine: is_routine(&handler.kind),
     });
+}
+
+/// Whether handlers of this kind are called all the time, and not because of a change.
+fn is_routine(kind: &HandlerKind) -> bool {
+    use HandlerKind::{Daemon, Desired, Event, Index, Observe, Timer};
+    matches!(kind, Daemon(_) | Desired | Event | Index | Observe | Timer(_))
 }
 
 /// Posts an event about a final or failed outcome, if that is wanted.

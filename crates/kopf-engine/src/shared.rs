@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::background::Daemon;
+use crate::callbacks::has_callbacks;
 use crate::children::{ChildStore, Family};
 use crate::clock::Clock;
 use crate::execute::Pool;
@@ -31,12 +32,15 @@ use crate::message::Message;
 use crate::rehearsal::Rehearsal;
 use crate::status::Board;
 use crate::timers::Wheel;
+use crate::tuning::Marks;
 
 /// What all parts of one running engine share.
 pub(crate) struct Shared {
     pub(crate) cluster: Cluster,
     pub(crate) registry: Registry,
     pub(crate) context: Arc<OperatorContext>,
+    /// What is stored on objects, as it was at the start.
+    pub(crate) marks: Marks,
     pub(crate) memos: Arc<Memos>,
     pub(crate) indexes: Arc<Indexes>,
     /// The same indexes, to be written by cycles.
@@ -82,14 +86,14 @@ pub(crate) struct Served {
     /// The kinds of children that must be listed before a cycle begins. Desired children and
     /// observers wait by themselves, and keep nobody else waiting.
     pub(crate) children: Vec<Selector>,
+    /// Whether any handler has filters or delays that are functions.
+    pub(crate) has_callbacks: bool,
 }
 
 impl Served {
     pub(crate) fn new(resource: Arc<Resource>, shared: &Shared) -> Self {
         let handlers = shared.registry.for_resource(&resource);
-        let settings = shared.context.settings.read();
-        let storages =
-            settings.persistence.storages().expect("the prefixes are checked at the start");
+        let Marks { storages, finalizer } = shared.marks.clone();
         let mut own_annotations = storages.progress.own_annotations();
         let notes = storages.diffbase.own_annotations(&Object::from_value(serde_json::Value::Null));
         own_annotations.extend(notes.clone());
@@ -102,8 +106,9 @@ impl Served {
             && handlers.desiring.is_empty()
             && handlers.indexing.is_empty()
             && !looks_beyond_essence;
-        let finalizer = settings.persistence.finalizer.clone();
-        drop(settings);
+        let groups =
+            [&handlers.watching, &handlers.changing, &handlers.spawning, &handlers.indexing];
+        let has_callbacks = groups.into_iter().flatten().any(|it| has_callbacks(it));
         let looking = handlers.watching.iter().chain(&handlers.changing).chain(&handlers.spawning);
         let children = looking.flat_map(|handler| handler.children.clone()).collect();
         Self {
@@ -116,6 +121,7 @@ impl Served {
             essence_decides,
             looks_beyond_essence,
             children,
+            has_callbacks,
         }
     }
 

@@ -167,10 +167,20 @@ impl Status {
     /// Whether every watch hears its server: the base of a liveness answer.
     #[must_use]
     pub fn is_alive(&self, silence_max: Duration) -> bool {
+        self.stuck(silence_max).is_none()
+    }
+
+    /// What has made no progress for longer than this, and why, if it is known.
+    pub(crate) fn stuck(&self, silence_max: Duration) -> Option<String> {
+        if self.reactor_age > silence_max {
+            return Some(format!("the reactor is stuck for {} s", self.reactor_age.as_secs()));
+        }
         // In a pause no objects are watched, and there is nothing wrong with it.
         let watches = self.watches.iter().filter(|_| !self.paused);
-        let is_heard = watches.chain(self.own_watches()).all(|it| it.age <= silence_max);
-        self.reactor_age <= silence_max && is_heard
+        let silent = watches.chain(self.own_watches()).find(|it| it.age > silence_max)?;
+        let (resource, seconds) = (&silent.resource, silent.age.as_secs());
+        let why = silent.failing.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("the watch of {resource} is silent for {seconds} s{why}"))
     }
 
     /// The watches that are the engine's own concern, not that of handlers.

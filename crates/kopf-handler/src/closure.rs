@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::handler::{
-    ConvertOptions, DaemonOptions, Delay, ErrorsMode, Family, Need, Retrying, TimerOptions,
+    ConvertOptions, DaemonOptions, Delay, ErrorsMode, Family, Grants, Need, Retrying, TimerOptions,
     Touches, WebhookOptions, handler_id,
 };
 use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, MetaFilter, ValueFilter};
@@ -119,13 +119,17 @@ impl<K: Kind> Closure<K> {
     /// # Panics
     /// Panics when the text is not verbs and a resource; it is part of the program.
     pub fn needs(self, need: &str) -> Self {
+        let need = self.need(need);
+        self.change(|handler| handler.needs.push(need))
+    }
+
+    fn need(&self, need: &str) -> Need {
         let Some((verbs, resource)) = need.trim().split_once(' ') else {
             panic!("handler {}: a need is verbs and a resource, not {need:?}", self.name);
         };
         let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
         let verbs = verbs.split(',').map(str::to_owned).collect();
-        let need = Need { group: group.to_owned(), resource: resource.to_owned(), verbs };
-        self.change(|handler| handler.needs.push(need))
+        Need { group: group.to_owned(), resource: resource.to_owned(), verbs }
     }
 
     /// A value for the input `Param<T>`.
@@ -241,6 +245,31 @@ macro_rules! options_of_changes {
 }
 
 options_of_changes!(Update Field Sub);
+
+impl Closure<kind::Desired> {
+    /// What the Roles among the children grant: `get,list pods`. The operator holds it then.
+    ///
+    /// # Panics
+    /// Panics when the text is not verbs and a resource; it is part of the program.
+    pub fn grants(self, rule: &str) -> Self {
+        let rule = self.need(rule);
+        self.change(|handler| handler.grants.rules.push(rule))
+    }
+
+    /// A role that the bindings among the children refer to: `roles/NAME` or `clusterroles/NAME`.
+    ///
+    /// # Panics
+    /// Panics when the text is no such role; it is part of the program.
+    pub fn binds(self, role: &str) -> Self {
+        let Some(role) = Grants::role(role) else {
+            panic!(
+                "handler {}: `roles/NAME` or `clusterroles/NAME` is bound, not {role:?}",
+                self.name
+            );
+        };
+        self.change(|handler| handler.grants.bound.push(role))
+    }
+}
 
 impl Closure<kind::Delete> {
     /// Does not hold the object with the finalizer for this handler's sake.

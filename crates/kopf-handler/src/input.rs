@@ -6,6 +6,7 @@
 mod admission;
 mod background;
 mod change;
+mod conditions;
 mod memo;
 mod object;
 mod operator;
@@ -22,6 +23,7 @@ use crate::kind::Kind;
 pub use admission::{DryRun, Headers, Operation, Review, User, Warnings};
 pub use background::{Live, Stopped};
 pub use change::{Cause, Change, Diff, New, Old, RawEvent};
+pub use conditions::Conditions;
 pub use memo::{Memo, MemoKind, SharedMemo};
 pub use object::{Log, Mutable, Patch, Path, Recorder, This};
 pub use operator::{Now, Param, Requirement, State};
@@ -91,7 +93,7 @@ pub trait InputRef<HandlerKind: Kind>: Sized {
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler has no input `&mut {Self}`",
     label = "not a changeable input of `{HandlerKind}` handlers",
-    note = "changeable inputs are `Patch`, `Status<T>` and `Memo<T>` of object handlers, `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
+    note = "changeable inputs are `Patch`, `Status<T>`, `Conditions` and `Memo<T>` of object handlers, `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
 )]
 pub trait InputMut<HandlerKind: Kind>: Sized {
     /// What is kept between the start and the end of the function.

@@ -535,24 +535,41 @@ fn param(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<Toke
     }
 }
 
-/// `needs = ["get,create deployments.apps"]`.
+/// `needs = ["get,create deployments.apps"]`, and what children grant: `grants`, `binds`.
 fn needs(options: &Options) -> Result<TokenStream> {
     let mut statements = TokenStream::new();
-    for text in options.texts("needs")? {
+    let lists = [("needs", quote!(handler.needs)), ("grants", quote!(handler.grants.rules))];
+    for (name, list) in lists {
+        for text in options.texts(name)? {
+            let need = need(&text)?;
+            statements.extend(quote!(#list.push(#need);));
+        }
+    }
+    for text in options.texts("binds")? {
         let value = text.value();
-        let (verbs, resource) = value.trim().split_once(' ').ok_or_else(|| {
-            let advice = "a need is verbs and a resource: \"get,create deployments.apps\"";
-            Error::new(text.span(), advice)
-        })?;
-        let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
-        let verbs = verbs.split(',');
-        statements.extend(quote!(handler.needs.push(::kopf::__private::Need {
-            group: #group.into(),
-            resource: #resource.into(),
-            verbs: ::std::vec![#(#verbs.into()),*],
-        });));
+        let (plural, name) = value.trim().split_once('/').unwrap_or_default();
+        if !["roles", "clusterroles"].contains(&plural) || name.is_empty() {
+            let advice = "say which role is bound: \"roles/NAME\" or \"clusterroles/NAME\"";
+            return Err(Error::new(text.span(), advice));
+        }
+        statements.extend(quote!(handler.grants.bound.push((#plural.into(), #name.into()));));
     }
     Ok(statements)
+}
+
+fn need(text: &syn::LitStr) -> Result<TokenStream> {
+    let value = text.value();
+    let (verbs, resource) = value.trim().split_once(' ').ok_or_else(|| {
+        let advice = "a need is verbs and a resource: \"get,create deployments.apps\"";
+        Error::new(text.span(), advice)
+    })?;
+    let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
+    let verbs = verbs.split(',');
+    Ok(quote!(::kopf::__private::Need {
+        group: #group.into(),
+        resource: #resource.into(),
+        verbs: ::std::vec![#(#verbs.into()),*],
+    }))
 }
 
 fn description(function: &ItemFn) -> TokenStream {

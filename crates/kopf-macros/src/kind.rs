@@ -45,6 +45,7 @@ const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 const FILTERS: &[&str] = &["labels", "annotations", "when", "field", "value"];
 const CHANGE: &[&str] = &["old", "new"];
 const FAMILY: &[&str] = &["children"];
+const GRANTS: &[&str] = &["grants", "binds"];
 const WEBHOOK: &[&str] =
     &["operations", "subresource", "persistent", "side_effects", "ignore_failures"];
 const DAEMON: &[&str] =
@@ -85,7 +86,7 @@ const KINDS: &[Kind] = &[
     Kind {
         inlined: true,
         family: Family::Desired,
-        ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, FAMILY])
+        ..object("desired", "Desired", "desired children", &[RETRYING, FILTERS, FAMILY, GRANTS])
     },
     object("observe", "Observe", "an observer of children", &[RETRYING, FILTERS, FAMILY]),
     Kind {

@@ -3,12 +3,14 @@
 //! No I/O, no async, no clock. What is persisted on objects has its types here and nowhere else,
 //! byte-compatible with Kopf's formats by default.
 
+pub mod condition;
 mod deep;
 pub mod diff;
 pub mod equality;
 pub mod essence;
 pub mod field;
 pub mod finalizer;
+pub mod handled;
 pub mod hierarchy;
 pub mod json_bytes;
 pub mod json_patch;
@@ -25,9 +27,11 @@ pub mod resource;
 pub mod selector;
 pub mod storage;
 
+pub use condition::{Condition, ConditionChanges, ConditionStatus};
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
 pub use essence::{Essence, EssenceHash, EssenceScanner, Fingerprints};
 pub use field::FieldPath;
+pub use handled::HandledState;
 pub use object::{Object, ObjectKey, ParseError};
 pub use patch::{Patch, Transformation};
 pub use record::ProgressRecord;

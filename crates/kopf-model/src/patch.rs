@@ -1,11 +1,17 @@
 //! What a cycle wants to change on an object: a merge patch plus transformation functions.
 
+mod conflict;
+
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::condition::{CONDITIONS, ConditionChanges};
 use crate::field::FieldPath;
 use crate::{finalizer, merge};
+
+pub use conflict::{Conflict, Ledger, clashes};
 
 /// A change that a merge patch cannot express, such as an edit of a list.
 ///
@@ -44,13 +50,17 @@ pub struct Patch {
     pub merge: Map<String, Value>,
     /// Applied to the freshest body after the merge, sent as a JSON patch.
     pub transformations: Vec<Transformation>,
+    /// Changes of single conditions in `status.conditions`, which other writers use as well.
+    pub conditions: ConditionChanges,
+    /// Who asked for what, as far as they have said so.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 impl Patch {
     /// Whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.merge.is_empty() && self.transformations.is_empty()
+        self.merge.is_empty() && self.transformations.is_empty() && self.conditions.is_empty()
     }
 
     /// Asks for a value at a path; null asks for its removal. The root path is ignored.
@@ -126,16 +136,99 @@ impl Patch {
     }
 
     /// Adds everything that the other patch asks for; the other wins where both ask.
-    pub fn absorb(&mut self, other: Self) {
+    ///
+    /// A list of conditions in the status is merged by their types.
+    pub fn absorb(&mut self, mut other: Self) {
+        self.adopt_conditions();
+        other.adopt_conditions();
+        if other.conditions_value().is_some() {
+            // It replaces or removes all of them.
+            self.conditions.clear();
+        }
         merge::combine(&mut self.merge, other.merge);
         self.transformations.extend(other.transformations);
+        self.conditions.absorb(other.conditions);
+    }
+
+    /// The same, and remembers who asks for it: see [`Self::take_conflicts`].
+    pub fn absorb_from(&mut self, writer: &Arc<str>, mut other: Self) {
+        other.adopt_conditions();
+        let ledger = self.ledger.get_or_insert_default();
+        ledger.note(writer, &other.merge, &other.conditions);
+        self.absorb(other);
+    }
+
+    /// What writers have asked for differently since this was last called.
+    pub fn take_conflicts(&mut self) -> Vec<Conflict> {
+        let taken = self.ledger.as_mut().map(|ledger| std::mem::take(&mut ledger.conflicts));
+        taken.unwrap_or_default()
+    }
+
+    /// Turns a list of conditions in the merge patch into changes of these conditions.
+    fn adopt_conditions(&mut self) {
+        let changes = self.conditions_value().and_then(ConditionChanges::of_list);
+        if let Some(changes) = changes {
+            self.forget(&FieldPath::from_keys(["status", CONDITIONS]));
+            self.conditions.absorb(changes);
+        }
+    }
+
+    /// Whether the merge patch depends on the conditions that are there: see [`Self::merge_for`].
+    #[must_use]
+    pub fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty() || self.conditions_value().is_some_and(Value::is_array)
+    }
+
+    /// What the merge patch asks for about conditions, or about the whole status.
+    fn conditions_value(&self) -> Option<&Value> {
+        match self.merge.get("status")? {
+            Value::Object(status) => status.get(CONDITIONS),
+            other => Some(other),
+        }
+    }
+
+    /// The merge patch with the list of conditions that follows from the newest known status.
+    #[must_use]
+    pub fn merge_for(&self, status: Option<&Value>) -> Cow<'_, Map<String, Value>> {
+        if !self.has_conditions() {
+            return Cow::Borrowed(&self.merge);
+        }
+        let mut whole = Self { merge: self.merge.clone(), ..Self::default() };
+        // The list comes first: the changes were asked for beside it or after it.
+        whole.adopt_conditions();
+        whole.conditions.absorb(self.conditions.clone());
+        if whole.merge.get("status").is_some_and(|status| !status.is_object()) {
+            // The whole status goes, and all conditions with it.
+            return Cow::Owned(whole.merge);
+        }
+        let wanted = whole.conditions_value().filter(|wanted| !wanted.is_null());
+        let known = match whole.conditions_value() {
+            Some(_) => wanted,
+            None => status.and_then(|status| status.get(CONDITIONS)),
+        };
+        if let Some(list) = whole.conditions.applied_to(known) {
+            whole.set(&FieldPath::from_keys(["status", CONDITIONS]), list);
+        }
+        Cow::Owned(whole.merge)
+    }
+
+    /// The status as it would be after the merge, conditions included; null if there is none.
+    #[must_use]
+    pub fn status_after(&self, status: Option<&Value>) -> Value {
+        let mut after = status.cloned().unwrap_or_default();
+        match self.merge_for(status).get("status") {
+            Some(Value::Object(changes)) => merge::apply(&mut after, changes),
+            Some(_) => after = Value::Null,
+            None => {}
+        }
+        after
     }
 
     /// The body as it would be after the merge and all transformations.
     #[must_use]
     pub fn applied_to(&self, body: &Value) -> Value {
         let mut target = body.clone();
-        merge::apply(&mut target, &self.merge);
+        merge::apply(&mut target, &self.merge_for(body.get("status")));
         for transformation in &self.transformations {
             transformation.apply(&mut target);
         }
@@ -149,6 +242,7 @@ impl std::fmt::Debug for Patch {
             .debug_struct("Patch")
             .field("merge", &self.merge)
             .field("transformations", &self.transformations.len())
+            .field("conditions", &self.conditions)
             .finish()
     }
 }

@@ -30,6 +30,9 @@ pub struct ProgressRecord {
     pub message: Option<String>,
     /// The ids of all its sub-handlers at any depth, sorted.
     pub subrefs: Vec<String>,
+    /// The stored form of the state that it has finished for, see
+    /// [`HandledState`](crate::handled::HandledState). Not one of Kopf's fields.
+    pub handled: Option<Value>,
 }
 
 /// Whether absent fields are written.
@@ -72,6 +75,9 @@ impl ProgressRecord {
                 (None, Absent::Omitted) => None,
             };
         }
+        if let Some(handled) = &self.handled {
+            record.insert("handled".to_owned(), handled.clone());
+        }
         Value::Object(record)
     }
 
@@ -97,6 +103,7 @@ impl ProgressRecord {
             failure: flag("failure"),
             message: record.get("message").and_then(Value::as_str).map(str::to_owned),
             subrefs,
+            handled: record.get("handled").filter(|handled| handled.is_array()).cloned(),
         }
     }
 }

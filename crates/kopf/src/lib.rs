@@ -29,8 +29,9 @@ pub use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint, StatusHandle};
 pub use kopf_handler::declare::{Declaration, Declare};
 pub use kopf_handler::index::Index;
 pub use kopf_handler::input::{
-    Cause, Change, Diff, DryRun, Headers, Input, Live, Log, Memo, New, Now, Old, Operation, Param,
-    RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User, Warnings,
+    Cause, Change, Conditions, Diff, DryRun, Headers, Input, Live, Log, Memo, New, Now, Old,
+    Operation, Param, RawEvent, Recorder, Review, SharedMemo, State, Status, Stopped, This, User,
+    Warnings,
 };
 pub use kopf_handler::{
     Annotations, Child, Children, Error, Fallible, Labels, Meta, Name, Namespace, Object, Owned,
@@ -40,6 +41,7 @@ pub use kopf_handler::{closure, index, kind};
 #[cfg(feature = "testing")]
 pub use kopf_macros::test;
 pub use kopf_macros::{daemon, desired, handlers, index, observe, subhandler, timer};
+pub use kopf_model::condition::{Condition, ConditionStatus};
 pub use kopf_model::resource::{Resource, Selector, SelectorName};
 #[cfg(feature = "testing")]
 pub use kopf_testing as testing;
@@ -63,11 +65,11 @@ pub mod on {
 /// Everything that handlers usually name: `use kopf::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Annotations, Attempt, Cause, Change, Child, Children, Client, Diff, DryRun, Error,
-        EventKind, Fallible, Headers, Index, Labels, Live, Log, Memo, Meta, Name, Namespace, New,
-        Now, Object, Old, Operation, Owned, Owner, Param, Patch, RawEvent, Reason, Recorder,
-        Result, Review, Seconds, Settings, SharedMemo, Spec, State, Status, Stopped, This, Uid,
-        User, Warnings,
+        Annotations, Attempt, Cause, Change, Child, Children, Client, Condition, ConditionStatus,
+        Conditions, Diff, DryRun, Error, EventKind, Fallible, Headers, Index, Labels, Live, Log,
+        Memo, Meta, Name, Namespace, New, Now, Object, Old, Operation, Owned, Owner, Param, Patch,
+        RawEvent, Reason, Recorder, Result, Review, Seconds, Settings, SharedMemo, Spec, State,
+        Status, Stopped, This, Uid, User, Warnings,
     };
     pub use serde_json::{Value, json};
 }

@@ -2,12 +2,14 @@
 //!
 //! A layer for `tracing`. Takes the object from the span `object` of target `kopf.objects`, which
 //! the engine opens around everything it does about one object. Offers what handlers log to the
-//! engine, which makes events of it where `posting.loggers` says so.
+//! engine, which makes events of it where `posting.loggers` says so. Lines go to the standard error
+//! through `output`, which never waits for a reader.
 
 use std::fmt::{self, Write as _};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
@@ -21,7 +23,16 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::output::Output;
+
+mod output;
+mod targets;
+
+/// Where the lines of this process go, once logs are installed.
+static INSTALLED: OnceLock<Output> = OnceLock::new();
+
 const OBJECTS: &str = "kopf.objects";
+const JSON_TIME: &str = "%Y-%m-%dT%H:%M:%S%.6f+00:00";
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +64,9 @@ pub struct Logging {
     pub prefix: Option<bool>,
     /// The key of the object's reference in JSON.
     pub refkey: String,
+    /// How many bytes of lines may wait for a slow reader; further lines are dropped, and their
+    /// number is logged.
+    pub backlog_bytes_max: usize,
 }
 
 /// An unknown name of a format.
@@ -68,6 +82,7 @@ impl Default for Logging {
             debug: false,
             prefix: None,
             refkey: "object".into(),
+            backlog_bytes_max: 4 << 20,
         }
     }
 }
@@ -88,9 +103,11 @@ impl FromStr for LogFormat {
 impl Logging {
     /// Sends all lines of this process to its standard error.
     ///
-    /// Does nothing when the program has set up its own logs already.
+    /// Does nothing when the program has set up its own logs already. A thread writes the lines, so
+    /// that nobody waits when the standard error is not read; see [`flush`].
     pub fn install(self) {
-        let layer = self.layer(std::io::stderr());
+        let output = self.output();
+        let layer = self.layer(output);
         let _already_set_up = tracing_subscriber::registry().with(layer).try_init();
     }
 
@@ -100,9 +117,22 @@ impl Logging {
         L: Layer<Registry> + Send + Sync + 'static,
     {
         let shown = self.clone();
-        let lines = self.layer(std::io::stderr());
+        let output = self.output();
+        let lines = self.layer(output);
         let lines = lines.with_filter(filter_fn(move |metadata| shown.shows(metadata)));
         let _already_set_up = tracing_subscriber::registry().with(other).with(lines).try_init();
+    }
+
+    /// The standard error behind its thread; the standard error itself if there can be no threads.
+    fn output(&self) -> Box<dyn Write + Send> {
+        let logging = self.clone();
+        let notice = move |count| logging.dropped(count);
+        let (stderr, bytes_max) = (std::io::stderr(), self.backlog_bytes_max);
+        let is_terminal = stderr.is_terminal();
+        match Output::start(stderr, bytes_max, is_terminal, notice) {
+            Ok(output) => Box::new(INSTALLED.get_or_init(|| output).clone()),
+            Err(_) => Box::new(std::io::stderr()),
+        }
     }
 
     /// The layer alone, for programs that combine it with others.
@@ -125,6 +155,29 @@ impl Logging {
             self.level.min(LevelFilter::INFO)
         };
         *metadata.level() <= level
+    }
+}
+
+/// Waits until all lines are written, but not for longer than this; tells whether they are.
+///
+/// [`Operator::main`](crate::Operator) does so at its end; a program with a `main` of its own that
+/// uses [`Logging::install`] should, too.
+pub fn flush(patience: Duration) -> bool {
+    INSTALLED.get().is_none_or(|output| output.wait(patience))
+}
+
+/// Prints a text to the standard error after all lines, if somebody reads them in time.
+#[cfg(feature = "cli")]
+pub(crate) fn print_last(text: String, patience: Duration) {
+    flush(patience);
+    let (done, is_done) = std::sync::mpsc::sync_channel(1);
+    // Printing may block without end, so this thread does not do it.
+    let printing = std::thread::Builder::new().spawn(move || {
+        let _lost = std::io::stderr().write_all(text.as_bytes());
+        let _ = done.send(());
+    });
+    if printing.is_ok() {
+        let _ = is_done.recv_timeout(patience);
     }
 }
 
@@ -219,24 +272,41 @@ where
         };
         // A full disk or a closed terminal must not stop the operator.
         if let Ok(mut writer) = self.writer.lock() {
-            let _lost = writeln!(writer, "{line}");
+            let _lost = writer.write_all((line + "\n").as_bytes());
         }
     }
 }
 
 impl Logging {
+    /// What a line of text begins with.
+    fn head(&self, target: &str, level: Level) -> String {
+        if self.format != LogFormat::Full {
+            return String::new();
+        }
+        let time = Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
+        format!("[{time}] {target:<20.20} [{:<8.8}] ", text_level(level))
+    }
+
+    /// The line in place of those that were dropped.
+    fn dropped(&self, count: u64) -> String {
+        let lines = if count == 1 { "line was" } else { "lines were" };
+        let text = format!("{count} log {lines} dropped: the standard error is not read in time.");
+        match self.format {
+            LogFormat::Json => {
+                let time = Timestamp::now().strftime(JSON_TIME).to_string();
+                format!("{}\n", json!({"message": text, "timestamp": time, "severity": "warn"}))
+            }
+            _ => format!("{}{text}\n", self.head("kopf", Level::WARN)),
+        }
+    }
+
     fn text(
         &self,
         metadata: &Metadata<'_>,
         fields: &Fields,
         reference: Option<&Map<String, Value>>,
     ) -> String {
-        let mut line = String::new();
-        if self.format == LogFormat::Full {
-            let time = Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
-            let (target, level) = (metadata.target(), text_level(*metadata.level()));
-            let _infallible = write!(line, "[{time}] {target:<20.20} [{level:<8.8}] ");
-        }
+        let mut line = self.head(targets::shown(metadata.target()), *metadata.level());
         if let Some(reference) = reference.filter(|_| self.prefix.unwrap_or(true)) {
             let part = |key| reference.get(key).and_then(Value::as_str);
             let name = part("name").unwrap_or_default();
@@ -272,7 +342,7 @@ impl Logging {
             line.insert("exc_info".into(), details);
         }
         line.append(&mut fields.others);
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string();
+        let now = Timestamp::now().strftime(JSON_TIME).to_string();
         line.insert("timestamp".into(), now.into());
         if let Some(mut reference) = reference {
             let mut ordered = Map::new();

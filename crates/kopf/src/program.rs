@@ -21,12 +21,14 @@ use self::arguments::{Arguments, Command, RunArguments};
 use kopf_cli::failure::Failure;
 use kopf_engine::EngineError;
 
-use crate::{Operator, RunError, Running};
+use crate::{Operator, RunError, Running, logging};
 
 /// How long threads of handlers may go on after everything else has ended, as in Kopf.
 const HUNG_THREADS_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 /// How long the program may take to end by itself after the second signal.
 const LAST_GRACE: std::time::Duration = std::time::Duration::from_secs(6);
+/// How long the last lines may wait for the reader of the standard error.
+const OUTPUT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 /// With this variable the operator stops when its standard input closes, as for `kopf dev`.
 const UNTIL_STDIN_CLOSES: &str = "KOPF_RUN_UNTIL_STDIN_CLOSES";
 
@@ -80,9 +82,12 @@ impl Operator {
             Command::Manifests(arguments) => manifests::run(&self, &arguments),
         };
         match outcome {
-            Ok(()) => Exit(0),
+            Ok(()) => {
+                logging::flush(OUTPUT_GRACE);
+                Exit(0)
+            }
             Err(failure) => {
-                eprint!("{}", failure.render());
+                logging::print_last(failure.render(), OUTPUT_GRACE);
                 Exit(failure.code())
             }
         }

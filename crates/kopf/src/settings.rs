@@ -17,5 +17,6 @@
 pub use kopf_core::logtext::Level;
 pub use kopf_core::settings::{
     Background, DiffbaseStorageSetting, Execution, Networking, Peering, Persistence, Posting,
-    Process, ProgressStorageSetting, Queueing, Scanning, SelectorMapping, Settings, Watching,
+    Process, ProgressStorageSetting, Queueing, Scanning, SelectorMapping, Serving, Settings,
+    Watching,
 };

@@ -77,7 +77,7 @@ fn announce(arguments: &Arguments, listening: &Listening, loaded: usize) {
     let path = path.as_ref().unwrap_or(&arguments.kubeconfig);
     println!("A Kubernetes API server is ready at {}", listening.url());
     if loaded > 0 {
-        println!("Loaded {loaded} objects.");
+        println!("Loaded {}.", kopf_core::logtext::counted(loaded, "object"));
     }
     println!("\n    export KUBECONFIG={}\n", path.display());
     println!("Press Ctrl-C to stop.");

@@ -204,3 +204,17 @@ fn several_documents_make_one_stream() {
     let text = to_yaml(&[json!({"a": 1}), json!({"b": 2})]).unwrap();
     assert_eq!(text, "a: 1\n---\nb: 2\n");
 }
+
+#[test]
+fn the_rights_behind_roles_are_explained_where_they_are_granted() {
+    let children = vec![Selector::exact("rbac.authorization.k8s.io", "v1", "roles")];
+    let files = files_of(&[Handler { children, ..handler(HandlerKind::Desired) }], &options(None));
+    let rights = files.iter().find(|file| file.name == "rbac.yaml").unwrap().text().unwrap();
+    let comment: Vec<&str> = rights.lines().take_while(|line| line.starts_with('#')).collect();
+    expect![[r#"
+        # `fn` makes roles, and does not declare what these grant. Kubernetes lets nobody grant what they do
+        # not hold, except with the verb `escalate`, which is as good as all rights. Declare it by `grants =
+        # ["get,list pods"]` at the handler, and the operator gets these rights instead."#]]
+    .assert_eq(&comment.join("\n"));
+    assert!(rights.contains("- escalate\n"), "{rights}");
+}

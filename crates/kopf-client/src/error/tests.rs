@@ -91,3 +91,22 @@ fn the_uid_of_another_object_is_told_from_other_invalid_fields() {
     assert!(!refusal("metadata.labels").is_misdirected);
     assert!(!answered(422, &[], "").is_misdirected);
 }
+
+#[test]
+fn namespaces_that_go_or_are_gone_are_told_from_other_refusals() {
+    let going = r#"{"kind": "Status", "reason": "Forbidden", "code": 403, "message": "events is
+        forbidden: unable to create new content in namespace n because it is being terminated",
+        "details": {"kind": "events", "causes": [{"reason": "NamespaceTerminating",
+        "message": "namespace n is being terminated", "field": "metadata.namespace"}]}}"#;
+    assert!(answered(403, &[], &going.replace('\n', " ")).lacks_namespace);
+    let gone = r#"{"kind": "Status", "reason": "NotFound", "message": "namespaces \"n\" not found",
+        "details": {"name": "n", "kind": "namespaces"}, "code": 404}"#;
+    assert!(answered(404, &[], gone).lacks_namespace);
+    for other in [
+        r#"{"kind": "Status", "reason": "Forbidden", "code": 403, "message": "no right"}"#,
+        r#"{"kind": "Status", "reason": "NotFound", "code": 404,
+            "details": {"name": "n", "kind": "events"}}"#,
+    ] {
+        assert!(!answered(403, &[], other).lacks_namespace, "{other}");
+    }
+}

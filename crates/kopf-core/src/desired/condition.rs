@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kopf_model::Timestamp;
-use serde_json::{Value, json};
+use kopf_model::{ConditionChanges, Timestamp};
+use serde_json::Value;
 
 use super::{ChildKey, Readiness};
 
 /// The type of the condition.
-const KIND: &str = "Ready";
+pub const READY: &str = "Ready";
 /// How many children are named in the message; the rest is counted.
 const NAMED_MAX: usize = 5;
 
@@ -56,6 +56,17 @@ impl Condition {
         Self { is_ready: false, reason: "ChildrenNotReady", message: listed(&waiting) }
     }
 
+    /// The change of the owner's conditions, about this generation of it.
+    #[must_use]
+    pub fn to_changes(&self, generation: Option<i64>, now: Timestamp) -> ConditionChanges {
+        let mut condition = kopf_model::Condition::new(READY, self.is_ready, self.reason);
+        condition.message.clone_from(&self.message);
+        condition.observed_generation = generation;
+        let mut changes = ConditionChanges::default();
+        changes.set(condition, now);
+        changes
+    }
+
     /// The worst of several handlers' conditions; the first one wins among equals.
     #[must_use]
     pub fn worst(conditions: Vec<Self>) -> Option<Self> {
@@ -79,32 +90,7 @@ pub fn conditions_with(
     generation: Option<i64>,
     now: Timestamp,
 ) -> Option<Value> {
-    let mut all: Vec<Value> = known.and_then(Value::as_array).cloned().unwrap_or_default();
-    let place = all.iter().position(|it| it.get("type").and_then(Value::as_str) == Some(KIND));
-    let status = if condition.is_ready { "True" } else { "False" };
-    let former = place.map(|place| &all[place]);
-    let since = former
-        .filter(|it| it.get("status").and_then(Value::as_str) == Some(status))
-        .and_then(|it| it.get("lastTransitionTime").cloned())
-        .unwrap_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
-    let mut written = json!({
-        "type": KIND,
-        "status": status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": since,
-    });
-    if let Some(generation) = generation {
-        written["observedGeneration"] = generation.into();
-    }
-    if former == Some(&written) {
-        return None;
-    }
-    match place {
-        Some(place) => all[place] = written,
-        None => all.push(written),
-    }
-    Some(Value::Array(all))
+    condition.to_changes(generation, now).applied_to(known)
 }
 
 fn listed(lines: &[String]) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{processed, seconds, superseded, throttling};
+use super::{counted, processed, seconds, superseded, throttling};
 use crate::occasion::Reason;
 
 #[test]
@@ -20,4 +20,11 @@ fn lines_are_those_that_users_look_for() {
         "Throttling for 1 seconds due to an unexpected error: boo"
     );
     assert_eq!(seconds(Duration::from_millis(700)), "0.7");
+}
+
+#[test]
+fn one_thing_is_not_several() {
+    assert_eq!(counted(1, "handler"), "1 handler");
+    assert_eq!(counted(0, "handler"), "0 handlers");
+    assert_eq!(counted(2, "handler"), "2 handlers");
 }

@@ -33,10 +33,11 @@ fn table(settings: Settings) -> Value {
         watching,
         queueing,
         scanning: Scanning { disabled },
-        execution: Execution { default_backoff, max_workers },
+        execution: Execution { default_backoff, max_workers, rerun_outdated },
         networking,
         persistence,
         background,
+        serving,
     } = settings;
     json!({
         "process": {"ultimate_exiting_timeout": ultimate_exiting_timeout.map(seconds)},
@@ -45,10 +46,15 @@ fn table(settings: Settings) -> Value {
         "watching": table_of_watching(watching),
         "queueing": table_of_queueing(queueing),
         "scanning": {"disabled": disabled},
-        "execution": {"default_backoff": seconds(default_backoff), "max_workers": max_workers},
+        "execution": {
+            "default_backoff": seconds(default_backoff),
+            "max_workers": max_workers,
+            "rerun_outdated": rerun_outdated,
+        },
         "networking": table_of_networking(networking),
         "persistence": table_of_persistence(persistence),
         "background": table_of_background(background),
+        "serving": table_of_serving(serving),
     })
 }
 
@@ -192,6 +198,37 @@ fn table_of_background(background: Background) -> Value {
     })
 }
 
+fn table_of_serving(serving: Serving) -> Value {
+    let Serving {
+        connections_max,
+        reserved_files,
+        handshake_timeout,
+        head_timeout,
+        body_timeout,
+        write_timeout,
+        idle_timeout,
+        head_bytes_max,
+        review_bytes_max,
+        conversion_bytes_max,
+        buffered_bytes_max,
+        liveness_timeout,
+    } = serving;
+    json!({
+        "connections_max": connections_max,
+        "reserved_files": reserved_files,
+        "handshake_timeout": seconds(handshake_timeout),
+        "head_timeout": seconds(head_timeout),
+        "body_timeout": seconds(body_timeout),
+        "write_timeout": seconds(write_timeout),
+        "idle_timeout": seconds(idle_timeout),
+        "head_bytes_max": head_bytes_max,
+        "review_bytes_max": review_bytes_max,
+        "conversion_bytes_max": conversion_bytes_max,
+        "buffered_bytes_max": buffered_bytes_max,
+        "liveness_timeout": seconds(liveness_timeout),
+    })
+}
+
 #[test]
 fn the_defaults_are_those_that_are_compared_with_kopf() {
     let compared: Value = serde_json::from_str(TABLE).expect("JSON");
@@ -208,4 +245,14 @@ fn selectors_apply_to_their_resources_in_order() {
     resource.preferred = true;
     let found: Vec<&str> = mapping.collect(&resource).collect();
     assert_eq!(found, ["a=1", "c=3"]);
+}
+
+#[test]
+fn ports_leave_file_descriptors_to_the_rest_of_the_process() {
+    let serving = Serving::default();
+    for (files, connections) in
+        [(None, 1024), (Some(1 << 20), 1024), (Some(1024), 384), (Some(64), 16), (Some(1), 1)]
+    {
+        assert_eq!(serving.connections_per_port(2, files), connections, "{files:?}");
+    }
 }

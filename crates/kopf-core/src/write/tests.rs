@@ -201,3 +201,49 @@ fn finalizers_alone_are_edited_as_on_the_whole_object() {
         }
     }
 }
+
+fn condition(kind: &str) -> Value {
+    json!({"type": kind, "status": "True"})
+}
+
+fn with_condition(kind: &str) -> Patch {
+    let mut patch = Patch::default();
+    patch.set(&"status.conditions".into(), json!([condition(kind)]));
+    patch
+}
+
+#[test]
+fn conditions_are_merged_into_the_freshest_list_after_a_conflict() {
+    for transforms in [false, true] {
+        let mut patch = Patch::default();
+        patch.absorb(with_condition("Ours"));
+        if transforms {
+            patch.transform(|body| body["status"]["seen"] = json!(true));
+        }
+        let mut writer = Writer::new(patch, &with_status());
+        let refused = writer.next(&Object::from_value(body())).expect("a request");
+        assert!(refused.to_status);
+        let mut newer = body();
+        newer["status"] = json!({"conditions": [condition("Theirs")]});
+        let write = writer.next(&Object::from_value(newer.clone())).expect("a request");
+        let after = answer(&newer, &write);
+        assert_eq!(
+            after["status"]["conditions"],
+            json!([condition("Theirs"), condition("Ours")]),
+            "transforms: {transforms}"
+        );
+        writer.accepted(&write);
+        assert!(writer.remaining().conditions.is_empty());
+    }
+}
+
+#[test]
+fn conditions_go_with_everything_else_without_a_status_subresource() {
+    let mut patch = with_condition("Ours");
+    patch.set(&"spec.a".into(), json!(2));
+    let (writes, after) = send_all(patch, &resource(), body());
+    assert_eq!(writes.len(), 1);
+    assert_eq!(after["status"]["conditions"], json!([condition("Ours")]));
+    let (writes, _) = send_all(with_condition("Ours"), &resource(), after);
+    assert_eq!(writes, [], "they are there already");
+}

@@ -1,24 +1,26 @@
 //! Random edits, deletions, failures, crashes and lost writes; whatever happens, nothing is lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, Invocation, Invoke, Output};
-use kopf_core::occasion::Subject;
+use kopf_core::occasion::{Change, Reason, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::later;
 use kopf_core::retry::{Failure, FailureKind, Outcome};
 use kopf_core::write::{Content, Writer};
 use kopf_core::{Lifecycle, Settings, State, Storages};
-use kopf_model::{Object, Patch, Resource, Timestamp, json_patch, merge};
+use kopf_model::{Essence, HandledState, Object, Patch, Resource, Timestamp, json_patch, merge};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
+/// The handlers of deletions.
+const DELETING: [&str; 2] = ["change", "delete"];
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -83,7 +85,20 @@ fn handlers() -> Vec<Arc<Handler>> {
         ("resume", HandlerKind::Resume { deleted: false }),
     ];
     let plain = plain.map(|(id, kind)| Arc::new(Handler::new(id, kind, Arc::new(Nothing))));
-    plain.into_iter().chain([Arc::new(field)]).collect()
+    // One function for several reasons has one id, and so one record.
+    let function: Arc<dyn Invoke> = Arc::new(Nothing);
+    let shared = [
+        ("both", HandlerKind::Create),
+        ("both", HandlerKind::Update),
+        ("change", HandlerKind::Update),
+        ("change", HandlerKind::Delete { optional: false }),
+    ];
+    let shared = shared.map(|(id, kind)| Arc::new(Handler::new(id, kind, Arc::clone(&function))));
+    let mut filtered = Handler::new("filtered", HandlerKind::Update, Arc::new(Nothing));
+    filtered.filters.labels =
+        vec![("l".to_owned(), kopf_core::filter::MetaFilter::Equals("1".to_owned()))];
+    let filtered = [Arc::new(field), Arc::new(filtered)];
+    plain.into_iter().chain(shared).chain(filtered).collect()
 }
 
 fn resource() -> Resource {
@@ -111,7 +126,12 @@ struct World {
     remembered: Option<State>,
     now: Timestamp,
     is_deleted: bool,
-    has_finished_deletion: bool,
+    /// The handlers that have finished for the deletion.
+    finished_deletion: BTreeSet<String>,
+    /// The states that handlers have last finished for.
+    finished: BTreeMap<String, Value>,
+    /// The same as far as it is on the object, so that a crash cannot make them run again.
+    persisted: BTreeMap<String, Value>,
     calls: usize,
 }
 
@@ -128,7 +148,9 @@ impl World {
             remembered: None,
             now: "2026-11-15T00:00:00Z".parse().unwrap(),
             is_deleted: false,
-            has_finished_deletion: false,
+            finished_deletion: BTreeSet::new(),
+            finished: BTreeMap::new(),
+            persisted: BTreeMap::new(),
             calls: 0,
         }
     }
@@ -136,6 +158,8 @@ impl World {
     fn restart(&mut self) {
         self.memory = Familiarity { noticed_by_listing: true, fully_handled_once: false };
         self.remembered = None;
+        // A crash before anything is stored loses the outcome.
+        self.finished.clone_from(&self.persisted);
     }
 
     fn edit(&mut self, change: impl FnOnce(&mut Value)) {
@@ -160,16 +184,87 @@ impl World {
         self.body["metadata"]["finalizers"] == json!([FINALIZER])
     }
 
-    /// Ids with a stored success for this purpose.
-    fn persisted_successes(&self, purpose: &str) -> BTreeSet<String> {
+    /// The present state as far as a handler cares.
+    fn seen_by(&self, id: &str) -> Value {
+        Self::part_for(id, &self.essence())
+    }
+
+    fn part_for(id: &str, essence: &Value) -> Value {
+        match id {
+            "field/spec.size" => essence["spec"]["size"].clone(),
+            _ => essence.clone(),
+        }
+    }
+
+    fn last_seen_by(&self, id: &str) -> Option<Value> {
+        self.finished.get(id).map(|essence| Self::part_for(id, essence))
+    }
+
+    fn essence(&self) -> Value {
         let object = Object::from_value(self.body.clone());
-        let is_success =
-            |id: &&str| {
-                self.storages.progress.fetch(id, &object).unwrap().is_some_and(|record| {
-                    record.success && record.purpose.as_deref() == Some(purpose)
-                })
-            };
-        self.handlers.iter().map(|h| &*h.id).filter(is_success).map(str::to_owned).collect()
+        let mut essence = self.storages.diffbase.build(&object, &[]);
+        self.storages.progress.clear(&mut essence);
+        essence.value().clone()
+    }
+
+    /// Whether it is on the object that the handler has finished for this state.
+    fn is_persisted(&self, id: &str, state: &Value) -> bool {
+        let object = Object::from_value(self.body.clone());
+        match self.storages.progress.fetch(id, &object).unwrap() {
+            Some(record) => {
+                let handled = record.handled.as_ref();
+                let handled = handled.and_then(|handled| HandledState::decode(handled, None));
+                handled.is_some_and(|handled| handled.is(&Essence::from(state.clone())))
+            }
+            None => {
+                let last = self.annotation(LAST_HANDLED);
+                last.is_some_and(|text| serde_json::from_str::<Value>(text).unwrap() == *state)
+            }
+        }
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.body["metadata"].get("deletionTimestamp").is_some()
+    }
+
+    /// Checks that a handler has a reason to run.
+    fn check_call(&self, handler: &Handler, change: &Change) {
+        let id = &*handler.id;
+        assert!(self.is_held(), "{id} runs before the object is held");
+        if self.is_deleting() {
+            assert!(!self.finished_deletion.contains(id) || !self.is_deletion_stored(id));
+            return;
+        }
+        let seen = self.seen_by(id);
+        // Resuming and matching a filter again are reasons of their own.
+        if !["resume", "filtered"].contains(&id) {
+            let is_last = self.persisted.get(id) == self.finished.get(id);
+            let persisted = self.persisted.get(id).filter(|_| is_last);
+            let persisted = persisted.map(|essence| Self::part_for(id, essence));
+            assert_ne!(persisted, Some(seen.clone()), "{id} runs again for the same state");
+        }
+        let new = change.new.as_ref().map(|new| new.value().clone());
+        assert_eq!(new, Some(seen), "{id} sees the newest state");
+        let Some(old) = change.old.as_ref().filter(|_| change.reason == Reason::Update) else {
+            return;
+        };
+        // The difference is from a state that it has finished for, if any, or from a handled one.
+        let known = [self.persisted.get(id), self.finished.get(id)];
+        let known = known.map(|known| known.map(|essence| Self::part_for(id, essence)));
+        let last: Option<Value> =
+            self.annotation(LAST_HANDLED).map(|text| serde_json::from_str(text).unwrap());
+        let is_own = known.contains(&Some(old.value().clone()));
+        let is_last = last.is_some_and(|last| Self::part_for(id, &last) == *old.value());
+        let is_created = ["create_1", "create_2"]
+            .iter()
+            .any(|id| self.finished.get(*id).is_some_and(|state| state == old.value()));
+        assert!(is_own || is_last || is_created, "{id} gets a difference from {old:?}");
+    }
+
+    fn is_deletion_stored(&self, id: &str) -> bool {
+        let object = Object::from_value(self.body.clone());
+        let record = self.storages.progress.fetch(id, &object).unwrap();
+        record.is_some_and(|record| record.success && record.purpose == Some("delete".into()))
     }
 
     fn cycle(&mut self, answers: &[Answer], is_write_lost: bool) -> Plan {
@@ -186,20 +281,23 @@ impl World {
             storages: &self.storages,
             finalizer: FINALIZER,
             remembered: self.remembered.as_ref(),
+            remembered_subs: None,
+            rerun_outdated: true,
             now: self.now,
         };
         let mut agenda = Agenda::make(inputs).unwrap();
         let mut patch = Patch::default();
         let mut answers = answers.iter();
         for handler in agenda.due(&Lifecycle::default(), self.now) {
-            let reason = agenda.change.as_ref().unwrap().reason;
-            assert!(self.is_held(), "{handler} runs before the object is held");
-            let finished = self.persisted_successes(reason.as_str());
-            assert!(!finished.contains(&*handler.id), "{handler} runs after its success");
+            self.check_call(&handler, &agenda.told(&handler));
             let outcome = outcome(answers.next().copied().unwrap_or(Answer::Success));
             agenda.take_in(&handler.id, &outcome, &mut patch, self.now);
             self.calls += 1;
-            self.has_finished_deletion |= &*handler.id == "delete" && outcome.is_final;
+            if outcome.is_final && self.is_deleting() {
+                self.finished_deletion.insert((*handler.id).to_owned());
+            } else if outcome.is_final {
+                self.finished.insert((*handler.id).to_owned(), self.essence());
+            }
         }
         let closing = Closing {
             now: self.now,
@@ -215,6 +313,11 @@ impl World {
         self.remembered.clone_from(&plan.remember);
         self.memory.fully_handled_once |= plan.is_handled;
         self.write(&plan);
+        for (id, state) in self.finished.clone() {
+            if self.is_persisted(&id, &state) {
+                self.persisted.insert(id, state);
+            }
+        }
         plan
     }
 
@@ -231,8 +334,7 @@ impl World {
             writes += 1;
         }
         assert!(writes <= 1, "one write per cycle");
-        let is_deleting = self.body["metadata"].get("deletionTimestamp").is_some();
-        if is_deleting && !self.is_held() {
+        if self.is_deleting() && !self.is_held() {
             self.is_deleted = true;
         }
     }
@@ -244,7 +346,7 @@ impl World {
             });
         } else {
             self.is_deleted = true;
-            self.has_finished_deletion = true;
+            self.finished_deletion = DELETING.map(str::to_owned).into();
         }
     }
 }
@@ -281,6 +383,27 @@ fn settle(world: &mut World) -> usize {
     panic!("it never settles: {}", world.body);
 }
 
+/// Every handler has finished for the final state, as far as it is concerned.
+fn check_last_states(world: &World) -> Result<(), TestCaseError> {
+    for id in ["both", "field/spec.size"] {
+        prop_assert_eq!(world.last_seen_by(id), Some(world.seen_by(id)), "{}", id);
+    }
+    let now = world.essence();
+    for id in ["update", "change"] {
+        // Objects that have not changed since their creation concern no update handler.
+        let created = ["create_1", "create_2"].map(|id| world.finished.get(id));
+        let is_unchanged = created.iter().all(|state| *state == Some(&now));
+        let state = world.finished.get(id);
+        prop_assert!(state == Some(&now) || (state.is_none() && is_unchanged), "{} missed it", id);
+    }
+    if let Some(state) = world.finished.get("filtered")
+        && now["metadata"]["labels"]["l"] == "1"
+    {
+        prop_assert_eq!(state, &now);
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -309,17 +432,17 @@ proptest! {
         }
         settle(&mut world);
         if world.is_deleted {
-            prop_assert!(world.has_finished_deletion, "released before the deletion was handled");
+            let deleting = BTreeSet::from(DELETING.map(str::to_owned));
+            prop_assert!(deleting.is_subset(&world.finished_deletion), "released too early");
             return Ok(());
         }
         let annotations = world.body["metadata"]["annotations"].as_object().unwrap();
         let keys: Vec<_> = annotations.keys().collect();
         prop_assert_eq!(keys, [LAST_HANDLED], "only the last handled state is left");
         let stored: Value = serde_json::from_str(world.annotation(LAST_HANDLED).unwrap()).unwrap();
-        let mut essence = world.storages.diffbase.build(&Object::from_value(world.body.clone()), &[]);
-        world.storages.progress.clear(&mut essence);
-        prop_assert_eq!(stored, essence.value().clone());
+        prop_assert_eq!(stored, world.essence());
         prop_assert!(world.is_held());
+        check_last_states(&world)?;
 
         // A restart of the operator changes nothing but the resumption.
         let calls = world.calls;

@@ -24,9 +24,9 @@ fn not_configured(name: &str, error: RequestError) -> AdmissionError {
 }
 
 impl Admission {
-    /// Makes sure that both configurations exist, even if one of them will have no webhooks.
+    /// Makes sure that the configurations exist for which there are handlers.
     pub(super) async fn create(&self, name: &str) -> Result<(), AdmissionError> {
-        for resource in configurations() {
+        for resource in configurations().into_iter().filter(|it| self.has_handlers(it)) {
             let body = json!({"metadata": {"name": name}}).to_string();
             match self.cluster.create(&resource, None, body.into()).await {
                 Err(error) if error.failure != Failure::Conflict => {
@@ -36,6 +36,11 @@ impl Admission {
             }
         }
         Ok(())
+    }
+
+    /// Whether there are handlers for a configuration: validating or mutating ones.
+    fn has_handlers(&self, configuration: &Resource) -> bool {
+        self.handlers.iter().any(|handler| is_of(configuration, handler))
     }
 
     /// Points the cluster to us, for validating and for mutating handlers, where that is news.
@@ -49,9 +54,17 @@ impl Admission {
             if self.written.lock().get(&resource.plural) == Some(&webhooks) {
                 continue;
             }
-            tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
             let write = self.write(&resource, name, webhooks.clone());
-            write.await.map_err(|error| not_configured(name, error))?;
+            if self.has_handlers(&resource) {
+                tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
+                write.await.map_err(|error| not_configured(name, error))?;
+            } else if let Err(error) = write.await {
+                // Only what a former version of the operator may have left would be emptied.
+                let is_fine = matches!(error.failure, Failure::NotFound | Failure::Forbidden);
+                if !is_fine {
+                    return Err(not_configured(name, error));
+                }
+            }
             self.written.lock().insert(resource.plural, webhooks);
         }
         Ok(())
@@ -59,7 +72,7 @@ impl Admission {
 
     /// Leaves only what is meant to outlive us.
     pub(super) async fn deconfigure(&self, name: &str) {
-        for resource in configurations() {
+        for resource in configurations().into_iter().filter(|it| self.has_handlers(it)) {
             tracing::info!("Cleaning up the admission webhook {name}.");
             let target = Target { resource: &resource, namespace: None, name, subresource: None };
             let kept = match self.cluster.get(target).await {
@@ -116,10 +129,9 @@ impl Admission {
         client_config: &Value,
         wanted: impl Fn(&Handler) -> bool,
     ) -> Vec<Value> {
-        let is_mutating = configuration.kind.starts_with("Mutating");
         self.handlers
             .iter()
-            .filter(|it| matches!(it.kind, HandlerKind::Mutate(_)) == is_mutating && wanted(it))
+            .filter(|it| is_of(configuration, it) && wanted(it))
             .filter_map(|handler| self.webhook(handler, name, client_config))
             .collect()
     }
@@ -160,6 +172,12 @@ impl Admission {
             "admissionReviewVersions": ["v1", "v1beta1"],
         }))
     }
+}
+
+/// Whether a handler belongs to a configuration.
+fn is_of(configuration: &Resource, handler: &Handler) -> bool {
+    let is_mutating = configuration.kind.starts_with("Mutating");
+    matches!(handler.kind, HandlerKind::Mutate(_)) == is_mutating
 }
 
 fn configurations() -> [Resource; 2] {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Attempt, Call, Extensions, HandlerError};
+use kopf_core::logtext::Line;
 use kopf_core::occasion::{Occasion, Review, Subject};
-use kopf_core::retry::{self, Failure, FailureKind, Verdict};
+use kopf_core::retry::{self, Failure, FailureKind, Outcome, Verdict};
 use kopf_core::select;
 use kopf_model::{Diff, Object, Patch, json_patch};
 use parking_lot::Mutex;
@@ -17,11 +18,17 @@ use crate::shared::{emit, object_span};
 
 /// Why a request is no review that we could answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReviewError {
+#[non_exhaustive]
+pub enum ReviewError {
+    /// A part of the request is missing.
     #[error("the review is incomplete: {0} is missing")]
     Incomplete(&'static str),
+    /// The cluster does not have the resource.
     #[error("no handlers are for {0}")]
     Unknown(String),
+    /// The cluster is not reached yet.
+    #[error("the operator is not ready for reviews yet")]
+    Early,
 }
 
 impl Admission {
@@ -94,7 +101,7 @@ impl Admission {
             let _entered = span.enter();
             match verdict {
                 Verdict::Outcome(outcome, line) => {
-                    emit(&line);
+                    emit(&denial(&handler, &outcome).unwrap_or(line));
                     answer.failures.extend(outcome.error);
                 }
                 Verdict::Cancelled(line) => {
@@ -174,6 +181,14 @@ impl Answer {
         }
         Value::Object(response)
     }
+}
+
+/// The line about a denial: that is what the handler is for, and no error.
+fn denial(handler: &Handler, outcome: &Outcome) -> Option<Line> {
+    let Failure { kind: FailureKind::Denied { code }, message } = outcome.error.as_ref()? else {
+        return None;
+    };
+    Some(Line::info(format!("{handler} denied the request with code {code}: {message}")))
 }
 
 /// Explicit denials are told first, then what handlers gave up on, then all else.

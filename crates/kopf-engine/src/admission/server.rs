@@ -7,30 +7,22 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
 use kopf_core::endpoint;
 use kopf_core::invoke::panic_text;
-use parking_lot::RwLock;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::review::ReviewError;
 use super::{Admission, AdmissionEndpoint, AdmissionError, Pem};
+use crate::ports::{Answering, Asked, BodyError, refuse, respond};
 
-/// The largest review: two objects of the largest size, and some air.
-const REVIEW_MAX: usize = 16 << 20;
-/// The largest review of a conversion, which has all objects of a list.
-const CONVERSION_MAX: usize = 256 << 20;
-/// How long a handshake may take.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// How often it is logged that reviews are too large.
+const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// The certificate in use.
 pub(super) struct Tls {
@@ -102,92 +94,111 @@ pub(super) fn client_config(own: &AdmissionEndpoint, local: SocketAddr, authorit
     }
 }
 
-/// Answers until it is dropped.
-pub(super) async fn serve(
-    admission: Arc<Admission>,
-    listener: TcpListener,
-    acceptor: Arc<RwLock<TlsAcceptor>>,
-) {
-    // Connections end with the server.
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, most likely; others may let go of some.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let (admission, acceptor) = (Arc::clone(&admission), acceptor.read().clone());
-        connections.spawn(async move {
-            let handshake = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
-            let Ok(Ok(stream)) = handshake else { return };
-            let service = service_fn(move |request: Request<Incoming>| {
-                let admission = Arc::clone(&admission);
-                async move { Ok::<_, std::convert::Infallible>(guarded(&admission, request).await) }
-            });
-            // Whoever asks may hang up at any moment.
-            let _ = hyper::server::conn::http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-        });
+/// What a request is for, as far as its head tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Purpose<'a> {
+    /// The handler, or none for all of them.
+    webhook: Option<&'a str>,
+    /// The definition whose objects are to be converted.
+    definition: Option<&'a str>,
+    bytes_max: usize,
+}
+
+impl Answering for Admission {
+    /// Answers also where a condition or a transformation panics, so that the cluster knows why.
+    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
+        let path = asked.request.uri().path().to_owned();
+        let answering = AssertUnwindSafe(self.answer_review(asked));
+        futures::FutureExt::catch_unwind(answering).await.unwrap_or_else(|panic| {
+            let text = format!("the review could not be answered: {}", panic_text(panic.as_ref()));
+            tracing::error!(path, "{text}");
+            refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
+        })
     }
 }
 
-/// Answers also where a condition or a transformation panics, so that whoever asked is told why.
-async fn guarded(admission: &Admission, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let path = request.uri().path().to_owned();
-    let answering = AssertUnwindSafe(answer(admission, request));
-    futures::FutureExt::catch_unwind(answering).await.unwrap_or_else(|panic| {
-        let text = format!("the review could not be answered: {}", panic_text(panic.as_ref()));
-        tracing::error!(path, "{text}");
-        refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
-    })
-}
-
-async fn answer(admission: &Admission, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    if request.method() != Method::POST {
-        return refuse(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
-    }
-    let id = unquote(request.uri().path().trim_matches('/'));
-    let headers = request
-        .headers()
-        .iter()
-        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
-        .collect();
-    let definition = id.strip_prefix(endpoint::CONVERSIONS).and_then(|rest| rest.strip_prefix('/'));
-    let max = if definition.is_some() { CONVERSION_MAX } else { REVIEW_MAX };
-    let Ok(body) = Limited::new(request.into_body(), max).collect().await else {
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large or broke off");
-    };
-    let review: Value = match serde_json::from_slice(&body.to_bytes()) {
-        Ok(review) => review,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
-    };
-    // Without an id in the path all handlers are meant.
-    let webhook = Some(id.as_str()).filter(|id| !id.is_empty());
-    let answer = match review["kind"] == "ConversionReview" {
-        true => admission.convert(review, definition).await,
-        false => admission.review(&review, webhook, headers).await,
-    };
-    match answer {
-        Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
-        Err(error @ ReviewError::Incomplete(_)) => {
-            refuse(StatusCode::BAD_REQUEST, &error.to_string())
+impl Admission {
+    async fn answer_review(&self, asked: Asked) -> Response<Full<Bytes>> {
+        if asked.request.method() != Method::POST {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
         }
-        Err(error @ ReviewError::Unknown(_)) => refuse(StatusCode::NOT_FOUND, &error.to_string()),
+        let path = unquote(asked.request.uri().path().trim_matches('/'));
+        let Some(Purpose { webhook, definition, bytes_max }) = self.purpose(&path, &asked) else {
+            let text = format!("there is no handler at /{path}");
+            return refuse(StatusCode::NOT_FOUND, &text);
+        };
+        let headers = asked
+            .request
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+            .collect();
+        let body = match asked.body(bytes_max).await {
+            Ok(body) => body,
+            Err(error) => {
+                self.log_refused(&path, &error);
+                return refuse(error.code(), &error.to_string());
+            }
+        };
+        let review: Value = match serde_json::from_slice(&body) {
+            Ok(review) => review,
+            Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
+        };
+        drop(body);
+        let answer = match review["kind"] == "ConversionReview" {
+            true => self.convert(review, definition).await,
+            false => self.review(&review, webhook, headers).await,
+        };
+        match answer {
+            Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
+            Err(error @ ReviewError::Incomplete(_)) => {
+                refuse(StatusCode::BAD_REQUEST, &error.to_string())
+            }
+            Err(error @ ReviewError::Unknown(_)) => {
+                refuse(StatusCode::NOT_FOUND, &error.to_string())
+            }
+            Err(error @ ReviewError::Early) => {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
+            }
+        }
     }
-}
 
-fn refuse(code: StatusCode, text: &str) -> Response<Full<Bytes>> {
-    respond(code, "text/plain", format!("{text}\n"))
-}
+    /// Logs a review that is too large, but not each of them: anybody can send one.
+    fn log_refused(&self, path: &str, error: &BodyError) {
+        let mut logged_at = self.refusal_logged_at.lock();
+        let is_due = logged_at.is_none_or(|at| at.elapsed() >= REFUSALS_LOGGED_EVERY);
+        if is_due && matches!(error, BodyError::TooLarge { .. }) {
+            *logged_at = Some(Instant::now());
+            tracing::warn!(
+                "The review at /{path} is refused: {error}. The limits are \
+                 settings.serving.review_bytes_max, conversion_bytes_max and buffered_bytes_max."
+            );
+        }
+    }
 
-fn respond(code: StatusCode, kind: &'static str, text: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = code;
-    let value = header::HeaderValue::from_static(kind);
-    response.headers_mut().insert(header::CONTENT_TYPE, value);
-    response
+    /// What a path is for; none if nothing is there, so that no body is read for it.
+    fn purpose<'a>(&self, path: &'a str, asked: &Asked) -> Option<Purpose<'a>> {
+        let settings = asked.settings();
+        let (review, conversion) = (settings.review_bytes_max, settings.conversion_bytes_max);
+        // Without a path all handlers are meant, and all conversions.
+        if path.is_empty() {
+            let bytes_max = if self.charts.is_empty() { review } else { conversion };
+            return Some(Purpose { webhook: None, definition: None, bytes_max });
+        }
+        if let Some(rest) = path.strip_prefix(endpoint::CONVERSIONS) {
+            let definition = rest.strip_prefix('/');
+            let is_known = match definition {
+                Some(name) => self.charts.iter().any(|chart| chart.name() == name),
+                None => rest.is_empty() && !self.charts.is_empty(),
+            };
+            if is_known {
+                return Some(Purpose { webhook: Some(path), definition, bytes_max: conversion });
+            }
+        }
+        let is_known = self.handlers.iter().any(|handler| *handler.id == *path);
+        let webhook = Some(path);
+        is_known.then_some(Purpose { webhook, definition: None, bytes_max: review })
+    }
 }
 
 fn unquote(path: &str) -> String {

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use kopf_client::{Failure, RequestError, Target};
 use kopf_core::cause::Snapshot;
 use kopf_core::desired::{
-    self, Applied, Child, ChildKey, Condition, Doomed, Manifest, Plan, Readiness, Step,
-    conditions_with, fingerprint,
+    self, Applied, Child, ChildKey, Condition, Doomed, Manifest, Plan, READY, Readiness, Step,
+    fingerprint,
 };
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
@@ -20,7 +20,8 @@ use kopf_core::occasion::Occasion;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::select;
-use kopf_model::{FieldPath, Object, Resource, Timestamp};
+use kopf_model::condition::{CONDITIONS, condition};
+use kopf_model::{Object, Patch, Resource, Timestamp};
 use serde_json::Value;
 
 use super::{Cycle, Mode, Next};
@@ -32,6 +33,8 @@ use crate::report;
 const FAREWELL: Duration = Duration::from_secs(10);
 /// The longest pause between attempts to apply or delete a child.
 const REFUSED_MAX: Duration = Duration::from_secs(64);
+/// Who sets the condition `Ready`, in warnings about other writers of it.
+const WRITER: &str = "desired";
 /// How often in a row the functions are asked again because of our own write.
 const ROUNDS_MAX: u32 = 5;
 
@@ -457,33 +460,43 @@ impl Cycle {
 
     /// Puts the condition into the patch of the cycle, if it is news.
     fn say(&mut self, condition: Condition) {
-        let path = FieldPath::from_keys(["status", "conditions"]);
         let now = self.shared.clock.now();
         // Where the status is no resource of its own, saying it would be a new generation itself.
         let has_status = self.served.resource.subresources.contains("status");
         let generation = self.object.generation().filter(|_| has_status);
-        let pending = self.patch.lock().get(&path).cloned();
-        let known = pending.as_ref().or_else(|| self.object.get(&path));
-        let is_there = known.and_then(Value::as_array).is_some_and(|all| {
-            all.iter().any(|it| it.get("type").and_then(Value::as_str) == Some("Ready"))
-        });
-        let news = conditions_with(known, &condition, generation, now);
+        let changes = condition.to_changes(generation, now);
+        let is_there = self.has_ready();
+        let status = self.object.stanza("status");
+        let mut patch = self.patch.lock();
+        let expected = patch.status_after(status.as_deref());
+        let is_news = changes.applied_to(expected.get(CONDITIONS)).is_some();
         let said = Some((condition, generation));
         let memory = self.memory.desired.get_or_insert_default();
+        memory.is_ready_kept |= is_there;
         // A schema without conditions drops them; saying it again would not help.
-        let is_in_vain = !is_there && memory.said == said;
+        let is_in_vain = !memory.is_ready_kept && memory.said == said;
         memory.said = said;
-        if let (Some(conditions), false) = (news, is_in_vain) {
-            self.patch.lock().set(&path, conditions);
+        if is_news && !is_in_vain {
+            let change = Patch { conditions: changes, ..Patch::default() };
+            patch.absorb_from(&WRITER.into(), change);
         }
+    }
+
+    /// Whether the object has the condition as it is now.
+    fn has_ready(&self) -> bool {
+        let status = self.object.stanza("status");
+        let list = status.as_ref().and_then(|status| status.get(CONDITIONS)?.as_array());
+        list.is_some_and(|list| condition(list, READY).is_some())
     }
 
     /// Our own write may have changed what the functions look at.
     pub(super) fn reconsider(&mut self, next: Next, view: Option<u64>) -> Next {
         let Some(view) = view else { return next };
+        let is_ready_kept = self.has_ready();
         let is_changed =
             !self.object.is_deleting() && self.memory.unsent.is_empty() && self.view() != view;
         let memory = self.memory.desired.get_or_insert_default();
+        memory.is_ready_kept |= is_ready_kept;
         memory.rounds = if is_changed { memory.rounds + 1 } else { 0 };
         if matches!(next, Next::Again) || !is_changed || memory.rounds > ROUNDS_MAX {
             return next;

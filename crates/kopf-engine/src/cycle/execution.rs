@@ -60,6 +60,7 @@ impl Cycle {
             served: Arc::clone(&self.served),
             subject: snapshot.subject.clone(),
             change,
+            rerun_outdated: self.shared.context.settings.read().execution.rerun_outdated,
             memo: self.memory.memo(&self.shared.memos, self.object.uid()),
             patch: Arc::clone(&self.patch),
             subs: Mutex::new(subs),
@@ -104,7 +105,7 @@ impl Cycle {
     ) -> Result<Outcome, Cancelled> {
         let attempt = agenda.state.attempt(&handler.id, self.shared.clock.now());
         pass.settle_wishes();
-        let running = pass.attempt(handler, attempt);
+        let running = pass.attempt(handler, attempt, agenda.told(handler));
         tokio::pin!(running);
         loop {
             tokio::select! {

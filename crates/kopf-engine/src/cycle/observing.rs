@@ -130,6 +130,11 @@ impl Cycle {
             warnings: Arc::default(),
             operator: Arc::clone(&shared.context),
         };
+        // Indexes are called so often that only their failures are worth a line, as in Kopf.
+        let is_event = matches!(call.occasion, Occasion::Event { .. });
+        if is_event {
+            emit(&kopf_core::logtext::invoked(handler));
+        }
         let begun = std::time::Instant::now();
         let returned = shared.pool.run(call).await;
         let default_backoff = shared.context.settings.read().execution.default_backoff;
@@ -139,7 +144,7 @@ impl Cycle {
                 None
             }
             Verdict::Outcome(outcome, line) => {
-                if line.level > kopf_core::logtext::Level::Info {
+                if is_event || line.level > kopf_core::logtext::Level::Info {
                     emit(&line);
                 } else {
                     tracing::debug!(target: "kopf.objects", "{}", line.text);

@@ -287,7 +287,9 @@ impl Cycle {
 
 /// Whether our own part is all of a patch.
 fn is_same(own: &Patch, patch: &Patch) -> bool {
-    own.merge == patch.merge && own.transformations.len() == patch.transformations.len()
+    own.merge == patch.merge
+        && own.transformations.len() == patch.transformations.len()
+        && own.conditions == patch.conditions
 }
 
 /// Tells what of a patch is not written, by name: the values may be secret.

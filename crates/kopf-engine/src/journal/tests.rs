@@ -7,7 +7,9 @@ use kopf_core::occasion::Subject;
 use kopf_model::{Object, Resource, Timestamp};
 use serde_json::json;
 
-use super::{ENTRIES_MAX, Episode, Journal, OBJECTS_MAX, Situation, TEXT_MAX, shorten};
+use super::{
+    AttemptEnding, ENTRIES_MAX, Episode, Journal, OBJECTS_MAX, Situation, TEXT_MAX, shorten,
+};
 
 fn subject(name: &str, uid: &str) -> Subject {
     let resource = Resource {
@@ -67,6 +69,39 @@ fn entries_and_objects_are_bounded() {
     assert!(journal.of("examples.kopf.dev", Some("ns"), "a").is_none(), "the oldest one goes");
     assert!(journal.of("examples.kopf.dev", Some("ns"), "b0").is_some());
     assert_eq!(journal.since(0).objects.len(), OBJECTS_MAX);
+}
+
+#[test]
+fn calls_that_are_made_all_the_time_do_not_push_causes_out() {
+    let journal = Journal::new(true);
+    let attempt = |handler: String, number, routine| Episode::Attempt {
+        handler,
+        number,
+        milliseconds: 1,
+        ending: AttemptEnding::Success,
+        error: None,
+        next_at: None,
+        routine,
+    };
+    let mut episodes = vec![cause("create"), attempt("create_fn".into(), 1, false)];
+    for number in 0..100 {
+        episodes.push(attempt("index_fn".into(), number, true));
+        episodes.push(attempt("desired_fn".into(), number, true));
+        episodes.push(attempt(format!("index_{number}"), 1, true));
+        episodes.push(Episode::Write { fields: vec![number.to_string()], more: 0 });
+    }
+    episodes.push(cause("update"));
+    for episode in episodes {
+        journal.note(&subject("a", "1"), Timestamp::UNIX_EPOCH, || episode);
+    }
+    let known = journal.of("examples.kopf.dev", Some("ns"), "a").unwrap();
+    let episodes: Vec<&Episode> = known.entries.iter().map(|entry| &entry.episode).collect();
+    assert_eq!(episodes.len(), ENTRIES_MAX);
+    assert_eq!(episodes[0], &cause("create"));
+    assert_eq!(episodes.last(), Some(&&cause("update")));
+    let of_index =
+        |it: &&&Episode| matches!(it, Episode::Attempt { handler, .. } if handler == "index_fn");
+    assert!(episodes.iter().filter(of_index).count() <= 1, "{episodes:?}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Reactor {
                 }
                 Observation::Disturbed { error, retry_in } => {
                     watch.first_list.fail(error.failure);
-                    if !std::mem::replace(&mut watch.is_failing, true) {
+                    if !error.is_unreached() && !std::mem::replace(&mut watch.is_failing, true) {
                         let resource = &watch.desired.resource;
                         tracing::warn!(
                             %resource,

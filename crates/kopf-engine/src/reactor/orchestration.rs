@@ -12,7 +12,7 @@ use kopf_model::Resource;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{FirstList, Reactor, Tag, Trouble, Watch, follow};
+use super::{FirstList, Reactor, Tag, Trouble, Watch, follow, patchability};
 use crate::insights::{Desired, Insights, Scope};
 use crate::memory::Memory;
 use crate::message::{Key, Message};
@@ -101,11 +101,15 @@ impl Reactor {
             true => None,
             false => Insights::wanted_versions(&self.interests),
         };
+        let (handlers, scope) = (self.handlers.clone(), self.scope.clone());
         let discovery = tokio::spawn(async move {
-            let result = match versions {
+            let mut result = match versions {
                 Some(versions) => shared.cluster.discover_versions(&versions).await,
                 None => shared.cluster.discover(groups.as_ref()).await,
             };
+            if let Ok(discovered) = &mut result {
+                patchability::confirm(&shared.cluster, &handlers, &scope, discovered).await;
+            }
             // The reactor is gone only when nobody cares any more.
             let _ = shared.messages.send(Message::Discovered { groups, result });
         });
@@ -123,8 +127,12 @@ impl Reactor {
         let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
         match result {
             Err(error) => {
-                let error = error.report();
-                tracing::warn!(error, "the cluster's resources could not be discovered");
+                let (is_unreached, error) = (error.is_unreached(), error.report());
+                if is_unreached {
+                    tracing::debug!(error, "the cluster's resources could not be discovered");
+                } else {
+                    tracing::warn!(error, "the cluster's resources could not be discovered");
+                }
                 self.rediscovery.attempts += 1;
                 self.rediscover(groups, pause.max(PAUSES[2]));
                 return;
@@ -260,8 +268,9 @@ impl Reactor {
     pub(super) fn disturbed(&mut self, id: u32, error: &RequestError, retry_in: Duration) {
         let Some(watch) = self.watches.get_mut(&id) else { return };
         let resource = Arc::clone(&watch.desired.resource);
-        let is_first = !watch.is_failing;
-        watch.is_failing = true;
+        // A server that is not reached at all is logged once, not for every watch.
+        let is_first = !watch.is_failing && !error.is_unreached();
+        watch.is_failing |= is_first;
         watch.first_list.fail(error.failure);
         self.shared.board.disturbed(id, error);
         if is_first {

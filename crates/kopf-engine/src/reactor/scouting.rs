@@ -173,6 +173,9 @@ impl Reactor {
 
     /// Refusals last, and are told once.
     fn tell(&mut self, what: &'static str, error: &RequestError) {
+        if error.is_unreached() {
+            return;
+        }
         if !error.failure.is_refusal() || self.insights.tell_once(what) {
             tracing::warn!(error = error.report(), "{what}");
         }

@@ -25,6 +25,7 @@ fn failed(failure: Failure) -> RequestError {
         reason: None,
         retry_after: None,
         is_misdirected: false,
+        lacks_namespace: false,
         source: None,
     }
 }

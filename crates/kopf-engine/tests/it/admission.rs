@@ -185,6 +185,45 @@ async fn t7_reviews_are_answered_to_the_byte() {
 }
 
 #[tokio::test]
+async fn a_denial_is_no_error() {
+    let (logged, _guard) = Logged::everything();
+    let world = World::new().await;
+    let engine = world.start_built(world.engine(vec![refusing()]).admission(endpoint())).await;
+    let refused = world.api().create(&PostParams::default(), &object("a", json!({}))).await;
+    assert!(refused.expect_err("it is refused").to_string().contains("never"));
+    engine.stop().await.expect("a clean end");
+    let line = logged.line_with("denied the request with code 418: never");
+    assert!(line.contains("INFO"), "{line}");
+    assert_eq!(logged.count("ERROR"), 0);
+}
+
+#[tokio::test]
+async fn only_configurations_with_handlers_are_made_and_old_ones_are_emptied() {
+    let world = World::new().await;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
+    let start =
+        || async { world.start_built(world.engine(vec![refusing()]).admission(endpoint())).await };
+    let engine = start().await;
+    assert!(mutating.get_opt("my-operator.dev").await.expect("an answer").is_none());
+    engine.stop().await.expect("a clean end");
+    assert!(mutating.get_opt("my-operator.dev").await.expect("an answer").is_none());
+    // As a version of the operator leaves it that had such a handler and was killed.
+    let old = json!({
+        "metadata": {"name": "my-operator.dev"},
+        "webhooks": [{
+            "name": "old.my-operator.dev", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/old"},
+        }],
+    });
+    let old = serde_json::from_value(old).expect("a configuration");
+    mutating.create(&PostParams::default(), &old).await.expect("it is created");
+    let engine = start().await;
+    let emptied = mutating.get("my-operator.dev").await.expect("it is still there");
+    assert_eq!(emptied.webhooks.unwrap_or_default().len(), 0);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
 async fn admission_handlers_without_an_endpoint_are_a_mistake() {
     let world = World::new().await;
     let validate = world.noting("check", HandlerKind::Validate(WebhookOptions::default()));

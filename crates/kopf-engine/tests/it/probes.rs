@@ -92,6 +92,32 @@ async fn an_operator_whose_watch_hears_nothing_is_not_alive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_dead_watch_is_noticed_within_two_minutes() {
+    for fault in [Fault::Break, Fault::Answer(503, None), Fault::Hang] {
+        let world = World::new().await;
+        world.journal.add_rule(requests(true, Fault::Silence));
+        let builder = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+        let (engine, endpoint) = start(builder);
+        until(&endpoint, "/readyz", 200, "ok").await;
+        // Longer than a watch without events is left alone.
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(get(&endpoint, "/healthz").await, (200, "{}".to_owned()), "quiet is not dead");
+        world.journal.clear_rules();
+        for is_watch in [true, false] {
+            world.journal.add_rule(requests(is_watch, fault.clone()));
+        }
+        let died = tokio::time::Instant::now();
+        until(&endpoint, "/healthz", 500, "the watch of kopfexamples.v1.kopf.dev is silent").await;
+        assert!(died.elapsed() <= Duration::from_secs(120), "{:?}", died.elapsed());
+        world.journal.clear_rules();
+        let mended = tokio::time::Instant::now();
+        until(&endpoint, "/healthz", 200, "{}").await;
+        assert!(mended.elapsed() <= Duration::from_secs(120), "{:?}", mended.elapsed());
+        engine.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_operator_that_is_refused_something_is_not_ready_but_alive() {
     let world = World::new().await;
     world

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 
 use crate::world::{Calls, async_handler, handler, last_handled, log_if_wanted, temporary};
 
+mod definitions;
+
 const NAMESPACE: &str = "engine-it";
 
 fn resource() -> ApiResource {

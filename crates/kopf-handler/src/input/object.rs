@@ -168,7 +168,9 @@ impl<K: ObjectKind> InputMut<K> for Patch {
     }
 
     fn put_back(held: Plain<Self>, call: &Call) -> Result<(), Error> {
-        call.patch.lock().absorb(held.0.0);
+        if !held.0.0.is_empty() {
+            call.patch.lock().absorb_from(&call.handler.id, held.0.0);
+        }
         Ok(())
     }
 

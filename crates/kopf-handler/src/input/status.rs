@@ -4,6 +4,8 @@ use std::ops::{Deref, DerefMut};
 
 use kopf_core::Call;
 use kopf_core::handler::Touches;
+use kopf_model::Patch;
+use kopf_model::condition::{CONDITIONS, ConditionChanges};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -17,6 +19,10 @@ use crate::merge;
 ///
 /// `&Status<T>` reads it; with `&mut Status<T>` the changed fields join the one write of the cycle.
 /// It starts as `T::default()` for objects without a status. A bare `Status` is a JSON map.
+///
+/// A changed list replaces the whole list, as in any merge patch, with one exception: `conditions`
+/// are merged by type, so that those of other writers stay. See [`Conditions`](super::Conditions)
+/// for setting single ones.
 #[derive(Debug)]
 pub struct Status<T = Map<String, Value>> {
     value: T,
@@ -46,11 +52,9 @@ impl<T> AsMut<Self> for Status<T> {
 impl<T: DeserializeOwned + Default> Status<T> {
     fn read(call: &Call) -> Result<Self, Error> {
         let subject = subject(call)?;
-        let mut before = subject.object.value().get("status").cloned().unwrap_or_default();
+        let status = subject.object.stanza("status");
         // What earlier handlers of this cycle have changed counts already.
-        if let Some(Value::Object(pending)) = call.patch.lock().merge.get("status") {
-            kopf_model::merge::apply(&mut before, pending);
-        }
+        let before = call.patch.lock().status_after(status.as_deref());
         let value = match &before {
             Value::Null => T::default(),
             status => T::deserialize(status).map_err(|source| {
@@ -85,14 +89,18 @@ where
     }
 
     fn put_back(held: Self, call: &Call) -> Result<(), Error> {
-        let after = serde_json::to_value(&held.value)?;
-        let untouched = held.before.is_null() && after == serde_json::to_value(T::default())?;
+        let (mut before, mut after) = (held.before, serde_json::to_value(&held.value)?);
+        let untouched = before.is_null() && after == serde_json::to_value(T::default())?;
         if untouched {
             return Ok(());
         }
-        if let Some(change) = merge::difference(&held.before, &after) {
-            let changes = Map::from_iter([("status".to_owned(), change)]);
-            kopf_model::merge::combine(&mut call.patch.lock().merge, changes);
+        let conditions = take_conditions(&mut before, &mut after).unwrap_or_default();
+        let mut patch = Patch { conditions, ..Patch::default() };
+        if let Some(change) = merge::difference(&before, &after) {
+            patch.merge.insert("status".to_owned(), change);
+        }
+        if !patch.is_empty() {
+            call.patch.lock().absorb_from(&call.handler.id, patch);
         }
         Ok(())
     }
@@ -100,4 +108,25 @@ where
     fn touches() -> Touches {
         Touches { status: true, ..Touches::nothing() }
     }
+}
+
+/// Takes the conditions out of both states, and returns how they differ.
+///
+/// None if they are no conditions, which are compared like any other list then.
+fn take_conditions(before: &mut Value, after: &mut Value) -> Option<ConditionChanges> {
+    let list = |status: &Value| match status.get(CONDITIONS) {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(list)) => Some(list.clone()),
+        Some(_) => None,
+    };
+    // Without a list there is nothing to merge: null removes it.
+    let is_listed = |status: &Value| status.get(CONDITIONS).is_some_and(Value::is_array);
+    if !is_listed(before) && !is_listed(after) {
+        return None;
+    }
+    let changes = ConditionChanges::between(&list(before)?, &list(after)?)?;
+    for status in [before, after] {
+        status.as_object_mut().map(|status| status.shift_remove(CONDITIONS));
+    }
+    Some(changes)
 }

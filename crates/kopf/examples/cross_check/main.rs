@@ -22,6 +22,7 @@ mod sets;
 async fn configure(settings: &mut Settings) {
     settings.watching.server_timeout = Some(30.secs());
     settings.posting.loggers = std::env::var_os("LOGGERS").is_some();
+    settings.execution.rerun_outdated = std::env::var_os("KEEP_OUTDATED").is_none();
     let persistence = &mut settings.persistence;
     match std::env::var("STORAGE").as_deref() {
         Ok("status") => {

@@ -76,3 +76,15 @@ fn json_lines_refer_to_the_object() {
         r#"{"apiVersion":"kopf.dev/v1","kind":"KopfExample","name":"a","uid":"u","namespace":"b"}"#
     );
 }
+
+#[test]
+fn dropped_lines_are_counted_in_the_format_of_the_others() {
+    let notice = |format, count| Logging { format, ..Logging::default() }.dropped(count);
+    let one = notice(LogFormat::Plain, 1);
+    assert_eq!(one, "1 log line was dropped: the standard error is not read in time.\n");
+    let full = notice(LogFormat::Full, 2);
+    assert!(full.contains("] kopf                 [WARNING ] 2 log lines were"), "{full}");
+    let json = notice(LogFormat::Json, 2);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("a line is JSON");
+    assert_eq!(json["severity"], "warn");
+}

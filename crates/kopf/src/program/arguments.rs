@@ -239,7 +239,7 @@ impl RunArguments {
         };
         let prefix = (logs.log_prefix || logs.no_log_prefix).then_some(logs.log_prefix);
         let (format, refkey) = (logs.log_format, logs.log_refkey.clone());
-        Logging { format, level, debug: logs.debug, prefix, refkey }
+        Logging { format, level, debug: logs.debug, prefix, refkey, ..Logging::default() }
     }
 
     /// Where and how the operator is to work.

@@ -25,8 +25,8 @@ pub(super) fn text(operator: &Operator, as_json: bool) -> String {
         lengths.max().unwrap_or_default()
     };
     let (kinds, ids) = (column("kind"), column("id"));
-    let mut text =
-        format!("The operator `{}` has {} handlers:\n\n", operator.name(), handlers.len());
+    let count = kopf_core::logtext::counted(handlers.len(), "handler");
+    let mut text = format!("The operator `{}` has {count}:\n\n", operator.name());
     for handler in &handlers {
         let (kind, id) = (word(handler, "kind"), word(handler, "id"));
         let resources = word(handler, "resources");

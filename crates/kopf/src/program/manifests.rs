@@ -40,16 +40,10 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
     };
     let files = manifests::files(&handlers, &operator.settings, &options);
     let Some(folder) = &arguments.output else {
-        let documents: Vec<_> = files
-            .into_iter()
-            .filter_map(|file| match file.content {
-                Content::Documents(documents) => Some(documents),
-                // These only make sense as files.
-                Content::Kustomization(_) | Content::Dockerfile(_) => None,
-            })
-            .flatten()
-            .collect();
-        print!("{}", manifests::to_yaml(&documents)?);
+        // The others only make sense as files.
+        let documents = files.iter().filter(|file| matches!(file.content, Content::Documents(_)));
+        let texts: Vec<String> = documents.map(|file| file.text()).collect::<Result<_, _>>()?;
+        print!("{}", texts.join("---\n"));
         return Ok(());
     };
     let texts = files.iter().map(|file| Ok((file.name, file.text()?)));

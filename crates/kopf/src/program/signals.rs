@@ -61,7 +61,8 @@ impl Ears {
             tokio::time::sleep(grace).await;
         });
         let failure = forced();
-        eprint!("{}", failure.render());
+        // The standard error may be what is stuck.
+        crate::logging::print_last(failure.render(), super::OUTPUT_GRACE);
         process::exit(failure.code().into())
     }
 }

@@ -1,6 +1,7 @@
 //! Handlers through the public API, called as the engine calls them.
 
 mod compile_fail;
+mod conditions;
 mod conversion;
 mod desired;
 mod inputs;

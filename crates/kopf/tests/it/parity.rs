@@ -57,7 +57,7 @@ fn describe(declaration: &Declaration) -> String {
     let filters = &handler.filters;
     let field = filters.field.as_ref().map(ToString::to_string);
     format!(
-        "{} was {:?}: {kind} {:?}\n  {:?}\n  {:?} {:?} {field:?} {} {} {} {}\n  {:?}\n  {:?} {:?} {} {:?}\n  {:?}",
+        "{} was {:?}: {kind} {:?}\n  {:?}\n  {:?} {:?} {field:?} {} {} {} {}\n  {:?}\n  {:?} {:?} {:?} {} {:?}\n  {:?}",
         handler.id,
         handler.was,
         handler.children,
@@ -70,6 +70,7 @@ fn describe(declaration: &Declaration) -> String {
         filters.when.is_some(),
         handler.retrying,
         handler.needs,
+        handler.grants,
         handler.touches,
         handler.param.is_some(),
         handler.description,
@@ -225,7 +226,10 @@ fn handlers_beside_changes_are_the_same() {
     check::<mutated>(closure::mutate("kopfexamples", || async {}).id("mutated"));
 }
 
-#[kopf::desired("kopfexamples", children("pods.v1"), retries = 2)]
+#[kopf::desired(
+    "kopfexamples", children("pods.v1"), retries = 2, grants = ["get,list pods"],
+    binds = ["clusterroles/view"]
+)]
 async fn wanted(name: Name) -> Vec<Value> {
     vec![json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": *name}})]
 }
@@ -237,7 +241,13 @@ async fn watched(_: Owned<k8s_openapi::api::core::v1::Pod>) {}
 fn handlers_of_children_are_the_same() {
     let pod = |name: Name| json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": *name}});
     let all = move |name: Name| async move { vec![pod(name)] };
-    check::<wanted>(closure::desired("kopfexamples", ["pods.v1"], all).id("wanted").retries(2));
+    check::<wanted>(
+        closure::desired("kopfexamples", ["pods.v1"], all)
+            .id("wanted")
+            .retries(2)
+            .grants("get,list pods")
+            .binds("clusterroles/view"),
+    );
     let look = |_: Owned<k8s_openapi::api::core::v1::Pod>| async {};
     check::<watched>(
         closure::observe("kopfexamples", ["pods.v1"], look)

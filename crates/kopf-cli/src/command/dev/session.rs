@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use kopf_core::logtext::counted;
 use kopf_engine::journal::Overview;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -235,7 +236,8 @@ impl Loop {
         if !is_live && building.told_at.elapsed() >= PROGRESS_EVERY {
             building.told_at = Instant::now();
             let seconds = building.since.elapsed().as_secs();
-            self.say(&format!("still building: {count} crates in {seconds} s, now {name}"));
+            let crates = counted(count, "crate");
+            self.say(&format!("still building: {crates} in {seconds} s, now {name}"));
         }
         self.tick();
     }
@@ -330,7 +332,7 @@ impl Loop {
         let status = match (&self.building, &self.process, self.started_at) {
             (Some(building), _, _) => {
                 let seconds = building.since.elapsed().as_secs();
-                format!("building: {} crates, {seconds} s", building.compiled)
+                format!("building: {}, {seconds} s", counted(building.compiled, "crate"))
             }
             (None, Some(_), Some(at)) => format!("running for {} s", at.elapsed().as_secs()),
             _ => "not running".to_owned(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use kopf_core::logtext::counted;
 use kopf_engine::journal::{
     AttemptEnding, ChildState, Chronicle, Entry, Episode, FieldChange, Filtered, Situation, Unknown,
 };
@@ -167,7 +168,7 @@ fn entry_words(entry: &Entry) -> Vec<String> {
             let mut words = vec![format!("{reason}: {called}")];
             words.extend(changes.iter().map(|change| format!("  {}", change_words(change))));
             if *more > 0 {
-                words.push(format!("  and {more} more fields"));
+                words.push(format!("  and {}", counted(*more, "more field")));
             }
             let skipped =
                 |Filtered { handler, why }: &Filtered| format!("  skips {handler}, since {why}");

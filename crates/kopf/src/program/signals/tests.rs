@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::hear;
 
 const STUCK: &str = "KOPF_TEST_STUCK";
+const UNREAD: &str = "KOPF_TEST_UNREAD";
 
 #[test]
 fn two_signals_end_a_program_that_is_stuck() {
@@ -33,6 +34,43 @@ fn two_signals_end_a_program_that_is_stuck() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("stopped by force"), "{said}");
+}
+
+#[test]
+fn a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it() {
+    if std::env::var_os(UNREAD).is_some() {
+        log_much();
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it", "--nocapture"])
+        .env(UNREAD, "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut said = output.lines().map_while(Result::ok);
+    // Much more is logged before than fits into the pipe, which nobody reads so far.
+    said.find(|line| line.contains("all is logged")).expect("logging does not block");
+    send(&child, Signal::TERM);
+    said.find(|line| line.contains("SIGTERM")).expect("it tells the first signal");
+    send(&child, Signal::TERM);
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(1));
+}
+
+fn log_much() -> ! {
+    let backlog_bytes_max = 1 << 20;
+    crate::logging::Logging { backlog_bytes_max, ..Default::default() }.install();
+    let mut heard = hear(Duration::from_millis(10)).unwrap();
+    for number in 0..100_000 {
+        tracing::info!("line {number}, which is not short");
+    }
+    println!("all is logged");
+    println!("heard {}", heard.blocking_recv().unwrap());
+    loop {
+        std::thread::park();
+    }
 }
 
 fn be_stuck() -> ! {

@@ -1,0 +1,76 @@
+//! Tells once that the API server cannot be reached, and once that it answers again.
+//!
+//! Every watch and every request fails meanwhile, and all of them for the same reason.
+
+use std::error::Error;
+use std::io::ErrorKind;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::mistrusts;
+
+/// Since when the server is not reached, if it is not; written by all requests.
+#[derive(Default)]
+pub(crate) struct Reach(Mutex<Option<Instant>>);
+
+impl Reach {
+    /// The server at this address was not reached.
+    pub(crate) fn lost(&self, address: Option<&str>, error: &(dyn Error + 'static)) {
+        let mut since = self.0.lock();
+        if since.is_some() {
+            return;
+        }
+        *since = Some(Instant::now());
+        let (place, reason) = (place(address), innermost(error));
+        tracing::warn!(
+            target: "kopf.requests",
+            "{place} cannot be reached: {reason}. Check that it is running, and that the \
+             kubeconfig in use has its address (`kubectl cluster-info` shows it). \
+             Trying again until it answers."
+        );
+    }
+
+    /// The server at this address has answered.
+    pub(crate) fn found(&self, address: Option<&str>) {
+        let Some(since) = self.0.lock().take() else { return };
+        let (place, seconds) = (place(address), since.elapsed().as_secs());
+        tracing::info!(target: "kopf.requests", "{place} answers again, after {seconds} s.");
+    }
+}
+
+fn place(address: Option<&str>) -> String {
+    match address {
+        Some(address) => format!("The API server at {}", address.trim_end_matches('/')),
+        None => "The API server".to_owned(),
+    }
+}
+
+/// An error and its causes.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn innermost(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Whether no connection could be made at all, for other reasons than certificates.
+pub(crate) fn is_unreached(error: &(dyn Error + 'static)) -> bool {
+    if mistrusts(error) {
+        return false;
+    }
+    chain(error).any(|error| {
+        let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
+        let network = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        client.is_some_and(hyper_util::client::legacy::Error::is_connect)
+            || matches!(
+                network,
+                Some(
+                    ErrorKind::ConnectionRefused
+                        | ErrorKind::HostUnreachable
+                        | ErrorKind::NetworkUnreachable
+                )
+            )
+    })
+}

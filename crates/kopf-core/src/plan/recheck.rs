@@ -1,0 +1,178 @@
+//! Which handlers have finished for a state of the object that is outdated by now.
+//!
+//! A handler's success belongs to the state that it succeeded for. While other handlers are still
+//! running, the object may change again. Those that have finished then get the rest of the change:
+//! from the state that they have finished for to the present one.
+
+use std::sync::Arc;
+
+use kopf_model::{Diff, Essence, HandledState};
+
+use crate::handler::{Handler, HandlerId, HandlerKind};
+use crate::occasion::{Change, Reason, Subject};
+use crate::progress::{HandlerState, State};
+use crate::select;
+
+/// What to do about handlers that have finished before.
+#[derive(Default)]
+pub(super) struct Recheck {
+    /// These have to run again.
+    pub(super) outdated: Vec<Outdated>,
+    /// These are retrying for a change that was taken back.
+    pub(super) current: Vec<HandlerId>,
+}
+
+/// A handler that has to run again.
+pub(super) struct Outdated {
+    pub(super) handler: Arc<Handler>,
+    /// What it has finished for.
+    pub(super) handled: HandledState,
+    /// What has changed since then.
+    pub(super) change: Change,
+}
+
+/// What is known when finished handlers are checked.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// What has happened since the object was last handled, with its handlers.
+    pub(super) change: &'a Change,
+    pub(super) selected: &'a [Arc<Handler>],
+    pub(super) subject: &'a Subject,
+    pub(super) owned: &'a [Arc<Handler>],
+    pub(super) stored: &'a State,
+    /// The progress in memory, which is never older than the stored one.
+    pub(super) remembered: Option<&'a State>,
+    /// What the sub-handlers of a handler have finished for.
+    pub(super) subs: &'a dyn Fn(&HandlerState) -> Vec<HandledState>,
+}
+
+impl<'a> Known<'a> {
+    fn states(&self) -> Vec<&'a HandlerState> {
+        let is_forgotten = |known: &&HandlerState| {
+            self.remembered.is_none_or(|remembered| remembered.get(&known.id).is_none())
+        };
+        let remembered = self.remembered.into_iter().flat_map(State::iter);
+        remembered.chain(self.stored.iter().filter(is_forgotten)).collect()
+    }
+
+    /// Whether all handlers of this id are of one kind.
+    fn has_only(&self, id: &str, is_of_kind: fn(&HandlerKind) -> bool) -> bool {
+        let mut of_id = self.owned.iter().filter(|handler| *handler.id == *id);
+        of_id.all(|handler| is_of_kind(&handler.kind))
+    }
+
+    fn is_selected(&self, id: &str) -> bool {
+        self.selected.iter().any(|handler| *handler.id == *id)
+    }
+
+    /// The handler of this id, if it is concerned by what has changed since a state.
+    fn outdated(&self, id: &str, handled: &HandledState, now: &Essence) -> Option<Outdated> {
+        if handled.is(now) {
+            return None;
+        }
+        let change = change_since(handled, self.change.initial, now);
+        let of_id = self.owned.iter().filter(|handler| *handler.id == *id);
+        let of_id: Vec<Arc<Handler>> = of_id.cloned().collect();
+        let handler = select::for_change(&of_id, self.subject, &change).into_iter().next()?;
+        Some(Outdated { handler, handled: handled.clone(), change })
+    }
+
+    /// A handler that is not going to run, but whose sub-handlers have finished for another state.
+    fn outdated_parent(&self, known: &HandlerState, now: &Essence) -> Option<Outdated> {
+        if known.record.is_finished() || (known.handled.is_none() && self.is_selected(&known.id)) {
+            return None;
+        }
+        let subs = (self.subs)(known);
+        subs.iter().find_map(|handled| self.outdated(&known.id, handled, now))
+    }
+}
+
+impl Recheck {
+    /// Compares what handlers have finished for with the present state.
+    pub(super) fn make(known: Known<'_>) -> Self {
+        let mut recheck = Self::default();
+        let Some(now) = &known.change.new else { return recheck };
+        let states = known.states();
+        for state in &states {
+            // Resume handlers run once per process, even if the object changes afterwards.
+            let is_resumed = known.remembered.is_some_and(|it| it.get(&state.id).is_some());
+            if is_resumed
+                && known.has_only(&state.id, |kind| matches!(kind, HandlerKind::Resume { .. }))
+            {
+                continue;
+            }
+            let own = state.handled.as_ref();
+            let own = own.and_then(|handled| known.outdated(&state.id, handled, now));
+            match own.or_else(|| known.outdated_parent(state, now)) {
+                Some(outdated) => recheck.outdated.push(outdated),
+                None if state.handled.is_some() && !state.record.is_finished() => {
+                    recheck.current.push(Arc::clone(&state.id));
+                }
+                None => {}
+            }
+        }
+        if known.change.reason != Reason::Create {
+            recheck.add_updates_of_created(known, &states, now);
+        }
+        recheck
+    }
+
+    /// After a creation, update handlers get what has changed since creation handlers finished.
+    fn add_updates_of_created(
+        &mut self,
+        known: Known<'_>,
+        states: &[&HandlerState],
+        now: &Essence,
+    ) {
+        let is_creation = |kind: &HandlerKind| matches!(kind, HandlerKind::Create);
+        for created in states.iter().filter(|state| known.has_only(&state.id, is_creation)) {
+            let Some(handled) = created.handled.as_ref().filter(|it| !it.is(now)) else { continue };
+            let since = change_since(handled, known.change.initial, now);
+            for handler in select::for_change(known.owned, known.subject, &since) {
+                let has_own =
+                    states.iter().any(|state| state.id == handler.id && state.handled.is_some());
+                let is_listed = self.outdated.iter().any(|other| other.handler.id == handler.id);
+                if !has_own && !is_listed && !known.is_selected(&handler.id) {
+                    let (handled, change) = (handled.clone(), since.clone());
+                    self.outdated.push(Outdated { handler, handled, change });
+                }
+            }
+        }
+    }
+}
+
+/// The change between a state that a handler has finished for and the present one.
+///
+/// Everything counts as added when only the digest of that state is known.
+pub fn change_since(handled: &HandledState, initial: bool, now: &Essence) -> Change {
+    let old = handled.essence().cloned();
+    let diff = match &old {
+        Some(old) => Diff::between(Some(old), Some(now)),
+        None => Diff::of_added(now.clone()),
+    };
+    let new = Some(now.clone());
+    Change { reason: Reason::Update, initial, old, new, diff: Arc::new(diff) }
+}
+
+/// The state of which update handlers have not heard yet at the end of a creation.
+///
+/// Creation handlers are not called again for an object that changes while others of them are
+/// retrying. If any update handler is concerned by what has changed since the first of them
+/// finished, that state counts as handled, and what followed is an update.
+pub(super) fn created_state(
+    change: &Change,
+    subject: &Subject,
+    owned: &[Arc<Handler>],
+    state: &State,
+) -> Option<Essence> {
+    let now = change.new.as_ref().filter(|_| change.reason == Reason::Create)?;
+    let outdated =
+        |known: &&HandlerState| known.handled.as_ref().is_some_and(|handled| !handled.is(now));
+    let first = state.iter().filter(outdated).min_by_key(|known| known.record.stopped)?;
+    let handled = first.handled.as_ref()?;
+    let since = change_since(handled, change.initial, now);
+    let is_left =
+        |handler: &Arc<Handler>| state.get(&handler.id).is_none_or(|known| known.handled.is_none());
+    let left = select::for_change(owned, subject, &since).iter().any(is_left);
+    handled.essence().filter(|_| left).cloned()
+}

@@ -1,0 +1,53 @@
+//! The names of the parts of the framework in log lines: short, and the same in all versions.
+//!
+//! The crates log with the paths of their modules, which change; people search and filter by these.
+
+/// Paths of modules, and the names that are shown for them; the first one that fits counts.
+const NAMES: [(&str, &str); 16] = [
+    ("kopf_engine::activities", "kopf.activities"),
+    ("kopf_engine::admission", "kopf.admission"),
+    ("kopf_engine::insights", "kopf.watching"),
+    ("kopf_engine::peering", "kopf.peering"),
+    ("kopf_engine::ports", "kopf.serving"),
+    ("kopf_engine::poster", "kopf.posting"),
+    ("kopf_engine::probes", "kopf.serving"),
+    ("kopf_engine::reactor", "kopf.watching"),
+    // All the rest of it is about objects.
+    ("kopf_engine", "kopf.objects"),
+    ("kopf_client::login", "kopf.login"),
+    ("kopf_client::secrets", "kopf.login"),
+    ("kopf_client::service_account", "kopf.login"),
+    ("kopf_client::vault", "kopf.login"),
+    ("kopf_client::watch", "kopf.watching"),
+    ("kopf_client", "kopf.requests"),
+    ("kopf_", "kopf"),
+];
+
+/// What is shown as the source of a line.
+pub(super) fn shown(target: &str) -> &str {
+    let known = NAMES.iter().find(|(path, _)| target.starts_with(path));
+    known.map_or(target, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    //! Names instead of paths.
+
+    use super::shown;
+
+    #[test]
+    fn paths_of_modules_are_not_shown() {
+        for (target, name) in [
+            ("kopf_engine::reactor::orchestration", "kopf.watching"),
+            ("kopf_engine::cycle::writing", "kopf.objects"),
+            ("kopf_engine::admission::configuration", "kopf.admission"),
+            ("kopf_client::cluster", "kopf.requests"),
+            ("kopf_client::vault", "kopf.login"),
+            ("kopf_core::convert", "kopf"),
+            ("kopf.objects", "kopf.objects"),
+            ("my_operator::handlers", "my_operator::handlers"),
+        ] {
+            assert_eq!(shown(target), name, "{target}");
+        }
+    }
+}

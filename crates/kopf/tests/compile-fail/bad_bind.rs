@@ -1,0 +1,6 @@
+#[kopf::desired("teams", children("rolebindings"), binds = ["view"])]
+fn access() -> Vec<kopf::Child> {
+    Vec::new()
+}
+
+fn main() {}
