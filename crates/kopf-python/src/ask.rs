@@ -1,0 +1,181 @@
+//! Decisions that only Python can take: filters, delays, transformations, lifecycles, storages.
+//!
+//! A decision is an item of the queue; the engine's thread waits for its answer and never attaches
+//! to the interpreter. A decision that fails ends the cycle of the object, which is then throttled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use kopf_core::invoke::fail_callback;
+use kopf_core::occasion::{Occasion, Subject};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::json;
+use crate::matter::Matter;
+use crate::queue::{Item, Queue};
+
+/// How many threads may wait for Python and be replaced by others; more of them just wait.
+const WAITING_MAX: usize = 32;
+
+/// How many threads wait for Python.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// Asks Python.
+#[derive(Clone)]
+pub(crate) struct Asker(Arc<Queue>);
+
+/// One question on its way to Python.
+pub(crate) struct Question {
+    /// What is asked, such as `when`.
+    pub(crate) kind: &'static str,
+    /// The number of the handler, if it is about one.
+    pub(crate) handler: Option<usize>,
+    /// The label, the annotation or the record in question.
+    pub(crate) key: Option<String>,
+    /// What is to be judged or changed.
+    pub(crate) value: Option<Value>,
+    pub(crate) matter: Option<Matter>,
+    pub(crate) function: Option<Arc<Py<PyAny>>>,
+    reply: mpsc::SyncSender<Answer>,
+}
+
+type Answer = Result<Value, String>;
+
+/// What is asked, without the way back.
+#[derive(Default)]
+pub(crate) struct Query {
+    pub(crate) kind: &'static str,
+    pub(crate) handler: Option<usize>,
+    pub(crate) key: Option<String>,
+    pub(crate) value: Option<Value>,
+    pub(crate) matter: Option<Matter>,
+    pub(crate) function: Option<Arc<Py<PyAny>>>,
+}
+
+impl Asker {
+    pub(crate) fn new(queue: Arc<Queue>) -> Self {
+        Self(queue)
+    }
+
+    /// Asks and waits for the answer.
+    pub(crate) fn ask(&self, query: Query) -> Answer {
+        let Query { kind, handler, key, value, matter, function } = query;
+        let (reply, answer) = mpsc::sync_channel(1);
+        let question = Question { kind, handler, key, value, matter, function, reply };
+        self.0.push(Item::Ask(Box::new(question)));
+        let gone = || Err("the event loop of the operator is closed".to_owned());
+        waited(|| answer.recv()).unwrap_or_else(|_| gone())
+    }
+
+    /// The same for callbacks that cannot return errors: a failure ends the cycle.
+    pub(crate) fn decide(&self, query: Query) -> Value {
+        self.ask(query).unwrap_or_else(|error| fail_callback(error))
+    }
+
+    /// Whether a filter accepts the object.
+    pub(crate) fn accepts(&self, query: Query, subject: &Subject, occasion: &Occasion) -> bool {
+        let matter = Some(self.matter(subject, occasion));
+        let answer = self.decide(Query { matter, ..query });
+        answer.as_bool().unwrap_or(false)
+    }
+
+    /// What a callback sees of an object.
+    pub(crate) fn matter(&self, subject: &Subject, occasion: &Occasion) -> Matter {
+        let context = kopf_engine::callbacks::context();
+        Matter {
+            subject: Some(subject.clone()),
+            occasion: occasion.clone(),
+            memo: context.as_ref().map(|context| Arc::clone(&context.memo)),
+            patch: context.as_ref().map(|context| Arc::clone(&context.patch)),
+            asker: self.clone(),
+        }
+    }
+
+    /// Changes a body by a Python function.
+    pub(crate) fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) {
+        let value = Some(body.clone());
+        let function = Some(Arc::clone(function));
+        *body = self.decide(Query { kind: "transform", value, function, ..Query::default() });
+    }
+}
+
+/// Waits for Python, and lets another thread take over the engine's tasks meanwhile, as long as there
+/// are not too many such threads.
+fn waited<T>(wait: impl FnOnce() -> T) -> T {
+    let waiting = WAITING.fetch_add(1, Ordering::Relaxed);
+    let result = match waiting < WAITING_MAX {
+        true => tokio::task::block_in_place(wait),
+        false => wait(),
+    };
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    result
+}
+
+/// A question as Python sees it.
+#[pyclass(frozen, module = "kopf._native")]
+pub(crate) struct Ask {
+    question: Mutex<Option<Box<Question>>>,
+    #[pyo3(get)]
+    kind: &'static str,
+    #[pyo3(get)]
+    handler: Option<usize>,
+    #[pyo3(get)]
+    key: Option<String>,
+}
+
+impl From<Box<Question>> for Ask {
+    fn from(question: Box<Question>) -> Self {
+        Self {
+            kind: question.kind,
+            handler: question.handler,
+            key: question.key.clone(),
+            question: Mutex::new(Some(question)),
+        }
+    }
+}
+
+#[pymethods]
+impl Ask {
+    /// What is to be judged or changed.
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let value = self.question.lock().as_ref().and_then(|question| question.value.clone());
+        value.map(|value| json::to_python(py, &value)).transpose()
+    }
+
+    /// What it is about.
+    fn matter(&self) -> Option<Matter> {
+        self.question.lock().as_ref().and_then(|question| question.matter.clone())
+    }
+
+    /// The function to call.
+    fn function<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let question = self.question.lock();
+        let function = question.as_ref()?.function.as_ref()?;
+        Some(function.bind(py).clone())
+    }
+
+    /// Answers; fails when the value is not JSON, and can then still be answered.
+    fn answer(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = json::to_value(value)?;
+        self.reply(Ok(value));
+        Ok(())
+    }
+
+    /// Tells that the decision has failed.
+    fn fail(&self, text: String) {
+        self.reply(Err(text));
+    }
+}
+
+impl Ask {
+    fn reply(&self, answer: Answer) {
+        let question = self.question.lock().take();
+        if let Some(question) = question {
+            // The cycle may have been cut off meanwhile.
+            let _ = question.reply.send(answer);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The embedded API server for Python: `kopf run --embedded` and the fixtures of tests.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use kopf_apiserver::{Listening, Server};
+use kopf_cli::definitions::{self, Wanted};
+use kopf_cli::load::Document;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::declare::SelectorDeclaration;
+use crate::threads::Threads;
+
+/// How long the server may take to end.
+const CLOSING_GRACE: Duration = Duration::from_secs(2);
+
+/// A Kubernetes API server in this process.
+#[pyclass(frozen, module = "kopf._native")]
+pub(crate) struct Cluster {
+    state: Mutex<Option<Running>>,
+    #[pyo3(get)]
+    url: String,
+    #[pyo3(get)]
+    token: String,
+    #[pyo3(get)]
+    ca_pem: Option<String>,
+    /// A kubeconfig in YAML.
+    #[pyo3(get)]
+    kubeconfig: String,
+}
+
+struct Running {
+    threads: Threads,
+    server: Server,
+    listening: Listening,
+}
+
+impl Running {
+    /// The runtime and the server; none in a forked process.
+    fn usable(&self) -> Option<(&tokio::runtime::Runtime, &Server)> {
+        Some((self.threads.runtime()?, &self.server))
+    }
+}
+
+#[pymethods]
+impl Cluster {
+    /// Starts a server on loopback; port 0 takes a free one.
+    #[new]
+    #[pyo3(signature = (port = 0, rbac = false))]
+    fn new(py: Python<'_>, port: u16, rbac: bool) -> PyResult<Self> {
+        py.detach(|| {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .thread_name("kopf-cluster")
+                .enable_all()
+                .build()?;
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let (server, listening) = runtime.block_on(async {
+                let server = Server::builder().rbac(rbac).build();
+                let listening = server.listen(address).await;
+                (server, listening)
+            });
+            let listening =
+                listening.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            Ok(Self {
+                url: listening.url(),
+                token: listening.token().to_owned(),
+                ca_pem: listening.ca_pem().map(str::to_owned),
+                kubeconfig: listening.kubeconfig(),
+                state: Mutex::new(Some(Running {
+                    threads: Threads::new(runtime),
+                    server,
+                    listening,
+                })),
+            })
+        })
+    }
+
+    /// Defines the resources that selectors name and the server does not know, then loads objects;
+    /// both are JSON.
+    fn install(&self, py: Python<'_>, selectors: &str, documents: &str) -> PyResult<()> {
+        let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        let declared: Vec<SelectorDeclaration> =
+            serde_json::from_str(selectors).map_err(|error| invalid(&error))?;
+        let mut selectors = Vec::new();
+        for selector in declared {
+            selectors.push(selector.build().map_err(|error| invalid(&error))?);
+        }
+        let manifests: Vec<serde_json::Value> =
+            serde_json::from_str(documents).map_err(|error| invalid(&error))?;
+        let place = || "a document".to_owned();
+        let documents =
+            manifests.into_iter().map(|manifest| Document { place: place(), manifest }).collect();
+        let state = self.state.lock();
+        let running = state.as_ref();
+        let Some((runtime, server)) = running.and_then(Running::usable) else {
+            return Err(PyRuntimeError::new_err("the cluster is stopped"));
+        };
+        let wanted = Wanted { selectors, ..Wanted::default() };
+        let outcome = py.detach(|| {
+            runtime.block_on(async {
+                let client = kube::Client::new(server.service(), "default");
+                definitions::prepare(&client, wanted, documents).await
+            })
+        });
+        outcome.map(drop).map_err(|failure| PyRuntimeError::new_err(failure.render()))
+    }
+
+    /// Makes a request as the administrator, without sockets; gives the code and the answer.
+    #[pyo3(signature = (method, path, body = None, content_type = "application/json"))]
+    fn request(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+        content_type: &str,
+    ) -> PyResult<(u16, String)> {
+        let state = self.state.lock();
+        let running = state.as_ref();
+        let Some((runtime, server)) = running.and_then(Running::usable) else {
+            return Err(PyRuntimeError::new_err("the cluster is stopped"));
+        };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .body(body.unwrap_or_default().into_bytes())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let requesting = async {
+            let client = kube::Client::new(server.service(), "default");
+            client.request_text(request).await
+        };
+        match py.detach(|| runtime.block_on(requesting)) {
+            Ok(text) => Ok((200, text)),
+            Err(kube::Error::Api(status)) => {
+                Ok((status.code, serde_json::to_string(&status).unwrap_or_default()))
+            }
+            Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+        }
+    }
+
+    /// Stops the server.
+    fn stop(&self, py: Python<'_>) {
+        let state = self.state.lock().take();
+        py.detach(|| {
+            let Some(Running { threads, listening, .. }) = state else { return };
+            if let Some(runtime) = threads.runtime() {
+                runtime.block_on(listening.shutdown());
+            }
+            threads.shut_down(CLOSING_GRACE);
+        });
+    }
+}

@@ -1,0 +1,407 @@
+//! One operator: an engine on threads of its own, and the queue to Python.
+
+use std::net::ToSocketAddrs as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use kopf_core::Registry;
+use kopf_core::handler::Handler;
+use kopf_core::invoke::{Indexes, OperatorContext};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::occasion::Subject;
+use kopf_core::settings::Settings;
+use kopf_engine::{Engine, EngineError, NamespacePattern, ProbesEndpoint, ReviewError, ReviewGate};
+use kopf_model::{Object, Resource};
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use crate::ask::{Ask, Asker, Query};
+use crate::call::Call;
+use crate::declare::Declaration;
+use crate::index::NativeIndex;
+use crate::logs;
+use crate::queue::{Item, Queue};
+use crate::session::PythonRequest;
+use crate::settings;
+use crate::threads::Threads;
+
+/// The threads of an engine, unless `KOPF_ENGINE_THREADS` says otherwise.
+const THREADS: usize = 2;
+
+/// How long the threads of an engine may take to end.
+const CLOSING_GRACE: Duration = Duration::from_secs(2);
+
+thread_local! {
+    /// Keeps the sink of the operator for the lifetime of a thread.
+    static SINK: std::cell::RefCell<Option<tracing::dispatcher::DefaultGuard>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// All that Python says about an operator.
+#[derive(Deserialize)]
+pub(crate) struct Declared {
+    handlers: Vec<Declaration>,
+    settings: Map<String, Value>,
+    #[serde(default)]
+    namespaces: Vec<Namespaces>,
+    identity: Option<String>,
+    liveness_endpoint: Option<Liveness>,
+    lifecycle: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Namespaces {
+    Glob(String),
+    Regex(String),
+}
+
+#[derive(Deserialize)]
+struct Liveness {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+/// Why an engine has ended by itself.
+pub(crate) struct Ending {
+    /// `activity`, `login` or `other`.
+    pub(crate) kind: &'static str,
+    pub(crate) handler: Option<String>,
+    pub(crate) message: String,
+}
+
+/// An operator.
+#[pyclass(frozen, module = "kopf._native")]
+pub(crate) struct Operator {
+    queue: Arc<Queue>,
+    level: Arc<AtomicU8>,
+    context: Arc<OperatorContext>,
+    indexes: Arc<Indexes>,
+    stop: watch::Sender<bool>,
+    gate: ReviewGate,
+    engine: Mutex<Option<Engine>>,
+    threads: Mutex<Option<Threads>>,
+}
+
+impl Declared {
+    /// Reads a declaration in JSON.
+    pub(crate) fn parse(declaration: &str) -> PyResult<Self> {
+        serde_json::from_str(declaration).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The handlers and the settings.
+    pub(crate) fn understand(&mut self, queue: &Arc<Queue>) -> PyResult<(Vec<Handler>, Settings)> {
+        let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        let mut handlers = Vec::new();
+        for (index, declaration) in std::mem::take(&mut self.handlers).into_iter().enumerate() {
+            let handler = declaration.into_handler(index, queue);
+            handlers.push(handler.map_err(|error| invalid(&error))?);
+        }
+        let mut settings = Settings::default();
+        // Visible as in Kopf.
+        settings.watching.managed_fields = true;
+        settings::apply(&mut settings, &self.settings, &Asker::new(Arc::clone(queue)))
+            .map_err(|error| invalid(&error))?;
+        Ok((handlers, settings))
+    }
+}
+
+impl Operator {
+    fn asker(&self) -> Asker {
+        Asker::new(Arc::clone(&self.queue))
+    }
+}
+
+#[pymethods]
+impl Operator {
+    /// An operator from its declaration in JSON; does not run yet.
+    #[new]
+    fn new(declaration: &str) -> PyResult<Self> {
+        let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+        let mut declared = Declared::parse(declaration)?;
+        let queue = Arc::new(Queue::new()?);
+        let asker = Asker::new(Arc::clone(&queue));
+        let (handlers, settings) = declared.understand(&queue)?;
+        let registry: Registry = handlers.into_iter().collect();
+        let mut namespaces = Vec::new();
+        for pattern in std::mem::take(&mut declared.namespaces) {
+            namespaces.push(match pattern {
+                Namespaces::Glob(text) => NamespacePattern::new(&text),
+                Namespaces::Regex(text) => {
+                    NamespacePattern::regex(&text).map_err(|error| invalid(&error))?
+                }
+            });
+        }
+        let mut builder = Engine::builder(registry)
+            .settings(settings)
+            .lifecycle(lifecycle(declared.lifecycle.as_deref(), &asker))
+            .namespaces(namespaces);
+        if let Some(identity) = declared.identity.take() {
+            builder = builder.identity(identity);
+        }
+        if let Some(Liveness { host, port, path }) = declared.liveness_endpoint.take() {
+            let address = (host.as_str(), port).to_socket_addrs()?.next();
+            let address =
+                address.ok_or_else(|| invalid(&"the liveness endpoint has no address"))?;
+            builder = builder.probes(ProbesEndpoint::new(address, path));
+        }
+        let gate = ReviewGate::default();
+        let engine = builder.review_gate(gate.clone()).build();
+        Ok(Self {
+            queue,
+            level: Arc::new(AtomicU8::new(0)),
+            context: engine.context(),
+            indexes: engine.indexes(),
+            stop: watch::Sender::new(false),
+            gate,
+            engine: Mutex::new(Some(engine)),
+            threads: Mutex::new(None),
+        })
+    }
+
+    /// The descriptor that is readable while there are items.
+    fn fileno(&self) -> i32 {
+        self.queue.fileno()
+    }
+
+    /// The least level of lines that are wanted, as a number of `logging`.
+    fn set_log_level(&self, level: u8) {
+        self.level.store(level, Ordering::Relaxed);
+    }
+
+    /// Starts the engine on its own threads.
+    fn start(&self) -> PyResult<()> {
+        let Some(engine) = self.engine.lock().take() else {
+            return Err(PyRuntimeError::new_err("the operator was started already"));
+        };
+        let dispatch = logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level));
+        let threads = std::env::var("KOPF_ENGINE_THREADS").ok().and_then(|it| it.parse().ok());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.unwrap_or(THREADS).max(1))
+            .thread_name("kopf-engine")
+            .on_thread_start(move || {
+                let guard = tracing::dispatcher::set_default(&dispatch);
+                SINK.with(|sink| *sink.borrow_mut() = Some(guard));
+            })
+            .on_thread_stop(|| {
+                SINK.with(|sink| drop(sink.borrow_mut().take()));
+            })
+            .enable_all()
+            .build()?;
+        let queue = Arc::clone(&self.queue);
+        let mut stop = self.stop.subscribe();
+        let mut ready = engine.ready();
+        let announced = Arc::clone(&self.queue);
+        runtime.spawn(async move {
+            if ready.wait_for(|is_ready| *is_ready).await.is_ok() {
+                announced.push(Item::Ready);
+            }
+        });
+        runtime.spawn(async move {
+            let stopping = async move {
+                // The end of the operator means the same as a request.
+                let _ = stop.wait_for(|is_stopping| *is_stopping).await;
+            };
+            let running = tokio::spawn(engine.run(stopping));
+            let error = match running.await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(Ending::from(&error)),
+                Err(error) => {
+                    let message = format!("the engine has ended unexpectedly: {error}");
+                    Some(Ending { kind: "other", handler: None, message })
+                }
+            };
+            queue.push(Item::Ended { error });
+        });
+        *self.threads.lock() = Some(Threads::new(runtime));
+        Ok(())
+    }
+
+    /// Asks for the end.
+    fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Ends all threads; nothing is finished or written any more.
+    fn close(&self, py: Python<'_>) {
+        self.stop.send_replace(true);
+        self.queue.close();
+        let threads = self.threads.lock().take();
+        let engine = self.engine.lock().take();
+        py.detach(|| {
+            drop(engine);
+            if let Some(threads) = threads {
+                threads.shut_down(CLOSING_GRACE);
+            }
+        });
+    }
+
+    /// Takes all items: tuples that begin with the name of their kind.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let (items, dropped) = self.queue.take();
+        let list = PyList::empty(py);
+        for item in items {
+            match item {
+                Item::Call(pending) => list.append(("call", Call::from(pending)))?,
+                Item::Cancel { call, reason } => list.append(("cancel", call, reason))?,
+                Item::Stop { call, reason } => list.append(("stop", call, reason))?,
+                Item::Ask(question) => list.append(("ask", Ask::from(question)))?,
+                Item::Request(outgoing) => {
+                    list.append(("request", PythonRequest::from(outgoing)))?;
+                }
+                Item::CancelRequest { id } => list.append(("cancel_request", id))?,
+                Item::Log(line) => {
+                    let object = line
+                        .object
+                        .as_deref()
+                        .map(|it| (&it.api_version, &it.kind, &it.namespace, &it.name, &it.uid));
+                    list.append((
+                        "log",
+                        line.level,
+                        &line.target,
+                        &line.text,
+                        &line.details,
+                        object,
+                        &line.activity,
+                    ))?;
+                }
+                Item::Reviewed { id, answer } => match answer {
+                    Ok(answer) => list.append(("reviewed", id, answer, None::<String>))?,
+                    Err((kind, text)) => list.append(("reviewed", id, kind, text))?,
+                },
+                Item::Ready => list.append(("ready",))?,
+                Item::Ended { error } => {
+                    let error = error.map(|it| (it.kind, it.handler, it.message));
+                    list.append(("ended", error))?;
+                }
+            }
+        }
+        if dropped > 0 {
+            list.append(("dropped", dropped))?;
+        }
+        Ok(list)
+    }
+
+    /// Takes over settings by dotted names; false if the engine reads them right now.
+    fn set_settings(&self, values: &str) -> PyResult<bool> {
+        let values: Map<String, Value> = serde_json::from_str(values)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // Never waits: the engine might wait for Python while it holds the lock.
+        let Some(mut settings) = self.context.settings.try_write() else { return Ok(false) };
+        settings::apply(&mut settings, &values, &self.asker())
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(true)
+    }
+
+    /// Submits a review in JSON; the answer is an item of the queue with this number.
+    fn review(
+        &self,
+        id: u64,
+        request: &str,
+        webhook: Option<String>,
+        headers: Vec<(String, String)>,
+    ) -> PyResult<()> {
+        let request: Value = serde_json::from_str(request)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let threads = self.threads.lock();
+        let Some(runtime) = threads.as_ref().and_then(Threads::runtime) else {
+            return Err(PyRuntimeError::new_err("the operator does not run"));
+        };
+        let (gate, queue) = (self.gate.clone(), Arc::clone(&self.queue));
+        runtime.spawn(async move {
+            let answer = gate.review(&request, webhook.as_deref(), headers).await;
+            let answer = answer.map(|answer| answer.to_string()).map_err(|error| {
+                let kind = match error {
+                    ReviewError::Incomplete(_) => "incomplete",
+                    ReviewError::Unknown(_) => "unknown",
+                    _ => "early",
+                };
+                (kind, error.to_string())
+            });
+            queue.push(Item::Reviewed { id, answer });
+        });
+        Ok(())
+    }
+
+    /// Tells how the cluster reaches the server of reviews, in JSON, and the name of the webhook
+    /// configurations to keep up to date, if any.
+    fn point_reviews(&self, client_config: &str, managed: Option<String>) -> PyResult<()> {
+        let client_config: Value = serde_json::from_str(client_config)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        self.gate.point(client_config, managed);
+        Ok(())
+    }
+
+    /// One index by its name.
+    fn index(&self, name: &str) -> Option<NativeIndex> {
+        self.indexes.get(name).map(NativeIndex)
+    }
+
+    /// Posts a Kubernetes event about an object; the reference is JSON.
+    fn post_event(&self, reference: &str, kind: &str, reason: &str, message: &str) -> PyResult<()> {
+        let reference: Value = serde_json::from_str(reference)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let field = |name: &str| reference.get(name).cloned().unwrap_or_default();
+        let mut metadata = Map::new();
+        for name in ["name", "namespace", "uid", "resourceVersion"] {
+            if let Some(value) = reference.get(name).filter(|value| !value.is_null()) {
+                metadata.insert(name.to_owned(), value.clone());
+            }
+        }
+        let object = Object::from_value(json!({
+            "apiVersion": field("apiVersion"), "kind": field("kind"), "metadata": metadata,
+        }));
+        let resource = Arc::new(Resource::cluster_wide("", "", object.kind()));
+        self.context.recorder.record(&Subject { resource, object }, kind, reason, message);
+        Ok(())
+    }
+}
+
+impl From<&EngineError> for Ending {
+    fn from(error: &EngineError) -> Self {
+        let (kind, handler) = match error {
+            EngineError::Activity { source, .. } => ("activity", Some(source.handler.to_string())),
+            EngineError::Login(_) => ("login", None),
+            _ => ("other", None),
+        };
+        let mut message = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            message.push_str(": ");
+            message.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Self { kind, handler, message }
+    }
+}
+
+fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {
+    match name.unwrap_or("asap") {
+        "asap" => Lifecycle::Asap,
+        "all_at_once" => Lifecycle::AllAtOnce,
+        "one_by_one" => Lifecycle::OneByOne,
+        "randomized" => Lifecycle::Randomized,
+        "shuffled" => Lifecycle::Shuffled,
+        _ => {
+            let asker = asker.clone();
+            Lifecycle::Custom(Arc::new(move |due: Vec<Arc<Handler>>, state| {
+                let retries: Map<String, Value> = due
+                    .iter()
+                    .map(|handler| (handler.id.to_string(), state.retries(&handler.id).into()))
+                    .collect();
+                let value = Some(Value::Object(retries));
+                let chosen = asker.decide(Query { kind: "lifecycle", value, ..Query::default() });
+                let chosen = chosen.as_array().cloned().unwrap_or_default();
+                let find = |id: &Value| due.iter().find(|handler| id == &*handler.id).cloned();
+                chosen.iter().filter_map(find).collect()
+            }))
+        }
+    }
+}

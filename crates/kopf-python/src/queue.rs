@@ -1,0 +1,126 @@
+//! The one queue from the engine to Python, with one wake-up per batch.
+//!
+//! Engine threads push plain Rust values and never attach to the interpreter. Python waits for the
+//! socket to become readable in its event loop, then takes all items at once.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+
+use parking_lot::Mutex;
+
+use crate::ask::Question;
+use crate::call::Pending;
+use crate::logs::LogLine;
+use crate::session::Outgoing;
+
+/// How many log lines may wait for Python; more are dropped and counted.
+const LOG_LINES_MAX: usize = 100_000;
+
+/// One thing for Python to do.
+pub(crate) enum Item {
+    /// Call a handler.
+    Call(Box<Pending>),
+    /// The engine does not wait for this call any more: cancel it.
+    Cancel { call: u64, reason: u8 },
+    /// A daemon is asked to stop.
+    Stop { call: u64, reason: u8 },
+    /// Decide something by a Python function.
+    Ask(Box<Question>),
+    /// Send a request through a session of Python.
+    Request(Box<Outgoing>),
+    /// Nobody waits for the answer to this request any more.
+    CancelRequest { id: u64 },
+    /// Log a line.
+    Log(Box<LogLine>),
+    /// A review is answered: JSON, or the kind of the error and its text.
+    Reviewed { id: u64, answer: Result<String, (&'static str, String)> },
+    /// The startup handlers are done and the cluster is reached.
+    Ready,
+    /// The engine has ended.
+    Ended { error: Option<crate::operator::Ending> },
+}
+
+/// The queue.
+pub(crate) struct Queue {
+    /// Pushed to by engine threads, emptied by the Python loop.
+    state: Mutex<State>,
+    reader: UnixStream,
+    writer: UnixStream,
+}
+
+#[derive(Default)]
+struct State {
+    items: Vec<Item>,
+    log_lines: usize,
+    dropped_lines: usize,
+    is_closed: bool,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let (reader, writer) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.set_nonblocking(true)?;
+        Ok(Self { state: Mutex::default(), reader, writer })
+    }
+
+    /// The descriptor that is readable while there are items.
+    pub(crate) fn fileno(&self) -> i32 {
+        self.reader.as_raw_fd()
+    }
+
+    /// Adds an item; it is dropped when Python does not listen any more.
+    pub(crate) fn push(&self, item: Item) {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            drop(state);
+            // Not under the lock: it may have senders that wake others.
+            drop(item);
+            return;
+        }
+        if let Item::Log(_) = &item {
+            if state.log_lines >= LOG_LINES_MAX {
+                state.dropped_lines += 1;
+                return;
+            }
+            state.log_lines += 1;
+        }
+        let is_first = state.items.is_empty();
+        state.items.push(item);
+        drop(state);
+        if is_first {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // A full socket wakes the reader as well.
+        let _ = (&self.writer).write(&[1]);
+    }
+
+    /// Takes all items, and how many log lines did not fit.
+    pub(crate) fn take(&self) -> (Vec<Item>, usize) {
+        let mut bytes = [0; 64];
+        loop {
+            match (&self.reader).read(&mut bytes) {
+                Ok(count) if count == bytes.len() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        let mut state = self.state.lock();
+        state.log_lines = 0;
+        (std::mem::take(&mut state.items), std::mem::take(&mut state.dropped_lines))
+    }
+
+    /// Refuses all further items and drops those that wait.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        let items = std::mem::take(&mut state.items);
+        drop(state);
+        drop(items);
+    }
+}

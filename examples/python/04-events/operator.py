@@ -1,0 +1,13 @@
+"""Raw events of pods, and Kubernetes events for people who look with ``kubectl describe``."""
+
+import kopf
+
+
+@kopf.on.event("pods", labels={"watched": "yes"})
+def seen(type, name, logger, **_):
+    logger.info(f"{type or 'LISTED'}: {name}")
+
+
+@kopf.on.create("pods", labels={"watched": "yes"})
+async def noted(body, **_):
+    kopf.info(body, reason="Noted", message="The operator has seen this pod.")

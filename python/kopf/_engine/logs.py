@@ -1,0 +1,132 @@
+"""Lines of the engine in Python's logs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+import re
+from typing import Any
+
+from kopf._logs import loggers
+from kopf._settings import configuration
+from kopf._structs import bodies
+
+_EXCEPTIONS_MAX = 1000
+_MARK = "\0exception:"
+_WATCHED_LOGGERS = ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
+_NAMES = {
+    "kopf_engine::peering": "kopf._core.engines.peering",
+    "kopf_engine::admission": "kopf._core.engines.admission",
+    "kopf_engine::probes": "kopf._core.engines.probing",
+    "kopf_engine::poster": "kopf._core.engines.posting",
+    "kopf_engine::background": "kopf._core.engines.daemons",
+    "kopf_engine::reactor::orchestration": "kopf._core.reactor.orchestration",
+    "kopf_engine::reactor": "kopf._core.reactor.observation",
+    "kopf_engine::cycle": "kopf.objects",
+    "kopf_client": "kopf._cogs.clients",
+}
+
+
+_DATA = re.compile(r"^(.{0,40}(?: is in progress:|ing the resource with:)) ([\[{].*)$", re.DOTALL)
+_DIFF = re.compile(r"^(\w+ diff:) (\(.*\))$", re.DOTALL)
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+class Lines:
+    """Logs lines of the engine, with the exceptions that belong to them."""
+
+    def __init__(self, settings: configuration.OperatorSettings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._exceptions: dict[str, BaseException] = {}
+        self._count = 0
+        self._last: tuple[Any, loggers.ObjectLogger] | None = None
+
+    def keep(self, exception: BaseException) -> str:
+        """Keep an exception until its line comes; get the details of the line."""
+        self._count += 1
+        details = f"{_MARK}{self._count}"
+        self._exceptions[details] = exception
+        if len(self._exceptions) > _EXCEPTIONS_MAX:
+            del self._exceptions[next(iter(self._exceptions))]
+        return details
+
+    @staticmethod
+    def level() -> int:
+        """The least level that any logger of the framework shows."""
+        levels = [logging.getLogger(name).getEffectiveLevel() for name in _WATCHED_LOGGERS]
+        return max(1, min(100, *levels))
+
+    def log(
+        self,
+        level: int,
+        target: str,
+        text: str,
+        details: str | None,
+        ref: tuple[str, str, str | None, str, str] | None,
+        activity: str | None,
+    ) -> None:
+        """Log one line."""
+        exception = self._exceptions.pop(details, None) if details else None
+        if details and exception is None and not details.startswith(_MARK):
+            text = f"{text}\n{details}"
+        if level <= logging.DEBUG:
+            text = _with_python_values(text)
+        exc_info = None if exception is None else exception
+        self._logger(target, ref, activity).log(level, "%s", text, exc_info=exc_info)
+
+    def _logger(
+        self, target: str, ref: Any, activity: str | None
+    ) -> logging.Logger | logging.LoggerAdapter[Any]:
+        if activity is not None:
+            return logging.getLogger(f"kopf.activities.{activity}")
+        if ref is None:
+            return logging.getLogger(_name(target))
+        if self._last is None or self._last[0] != ref:
+            api_version, kind, namespace, name, uid = ref
+            metadata = {"name": name, "uid": uid}
+            if namespace is not None:
+                metadata["namespace"] = namespace
+            raw = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+            logger = loggers.LocalObjectLogger(body=bodies.Body(raw), settings=self._settings)
+            self._last = (ref, logger)
+        return self._last[1]
+
+
+def _with_python_values(text: str) -> str:
+    """Rewrite JSON in a line of the engine as Python writes it, as in Kopf."""
+    try:
+        if match := _DATA.match(text):
+            return f"{match[1]} {json.loads(match[2])!r}"
+        if match := _DIFF.match(text):
+            return f"{match[1]} {_evaluate(ast.parse(match[2], mode='eval').body)!r}"
+    except (ValueError, SyntaxError, RecursionError):
+        pass
+    return text
+
+
+def _evaluate(node: ast.AST) -> Any:
+    """Evaluate tuples, JSON and None; fail for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in _WORDS:
+        return _WORDS[node.id]
+    if isinstance(node, ast.Tuple):
+        return tuple(_evaluate(item) for item in node.elts)
+    if isinstance(node, ast.List):
+        return [_evaluate(item) for item in node.elts]
+    if isinstance(node, ast.Dict):
+        keys = [_evaluate(key) for key in node.keys if key is not None]
+        return dict(zip(keys, [_evaluate(value) for value in node.values], strict=True))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_evaluate(node.operand)
+    raise ValueError(f"not data: {ast.dump(node)}")
+
+
+def _name(target: str) -> str:
+    """The name of a logger for lines that are not about objects."""
+    for prefix, name in _NAMES.items():
+        if target.startswith(prefix):
+            return name
+    return "kopf._core.reactor.running" if "::" in target else target

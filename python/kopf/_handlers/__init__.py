@@ -1,0 +1,1 @@
+"""Handlers: their declarations, causes, filters, and how they are called."""

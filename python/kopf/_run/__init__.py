@@ -1,0 +1,1 @@
+"""Running of operators."""

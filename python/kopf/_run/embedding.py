@@ -1,0 +1,109 @@
+"""The cluster inside of the process, for ``kopf run --embedded``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import click
+
+from kopf._handlers import registries
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Any]:
+    """Start a cluster, and make it the current one for all clients in this process."""
+    from kopf import _engine
+
+    with _engine.EmbeddedCluster() as started, tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "kubeconfig.yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(started.kubeconfig_yaml)
+        before = os.environ.get("KUBECONFIG")
+        os.environ["KUBECONFIG"] = path
+        click.echo(f"export KUBECONFIG={path}", err=True)
+        try:
+            yield started
+        finally:
+            if before is None:
+                del os.environ["KUBECONFIG"]
+            else:
+                os.environ["KUBECONFIG"] = before
+
+
+def install(
+    started: Any,
+    registry: registries.OperatorRegistry | None,
+    manifests: Collection[str],
+) -> None:
+    """Create the resources of the handlers, then the objects of the manifests."""
+    documents: list[Any] = []
+    if manifests:
+        import yaml
+
+        for path in manifests:
+            with open(path, encoding="utf-8") as f:
+                documents += [document for document in yaml.safe_load_all(f) if document]
+    handlers = registries.get_default_registry() if registry is None else registry
+    started.install(handlers, [*_definitions(handlers, documents), *documents])
+
+
+def _is_custom(document: Mapping[str, Any]) -> bool:
+    group = document.get("apiVersion", "").rpartition("/")[0]
+    return "." in group and not group.endswith(".k8s.io")
+
+
+def _plural(kind: str, names: Collection[str]) -> str:
+    """Guess the plural of a kind; a name that a handler uses is preferred."""
+    single = kind.lower()
+    candidates = [f"{single}s", f"{single}es", f"{single[:-1]}ies", single]
+    return next((name for name in candidates if name in names), candidates[0])
+
+
+def _definitions(
+    registry: registries.OperatorRegistry, documents: Collection[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Define the kinds of documents that come without a definition, with free content."""
+    defined = {
+        (document["spec"]["group"], document["spec"]["names"]["kind"])
+        for document in documents
+        if document.get("kind") == "CustomResourceDefinition"
+    }
+    groups = (registry._changing, registry._watching, registry._spawning, registry._indexing)
+    selectors = [selector for group in groups for selector in group.get_all_selectors()]
+    known = {s.group for s in selectors if s.group and s.version and (s.any_name or s.plural)}
+    names = {str(selector.any_name or selector.plural) for selector in selectors}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for document in filter(_is_custom, documents):
+        group, _, version = document["apiVersion"].rpartition("/")
+        kind = document["kind"]
+        if (group, kind) in defined or group in known:
+            continue
+        plural = _plural(kind, names)
+        found[group, kind] = _definition(group, version, kind, plural)
+    return list(found.values())
+
+
+def _definition(group: str, version: str, kind: str, plural: str) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                }
+            ],
+        },
+    }

@@ -1,0 +1,1 @@
+"""Settings of an operator, and the storages that keep its state on objects."""

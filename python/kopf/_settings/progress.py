@@ -1,0 +1,272 @@
+"""Storages of the progress of handlers.
+
+A record of a handler says when it started, when it is to be tried again, and how it ended.
+Records are removed when all handlers of a change are done.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, TypedDict, cast
+
+from kopf._settings import conventions
+from kopf._structs import bodies, dicts, ids, patches
+
+_ABSENT = object()
+
+
+class ProgressRecord(TypedDict, total=False):
+    """The stored state of one handler."""
+
+    started: str | None
+    stopped: str | None
+    delayed: str | None
+    purpose: str | None
+    retries: int | None
+    success: bool | None
+    failure: bool | None
+    message: str | None
+    subrefs: Collection[ids.HandlerId] | None
+
+
+class ProgressStorage(conventions.StorageStanzaCleaner, metaclass=abc.ABCMeta):
+    """The interface of all storages of progress. Subclass it to keep the progress elsewhere."""
+
+    @abc.abstractmethod
+    def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
+        """Get the record of a handler, or None."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def store(
+        self,
+        *,
+        key: ids.HandlerId,
+        record: ProgressRecord,
+        body: bodies.Body,
+        patch: patches.Patch,
+    ) -> None:
+        """Put the record of a handler into the patch."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+        """Remove the record of a handler."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
+        """Change a value that means nothing, to get a new event; None removes it."""
+        raise NotImplementedError
+
+    @abc.abstractmethod
+    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
+        """Get a copy of an essence without the values of this storage."""
+        return copy.deepcopy(essence)
+
+    def flush(self) -> None:
+        """Called after every batch of ``store`` and ``purge``."""
+
+
+def _purge_field(body: bodies.Body, patch: patches.Patch, field: dicts.FieldPath) -> None:
+    """Remove a field that is on the object, or forget it if it is only in the patch."""
+    if dicts.resolve(body, field, _ABSENT) is not _ABSENT:
+        dicts.ensure(patch, field, None)
+    elif dicts.resolve(patch, field, _ABSENT) is not _ABSENT:
+        dicts.remove(patch, field)
+
+
+class AnnotationsProgressStorage(
+    conventions.StorageKeyFormingConvention,
+    conventions.StorageKeyMarkingConvention,
+    ProgressStorage,
+):
+    """Keeps records as JSON in annotations of the object."""
+
+    def __init__(
+        self,
+        *,
+        prefix: str = "kopf.zalando.org",
+        verbose: bool = False,
+        touch_key: str = "touch-dummy",
+        v1: bool = True,
+    ) -> None:
+        super().__init__(prefix=prefix, v1=v1)
+        self.verbose = verbose
+        self.touch_key = touch_key
+
+    def _fields(self, key: str, body: bodies.Body) -> list[dicts.FieldPath]:
+        return [("metadata", "annotations", name) for name in self.make_keys(key, body=body)]
+
+    def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
+        for field in self._fields(key, body):
+            encoded = dicts.resolve(body, field, None)
+            record = None if encoded is None else json.loads(encoded)
+            if record is not None:
+                return cast(ProgressRecord, record)
+        return None
+
+    def store(
+        self,
+        *,
+        key: ids.HandlerId,
+        record: ProgressRecord,
+        body: bodies.Body,
+        patch: patches.Patch,
+    ) -> None:
+        kept = {name: v for name, v in record.items() if self.verbose or v is not None}
+        encoded = json.dumps(kept, separators=(",", ":"))
+        for field in self._fields(key, body):
+            dicts.ensure(patch, field, encoded)
+        self._store_marker(prefix=self.prefix, patch=patch, body=body)
+
+    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+        for field in self._fields(key, body):
+            _purge_field(body, patch, field)
+
+    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
+        for field in self._fields(self.touch_key, body):
+            if dicts.resolve(body, field, None) != value:
+                dicts.ensure(patch, field, value)
+                self._store_marker(prefix=self.prefix, patch=patch, body=body)
+
+    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
+        essence = super().clear(essence=essence)
+        annotations = essence.get("metadata", {}).get("annotations", {})
+        own = {key for key in annotations if key.startswith(f"{self.prefix}/")}
+        self.remove_annotations(essence, own)
+        self.remove_empty_stanzas(essence)
+        return essence
+
+
+class StatusProgressStorage(ProgressStorage):
+    """Keeps records as dicts in the status of the object."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: dicts.FieldSpec = "status.{name}.progress",
+        touch_field: dicts.FieldSpec = "status.{name}.dummy",
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self._field = self._parse(field)
+        self._touch_field = self._parse(touch_field)
+
+    def _parse(self, field: dicts.FieldSpec) -> dicts.FieldPath:
+        text = field.format(name=self._name) if isinstance(field, str) else field
+        return dicts.parse_field(text)
+
+    @property
+    def field(self) -> dicts.FieldPath:
+        return self._field
+
+    @field.setter
+    def field(self, field: dicts.FieldSpec) -> None:
+        self._field = self._parse(field)
+
+    @property
+    def touch_field(self) -> dicts.FieldPath:
+        return self._touch_field
+
+    @touch_field.setter
+    def touch_field(self, field: dicts.FieldSpec) -> None:
+        self._touch_field = self._parse(field)
+
+    def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
+        records: Mapping[str, Any] = dicts.resolve(body, self.field, {})
+        return cast("ProgressRecord | None", records.get(key))
+
+    def store(
+        self,
+        *,
+        key: ids.HandlerId,
+        record: ProgressRecord,
+        body: bodies.Body,
+        patch: patches.Patch,
+    ) -> None:
+        dicts.ensure(patch, (*self.field, key), record)
+
+    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+        _purge_field(body, patch, (*self.field, key))
+
+    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
+        if dicts.resolve(body, self.touch_field, None) != value:
+            dicts.ensure(patch, self.touch_field, value)
+
+    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
+        essence = super().clear(essence=essence)
+        dicts.remove(cast("dict[str, Any]", essence), self.field)
+        self.remove_empty_stanzas(essence)
+        return essence
+
+
+class NoWriteStatusProgressStorage(StatusProgressStorage):
+    """Reads and purges records in the status, but never writes them."""
+
+    def store(self, **_: Any) -> None:
+        pass
+
+    def touch(self, **_: Any) -> None:
+        pass
+
+
+class MultiProgressStorage(ProgressStorage):
+    """Writes to several storages; reads from the first one that has a record."""
+
+    def __init__(self, storages: Collection[ProgressStorage]) -> None:
+        super().__init__()
+        self.storages = storages
+
+    def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
+        records = (storage.fetch(key=key, body=body) for storage in self.storages)
+        return next((record for record in records if record is not None), None)
+
+    def store(
+        self,
+        *,
+        key: ids.HandlerId,
+        record: ProgressRecord,
+        body: bodies.Body,
+        patch: patches.Patch,
+    ) -> None:
+        for storage in self.storages:
+            storage.store(key=key, record=record, body=body, patch=patch)
+
+    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+        for storage in self.storages:
+            storage.purge(key=key, body=body, patch=patch)
+
+    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
+        for storage in self.storages:
+            storage.touch(body=body, patch=patch, value=value)
+
+    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
+        for storage in self.storages:
+            essence = storage.clear(essence=essence)
+        return essence
+
+
+class SmartProgressStorage(MultiProgressStorage):
+    """The default: writes annotations, and reads old records from the status too."""
+
+    def __init__(
+        self,
+        *,
+        name: str = "kopf",
+        field: dicts.FieldSpec = "status.{name}.progress",
+        touch_key: str = "touch-dummy",
+        touch_field: dicts.FieldSpec = "status.{name}.dummy",
+        prefix: str = "kopf.zalando.org",
+        v1: bool = True,
+        verbose: bool = False,
+    ) -> None:
+        annotations = AnnotationsProgressStorage(
+            prefix=prefix, verbose=verbose, touch_key=touch_key, v1=v1
+        )
+        status = NoWriteStatusProgressStorage(name=name, field=field, touch_field=touch_field)
+        super().__init__([annotations, status])

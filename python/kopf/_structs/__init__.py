@@ -1,0 +1,1 @@
+"""Data structures: objects, views, diffs, patches, references, credentials."""

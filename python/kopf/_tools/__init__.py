@@ -1,0 +1,1 @@
+"""Toolkits for operators: children of objects, webhook servers, test runners."""

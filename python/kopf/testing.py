@@ -1,0 +1,5 @@
+"""Tools for tests of operators."""
+
+from kopf._tools.runner import KopfRunner
+
+__all__ = ["KopfRunner"]

@@ -1,0 +1,20 @@
+"""The example of the book works."""
+
+from __future__ import annotations
+
+import asyncio
+import pathlib
+import re
+
+import pytest
+
+PAGE = pathlib.Path(__file__).parents[3] / "docs" / "src" / "python.md"
+
+
+@pytest.mark.asyncio
+async def test_the_example_of_the_book_works(kopf_cluster, kopf_registry, kopf_operator):
+    [code] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict = {}
+    exec(compile(code, str(PAGE), "exec"), names)
+    test = names["test_objects_get_a_status"]
+    await asyncio.wait_for(test(kopf_cluster, kopf_registry, kopf_operator), 10)
