@@ -48,7 +48,7 @@ fn again_in_release() -> Result<()> {
 }
 
 /// Date, processor and number of cores: what a table of numbers must name.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = information
         .lines()

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{clients, demos, habits, newcomer, readme, tidy};
+use crate::{chaos, clients, demos, habits, newcomer, python, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -25,7 +25,9 @@ pub(crate) fn run() -> Result<()> {
     documentation()?;
     habits::dependencies()?;
     demonstrations()?;
-    real_clients()
+    chaos::run(&chaos::Arguments::short())?;
+    real_clients()?;
+    python_package()
 }
 
 /// What is behind a feature is neither in the workspace's builds nor in its tests.
@@ -59,6 +61,15 @@ fn real_clients() -> Result<()> {
         }
     }
     clients::run(&clients::Arguments::default())
+}
+
+/// The package needs Python; without it, the step is skipped with a message.
+fn python_package() -> Result<()> {
+    if Command::new("python3").arg("--help").output().is_err() {
+        println!("── the Python package: SKIPPED, there is no `python3` on this machine");
+        return Ok(());
+    }
+    python::run(&python::Arguments::default())
 }
 
 fn documentation() -> Result<()> {

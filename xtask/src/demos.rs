@@ -83,7 +83,7 @@ fn summary(outcome: &Result<()>, time: Duration) -> String {
 }
 
 /// Those that take the longest come first.
-fn all() -> Result<Vec<String>> {
+pub(crate) fn all() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(root().join("examples"))? {
         let entry = entry?;
@@ -99,7 +99,7 @@ fn script_path(name: &str) -> PathBuf {
     root().join("examples").join(name).join("demo.sh")
 }
 
-fn script(name: &str) -> String {
+pub(crate) fn script(name: &str) -> String {
     std::fs::read_to_string(script_path(name)).unwrap_or_default()
 }
 
@@ -110,7 +110,7 @@ fn needs_cluster(names: &[String]) -> Result<bool> {
     Ok(names.iter().any(|name| script(name).contains(CLUSTER)))
 }
 
-fn build(names: &[String]) -> Result<()> {
+pub(crate) fn build(names: &[String]) -> Result<()> {
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet"]).current_dir(root());
     for name in names {
@@ -120,7 +120,7 @@ fn build(names: &[String]) -> Result<()> {
 }
 
 /// One example, running.
-struct Example {
+pub(crate) struct Example {
     process: Child,
     folder: PathBuf,
     kubeconfig: PathBuf,
@@ -146,6 +146,13 @@ fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Re
     let variables = variables(script)?;
     let mut example = Example::start(name, script, folder, beside, &variables)?;
     example.wait()?;
+    let performed = perform(name, &example, &variables);
+    let stopped = example.stop();
+    performed.and(stopped)
+}
+
+/// Runs the script of an example that is running.
+pub(crate) fn perform(name: &str, example: &Example, variables: &[(String, String)]) -> Result<()> {
     let output = Command::new("bash")
         .args(["-eu", "-o", "pipefail", "-c", "source examples/demo.bash; set -x; source \"$1\""])
         .arg("demo")
@@ -153,26 +160,25 @@ fn play(name: &str, script: &str, folder: &Path, beside: Option<&Cluster>) -> Re
         .current_dir(root())
         .env("KUBECONFIG", &example.kubeconfig)
         // What kubectl remembers of a cluster goes by its port, and ports are taken again.
-        .env("KUBECACHEDIR", folder.join("cache"))
-        .env("LOG", folder.join("log"))
+        .env("KUBECACHEDIR", example.folder.join("cache"))
+        .env("LOG", example.folder.join("log"))
         .env("FOLDER", &example.folder)
         .env("PROGRAM", &example.program)
         .env("OPERATOR", example.process.id().to_string())
-        .envs(variables)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .output()
         .context("could not start `bash`")?;
-    let stopped = example.stop();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout);
         let done = String::from_utf8_lossy(&output.stderr);
         bail!("{said}\n{done}\n`examples/{name}/demo.sh` failed ({})", output.status);
     }
-    stopped
+    Ok(())
 }
 
 /// What the script and its program find in their environments.
-fn variables(script: &str) -> Result<Vec<(String, String)>> {
+pub(crate) fn variables(script: &str) -> Result<Vec<(String, String)>> {
     // Nobody else takes it at once: the system hands ports out in turn.
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
     let lines = script.lines().filter_map(|line| line.strip_prefix(VARIABLE));
@@ -200,17 +206,30 @@ impl Example {
         };
         let log = File::create(folder.join("log"))?;
         let mut command = Command::new(&program);
-        command.current_dir(root()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         match beside {
             Some(_) => command.env("KUBECONFIG", &kubeconfig),
             None => command.args(["run", "--embedded", "--kubeconfig"]).arg(&kubeconfig),
         };
         let more = script.lines().find_map(|line| line.strip_prefix(ARGUMENTS));
         command.args(more.unwrap_or_default().split_whitespace());
+        Self::launch(command, &program, folder, &kubeconfig, log, variables)
+    }
+
+    /// Starts a program for which the script has a kubeconfig.
+    pub(crate) fn launch(
+        mut command: Command,
+        program: &Path,
+        folder: &Path,
+        kubeconfig: &Path,
+        log: File,
+        variables: &[(String, String)],
+    ) -> Result<Self> {
+        command.current_dir(root()).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
         let process =
             command.spawn().with_context(|| format!("could not start `{}`", program.display()))?;
-        Ok(Self { process, folder: folder.to_owned(), kubeconfig, program })
+        let (folder, kubeconfig) = (folder.to_owned(), kubeconfig.to_owned());
+        Ok(Self { process, folder, kubeconfig, program: program.to_owned() })
     }
 
     fn wait(&mut self) -> Result<()> {
@@ -226,7 +245,7 @@ impl Example {
     }
 
     /// Asks it to end; one that does not is a failure, too.
-    fn stop(&mut self) -> Result<()> {
+    pub(crate) fn stop(&mut self) -> Result<()> {
         let id = self.process.id().to_string();
         // Gone already if the demonstration has stopped it.
         let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();

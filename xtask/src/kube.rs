@@ -7,6 +7,7 @@
 mod build;
 mod flags;
 mod pki;
+mod plane;
 mod process;
 mod state;
 
@@ -18,6 +19,8 @@ use clap::{Args, Subcommand};
 
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
+pub(crate) use build::version;
+pub(crate) use plane::ControlPlane;
 use state::State;
 
 /// How long the API server may take before `up` gives up.

@@ -3,6 +3,7 @@
 //! Owns the dispatch only; each command is a module of its own.
 
 mod bench;
+mod chaos;
 mod ci;
 mod clients;
 mod cluster;
@@ -17,9 +18,11 @@ mod newcomer;
 mod normalise;
 mod pack;
 mod pairing;
+mod python;
 mod readme;
 mod record;
 mod replay;
+mod rights;
 mod steps;
 mod subject;
 mod tidy;
@@ -51,11 +54,17 @@ enum Command {
     Newcomer,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Clients(clients::Arguments),
+    /// Build the native module of the Python package, and test the package.
+    Python(python::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
     Demos(demos::Arguments),
+    /// Run every example on a real server, with exactly the rights that are generated for it.
+    Rights(rights::Arguments),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Try an operator with edits, kills, frozen servers and lost definitions.
+    Chaos(chaos::Arguments),
     /// Run a real control plane on loopback, to compare ours with.
     Kube(kube::Arguments),
     /// Send the same requests to two API servers and report what differs.
@@ -76,8 +85,11 @@ fn main() -> anyhow::Result<()> {
         Command::Readme => readme::run(),
         Command::Newcomer => newcomer::run(),
         Command::Clients(arguments) => clients::run(&arguments),
+        Command::Python(arguments) => python::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
+        Command::Rights(arguments) => rights::run(&arguments),
         Command::Bench(command) => bench::run(&command),
+        Command::Chaos(arguments) => chaos::run(&arguments),
         Command::Kube(arguments) => kube::run(&arguments),
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),

@@ -49,7 +49,7 @@ impl Plan {
     }
 
     pub(super) fn etcd(&self) -> Vec<String> {
-        let client = format!("http://127.0.0.1:{}", self.etcd_client);
+        let client = self.etcd_url();
         let peer = format!("http://127.0.0.1:{}", self.etcd_peer);
         vec![
             format!("--data-dir={}", self.path("etcd")),
@@ -66,7 +66,7 @@ impl Plan {
 
     pub(super) fn apiserver(&self) -> Vec<String> {
         vec![
-            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_client),
+            format!("--etcd-servers={}", self.etcd_url()),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
             // A loopback address is no valid endpoint of the `kubernetes` service.
@@ -102,6 +102,10 @@ impl Plan {
             "--secure-port=0".to_owned(),
             "--concurrent-gc-syncs=5".to_owned(),
         ]
+    }
+
+    pub(super) fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_client)
     }
 
     fn url(&self) -> String {

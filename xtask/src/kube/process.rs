@@ -52,7 +52,8 @@ pub(super) fn stop(pid_file: &Path, part: &str) -> Result<()> {
     }
 }
 
-fn living_pid(pid_file: &Path, part: &str) -> Option<u32> {
+/// The part named by the pid file, if it runs.
+pub(super) fn living_pid(pid_file: &Path, part: &str) -> Option<u32> {
     let pid = fs::read_to_string(pid_file).ok()?.trim().parse().ok()?;
     // The name is the end of the second column, cut at 15 bytes by the kernel;
     // a zombie (`Z`) has ended, its parent just has not looked yet.

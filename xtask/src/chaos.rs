@@ -1,0 +1,201 @@
+//! `cargo xtask chaos`: an operator through edits, kills, frozen servers and lost definitions.
+//!
+//! A seeded schedule of edits and faults is played to an operator whose handlers log every call
+//! outside of the cluster; then everything comes to rest, and the log is judged against what there
+//! is. Kopf can be tried beside it, on a server of its own with the same schedule.
+
+mod api;
+mod driver;
+mod faults;
+mod history;
+mod judge;
+mod operator;
+mod proxy;
+mod report;
+mod run;
+mod schedule;
+mod server;
+mod subject;
+mod tokens;
+mod watcher;
+mod world;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::report::Heading;
+use self::run::Outcome;
+use self::schedule::Size;
+use self::server::Server;
+use self::subject::Subject;
+use crate::cluster::target;
+
+/// What can be typed after `cargo xtask chaos`.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Arguments {
+    /// Use a real control plane, see `cargo xtask kube`.
+    #[arg(long, conflicts_with = "embedded")]
+    real: bool,
+    /// Use the embedded server, as `kopf cluster` (the default).
+    #[arg(long)]
+    embedded: bool,
+    /// How long edits and faults go on.
+    #[arg(long, default_value_t = 5.0)]
+    minutes: f64,
+    /// Try this operator with the same schedule, too.
+    #[arg(long, value_enum, value_name = "OPERATOR")]
+    beside: Option<Subject>,
+    /// Try only this operator.
+    #[arg(long, value_enum, value_name = "OPERATOR", conflicts_with = "beside")]
+    only: Option<Subject>,
+    /// Try the operators at the same time instead of one after another.
+    #[arg(long)]
+    at_once: bool,
+    /// The schedule follows from this number.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many edits are made per second, on average.
+    #[arg(long, default_value_t = 2.0)]
+    edits_per_second: f64,
+    /// How many objects there are at most.
+    #[arg(long, default_value_t = 30)]
+    objects: usize,
+    /// Use the programs as they were built before.
+    #[arg(long)]
+    no_build: bool,
+    /// Write a report to be committed.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// The version for every submission: a minute on the embedded server.
+    pub(crate) fn short() -> Self {
+        Self {
+            real: false,
+            embedded: true,
+            minutes: 1.0,
+            beside: None,
+            only: None,
+            at_once: false,
+            seed: 1,
+            edits_per_second: 4.0,
+            objects: 12,
+            no_build: false,
+            report: None,
+        }
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        let mut subjects = vec![self.only.unwrap_or(Subject::Ours)];
+        subjects.extend(self.beside);
+        subjects.dedup();
+        subjects
+    }
+
+    fn size(&self) -> Size {
+        Size {
+            seed: self.seed,
+            length: Duration::from_secs_f64(self.minutes * 60.0),
+            edits_per_second: self.edits_per_second,
+            slots: self.objects,
+        }
+    }
+}
+
+/// Plays the schedule to each operator, and fails if ours did something wrong.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    ensure!(arguments.minutes > 0.0, "`--minutes` must be positive");
+    ensure!(arguments.edits_per_second > 0.0, "`--edits-per-second` must be positive");
+    ensure!(arguments.objects > 0, "`--objects` must be positive");
+    let subjects = arguments.subjects();
+    if !arguments.no_build {
+        subject::build()?;
+    }
+    for subject in &subjects {
+        subject.install()?;
+    }
+    let outcomes = if arguments.at_once {
+        play_at_once(arguments, &subjects)?
+    } else {
+        subjects.iter().map(|subject| play(arguments, *subject)).collect::<Result<_>>()?
+    };
+    println!("{}", report::table(&outcomes));
+    for outcome in outcomes.iter().filter(|outcome| !outcome.findings.is_empty()) {
+        println!("Violations of {}:\n{}", outcome.subject.name(), report::findings(outcome));
+    }
+    if let Some(path) = &arguments.report {
+        let former = std::fs::read_to_string(path).unwrap_or_default();
+        let text = report::report(&heading(arguments), &outcomes) + report::kept(&former);
+        let complaint = || format!("could not write `{}`", path.display());
+        std::fs::write(path, text).with_context(complaint)?;
+    }
+    let is_ours = |outcome: &&Outcome| outcome.subject == Subject::Ours;
+    let violations: usize =
+        outcomes.iter().filter(is_ours).map(|outcome| outcome.findings.len()).sum();
+    if violations > 0 {
+        let folder = target().join("chaos").join(Subject::Ours.slug());
+        bail!("{violations} violations; logs are in `{}`", folder.display());
+    }
+    Ok(())
+}
+
+fn play_at_once(arguments: &Arguments, subjects: &[Subject]) -> Result<Vec<Outcome>> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            subjects.iter().map(|subject| scope.spawn(move || play(arguments, *subject))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Outcome>>| {
+            thread.join().unwrap_or_else(|_| bail!("a run panicked"))
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+/// One operator on a fresh server.
+fn play(arguments: &Arguments, subject: Subject) -> Result<Outcome> {
+    let folder = target().join("chaos").join(subject.slug());
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    subject::copy(&folder)?;
+    let minutes = arguments.minutes;
+    println!("── chaos for {}: {minutes} minutes, seed {}", subject.name(), arguments.seed);
+    let server = if arguments.real {
+        // Others may run the same at the same time.
+        Server::real(&format!("chaos-{}-{}", subject.slug(), std::process::id()))?
+    } else {
+        Server::embedded(&folder)?
+    };
+    let runtime = crate::http::runtime()?;
+    let run = run::play(subject, server, arguments.size(), &folder, arguments.real);
+    runtime.block_on(run).with_context(|| format!("chaos for {}", subject.name()))
+}
+
+fn heading(arguments: &Arguments) -> Heading {
+    let real = || crate::kube::version().map(|version| format!("kube-apiserver {version}"));
+    Heading {
+        server: match arguments.real {
+            true => real().unwrap_or_else(|_| "a real kube-apiserver".to_owned()),
+            false => "embedded server".to_owned(),
+        },
+        minutes: arguments.minutes,
+        seed: arguments.seed,
+        machine: crate::bench::machine(),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> f64 {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64()
+}
+
+/// Sends a signal, such as `STOP`, to a process that we have started.
+fn signal(name: &str, pid: u32) -> Result<()> {
+    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status()?;
+    ensure!(status.success(), "could not send {name} to process {pid}");
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask python`: builds the native module and tests the Python package.
+//!
+//! The tests of the package run on embedded clusters; then the same operators run under Kopf from
+//! PyPI and under the package, and what they do is compared. Virtual environments are under the
+//! target directory; the module is put into the package, where git ignores it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::cluster::target;
+use crate::steps::{command_step, root};
+
+/// The version of Kopf that the package is compared with.
+const KOPF: &str = "kopf==1.45.2";
+
+/// What the package and its tests need.
+const NEEDED: [&str; 10] = [
+    "aiohttp",
+    "click",
+    "cryptography",
+    "iso8601",
+    "jsonpatch",
+    "mypy",
+    "pytest",
+    "pytest-asyncio",
+    "pyyaml",
+    "types-PyYAML",
+];
+
+/// What can be typed after `cargo xtask python`.
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// Only the tests whose names contain this, and no comparison with Kopf.
+    filter: Option<String>,
+}
+
+/// Builds the module and runs all tests.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    build()?;
+    let python = environment("python-venv", &NEEDED)?;
+    let mut tests = command(&python);
+    tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]);
+    if let Some(filter) = &arguments.filter {
+        tests.args(["-k", filter]);
+    }
+    command_step("the Python package", tests)?;
+    if arguments.filter.is_some() {
+        return Ok(());
+    }
+    let kopf = environment("kopf-venv", &[KOPF])?;
+    let mut comparison = command(&python);
+    comparison.args(["-m", "crosscheck"]).arg(&kopf);
+    command_step("the same operators under Kopf and under ours", comparison)?;
+    let mut comparison = command(&python);
+    comparison.args(["python/compat/crossengine.py", "--kopf"]).arg(&kopf);
+    command_step("more of them, in one process", comparison)
+}
+
+/// Puts the module into the package.
+fn build() -> Result<()> {
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "-p", "kopf-python"]).current_dir(root());
+    command_step("the native module", build)?;
+    let library = format!("libkopf_native{}", std::env::consts::DLL_SUFFIX);
+    let module = root().join("python").join("kopf").join("_native.abi3.so");
+    // Renamed into its place: the former one may be in use.
+    let staging = module.with_extension("new");
+    std::fs::copy(target().join("debug").join(library), &staging)
+        .and_then(|_| std::fs::rename(&staging, &module))
+        .context("could not put the native module into python/kopf")
+}
+
+/// A Python that finds the package and its tests.
+fn command(python: &Path) -> Command {
+    let package = root().join("python");
+    let path = std::env::join_paths([package.clone(), package.join("tests")]);
+    let mut command = Command::new(python);
+    command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PYTHONPATH", path.unwrap_or_default());
+    command
+}
+
+/// The Python of a virtual environment, made and filled if need be.
+fn environment(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let folder = target().join(name);
+    let python = folder.join("bin").join("python");
+    if !python.exists() {
+        let mut create = Command::new("python3");
+        create.args(["-m", "venv"]).arg(&folder);
+        command_step("virtual environment", create)?;
+    }
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    install.args(packages);
+    command_step("packages from PyPI", install)?;
+    Ok(python)
+}
