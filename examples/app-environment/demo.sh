@@ -5,6 +5,7 @@ trap 'kill %1' EXIT
 kubectl apply -f examples/app-environment/shop.yaml
 kubectl wait appenv/shop --for=condition=Ready --timeout=30s
 eventually kubectl wait appenv/shop --for=jsonpath='{.status.registry.org}'=shop --timeout=20s
+kubectl wait appenv/shop --for=condition=Provisioned --timeout=20s
 kubectl get appenv
 kubectl get ns,quota,netpol,role,rolebinding,sa,secret -A -l app.kubernetes.io/managed-by=kopf
 curl --silent --fail "http://$REGISTRY/users/shop-puller"

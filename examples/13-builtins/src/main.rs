@@ -7,16 +7,16 @@ use kube::api::{Patch as Change, PatchParams};
 /// Writes down every pod that fails, in a config map beside it.
 #[kopf::on::field(Pod, field = "status.phase", new = "Failed", needs = ["create,patch configmaps"])]
 async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let name = format!("{}-failed", pod.metadata.name.as_deref().unwrap_or_default());
     let note = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"message": pod.status.as_ref().and_then(|it| it.message.clone()).unwrap_or_default()},
     });
     // Applied under a name that follows from the pod's: trying again makes no second note.
     let notes: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applying = PatchParams::apply("builtins").force();
     let note = Change::Apply(&note);
-    notes.patch(&format!("{name}-failed"), &applying, &note).await.retry_in(5.secs())?;
+    notes.patch(&name, &applying, &note).await.retry_in(5.secs())?;
     Ok(())
 }
 

@@ -44,11 +44,22 @@ pub(crate) fn of_stage(environment: &AppEnvironment, stage: &str, password: &str
         json!({
             "apiVersion": format!("{group}/v1"), "kind": "Role",
             "metadata": {"name": "developer", "namespace": namespace},
-            "rules": [{
-                "apiGroups": ["", "apps", "batch"],
-                "resources": ["pods", "pods/log", "services", "configmaps", "deployments", "jobs"],
-                "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-            }],
+            // The same as `grants` at the handler: nobody may grant what they do not hold.
+            "rules": [
+                {
+                    "apiGroups": [""], "resources": ["pods", "services", "configmaps"],
+                    "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+                },
+                {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+                {
+                    "apiGroups": ["apps"], "resources": ["deployments"],
+                    "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+                },
+                {
+                    "apiGroups": ["batch"], "resources": ["jobs"],
+                    "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+                },
+            ],
         }),
         json!({
             "apiVersion": format!("{group}/v1"), "kind": "RoleBinding",

@@ -40,7 +40,7 @@ pub struct EnvironmentStatus {
     /// What exists in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Provisioned>,
-    /// Written by the framework: how the children are.
+    /// `Ready` by the framework: how the children are; `Provisioned` by the handler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Value>,

@@ -18,7 +18,15 @@ pub use registry::{Connect, Passwords, RegistryClient, RegistryError, Stream};
 /// Per stage: a namespace with its limits, its walls, the team's rights and the way to its images.
 #[kopf::desired(
     AppEnvironment,
-    children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, ServiceAccount, Secret)
+    children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, ServiceAccount, Secret),
+    grants = [
+        "get,list,watch,create,patch,delete pods",
+        "get pods/log",
+        "get,list,watch,create,patch,delete services",
+        "get,list,watch,create,patch,delete configmaps",
+        "get,list,watch,create,patch,delete deployments.apps",
+        "get,list,watch,create,patch,delete jobs.batch",
+    ]
 )]
 pub fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Result<Vec<Child>> {
     let password = passwords.of(&environment.uid().unwrap_or_default());
@@ -38,6 +46,7 @@ pub async fn outside(
     registry: State<RegistryClient>,
     passwords: State<Passwords>,
     status: &mut Status<EnvironmentStatus>,
+    conditions: &mut Conditions,
 ) -> Result {
     let wanted = Provisioned::of(environment);
     let password = passwords.of(&environment.uid().unwrap_or_default());
@@ -53,6 +62,8 @@ pub async fn outside(
             registry.remove(&wanted.repo_path(&former)).await?;
         }
     }
+    // Beside the framework's own `Ready`.
+    conditions.set(Condition::new("Provisioned", true, "RegistryComplete"));
     status.inputs = Some(Inputs::of(environment));
     status.registry = Some(wanted);
     Ok(())
