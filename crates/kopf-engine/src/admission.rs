@@ -22,10 +22,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::activities::Stage;
-use crate::execute::Pool;
 use crate::insights::{Insights, ResourceId, Surroundings};
 use crate::ports::{Port, Ports};
+use crate::runtime::Runtime;
 
 mod configuration;
 mod conversion;
@@ -151,8 +150,7 @@ pub(crate) struct Admission {
     pub(crate) handlers: Vec<Arc<Handler>>,
     /// The conversions, by resource.
     charts: Vec<Chart>,
-    pub(crate) stage: Arc<Stage>,
-    pub(crate) pool: Arc<Pool>,
+    runtime: Arc<Runtime>,
     /// What discovery told, by group, version and plural; refreshed when something is missing.
     resources: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
     /// Written whenever the webhooks are, read to write only news and at the end.
@@ -175,15 +173,14 @@ impl Admission {
     pub(crate) fn new(
         registry: &Registry,
         cluster: Cluster,
-        stage: Arc<Stage>,
-        pool: Arc<Pool>,
+        runtime: Arc<Runtime>,
     ) -> Option<Self> {
         let handlers: Vec<_> = registry.admission().cloned().collect();
         let charts = convert::charts(registry.conversions());
         let resources = RwLock::default();
         let (written, refusal_logged_at) = (Mutex::default(), Mutex::default());
         let admission =
-            Self { cluster, handlers, charts, stage, pool, resources, written, refusal_logged_at };
+            Self { cluster, handlers, charts, runtime, resources, written, refusal_logged_at };
         let is_idle = admission.handlers.is_empty() && admission.charts.is_empty();
         (!is_idle).then_some(admission)
     }

@@ -13,12 +13,12 @@ use kopf_client::{Failure, RequestError, Target, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::hurry::Hurry;
-use kopf_core::invoke::{Attempt, Call, Extensions, Stop as _, StopReason, panic_text};
+use kopf_core::invoke::{Extensions, Stop as _, StopReason, panic_text};
 use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Live, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
-use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::retry::Outcome;
 use kopf_core::settings::Background;
 use kopf_core::throttle::Throttle;
 use kopf_model::{Object, Patch, Timestamp};
@@ -27,8 +27,8 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::apply::{Applied, Outdated, apply, limit};
+use crate::attempt::{self, Alive, Request};
 use crate::message::{Key, Message};
-use crate::report::{self, Attempted};
 use crate::riddle::Riddle;
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
@@ -144,7 +144,8 @@ impl Daemon {
         let task = match &handler.kind {
             HandlerKind::Timer(options) => {
                 let delay = runner.initial_delay(&options.initial_delay).unwrap_or_default();
-                let spread_max = runner.shared.context.settings.read().background.timer_spread_max;
+                let spread_max =
+                    runner.shared.runtime.context.settings.read().background.timer_spread_max;
                 let spread = match was_there {
                     true => wheel.spread(options, spread_max),
                     false => Duration::ZERO,
@@ -383,7 +384,7 @@ impl Runner {
 
     /// Writes what is left when the function is not called any more, for as long as it may run.
     pub(crate) async fn settle(&mut self) {
-        let delays = self.shared.context.settings.read().queueing.error_delays.clone();
+        let delays = self.shared.runtime.context.settings.read().queueing.error_delays.clone();
         let mut throttle = Throttle::default();
         while !self.unsent.is_empty() {
             let delay = throttle.note_error(&delays).unwrap_or(PLAIN_PAUSE);
@@ -404,61 +405,26 @@ impl Runner {
     /// One attempt; none when it was cancelled.
     pub(crate) async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
         let handler = Arc::clone(&self.handler);
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let attempt = state.attempt(&handler.id, now);
         let subject = self.subject();
-        let outcome = match retry::check_before(&handler, &attempt) {
-            Some((outcome, line)) => {
-                self.shared.log(&subject, &line);
-                outcome
-            }
-            None => self.call(attempt, &subject).await?,
-        };
-        state.take_in(&handler.id, &outcome, self.shared.clock.now());
-        Some(outcome)
-    }
-
-    async fn call(&mut self, attempt: Attempt, subject: &Subject) -> Option<Outcome> {
-        let handler = Arc::clone(&self.handler);
+        // What is left of earlier attempts is seen by this one, and written with its changes.
         let patch: Arc<Mutex<Patch>> = Arc::new(Mutex::new(std::mem::take(&mut self.unsent)));
-        let call = Call {
-            handler: Arc::clone(&handler),
-            subject: Some(subject.clone()),
-            occasion: Occasion::Background { live: self.live.clone() },
-            attempt,
-            patch: Arc::clone(&patch),
-            memo: Arc::clone(&self.memo),
-            indexes: Arc::clone(&self.shared.indexes),
+        let occasion = Occasion::Background { live: self.live.clone() };
+        let request = Request {
+            subject: Some(&subject),
+            patch: Some(Arc::clone(&patch)),
             stopped: Some(Arc::new(self.stopper.clone())),
-            children: None,
-            family: self.shared.family(subject),
-            warnings: Arc::default(),
-            operator: Arc::clone(&self.shared.context),
+            family: self.shared.family(&subject),
+            alive: Some(Arc::clone(&self.alive) as Arc<Alive>),
+            ..Request::new(&handler, attempt, occasion, Arc::clone(&self.memo))
         };
-        emit(&logtext::invoked(&handler));
-        let begun = std::time::Instant::now();
-        let alive = Arc::clone(&self.alive);
-        let returned = self.shared.pool.run_guarded(call, alive).await;
-        let default_backoff = self.shared.context.settings.read().execution.default_backoff;
-        let attempt = Attempt { now: self.shared.clock.now(), ..attempt };
-        let outcome = match retry::judge(&handler, &attempt, returned, default_backoff) {
-            Verdict::Cancelled(line) => {
-                emit(&line);
-                return None;
-            }
-            Verdict::Outcome(outcome, line) => {
-                self.shared.log(subject, &line);
-                outcome
-            }
-        };
-        let took = begun.elapsed();
-        let attempted =
-            Attempted { subject, handler: &handler, attempt: &attempt, took, outcome: &outcome };
-        report::count(&self.shared, &attempted);
-        report::outcome(&self.shared, subject, &handler, &outcome);
+        let attempted = attempt::run(&self.shared.runtime, request).await;
+        let outcome = attempted.ok()?.outcome;
         let mut patch = std::mem::take(&mut *patch.lock());
         deliver_result(&handler.id, &outcome, &mut patch);
         self.write(patch).await;
+        state.take_in(&handler.id, &outcome, self.shared.runtime.clock.now());
         Some(outcome)
     }
 
@@ -529,7 +495,7 @@ impl Runner {
 
     /// The progress before the first attempt.
     pub(crate) fn fresh_state(&self) -> State {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         State::new(None).with_handlers(std::slice::from_ref(&self.handler), now)
     }
 

@@ -299,8 +299,8 @@ impl Cycle {
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
             remembered_subs: Some(&remembered.subs),
-            rerun_outdated: self.shared.context.settings.read().execution.rerun_outdated,
-            now: self.shared.clock.now(),
+            rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
+            now: self.shared.runtime.clock.now(),
         };
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
@@ -317,7 +317,7 @@ impl Cycle {
         // for it as well: what is said about them goes along with what the handlers write then.
         let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
         let must_wait = step == Step::Add && has_family;
-        if let Some(rehearsal) = self.shared.rehearsal.clone() {
+        if let Some(rehearsal) = self.shared.runtime.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
                 let proposals = Box::pin(self.propose(wishes)).await;
                 rehearsal.end(&self.object, proposals);
@@ -403,9 +403,9 @@ impl Cycle {
 
     fn closing(&self, tending: &Tending, children_wake_at: Option<Timestamp>) -> Closing {
         Closing {
-            now: self.shared.clock.now(),
+            now: self.shared.runtime.clock.now(),
             background_wake_at: [tending.wake_at, children_wake_at].into_iter().flatten().min(),
-            persist_after: self.shared.context.settings.read().persistence.persist_after,
+            persist_after: self.shared.runtime.context.settings.read().persistence.persist_after,
             persist_now: self.mode == Mode::Closing,
         }
     }
@@ -483,7 +483,7 @@ impl Cycle {
 
     /// The moment of the next attempt, a little later if too many were wanted at once.
     fn paced(&mut self, wake_at: Timestamp) -> Timestamp {
-        let wait = wake_at.duration_since(self.shared.clock.now());
+        let wait = wake_at.duration_since(self.shared.runtime.clock.now());
         let wait = Duration::try_from(wait).unwrap_or_default();
         let pause = self.memory.hurry.pace(Duration::ZERO, wait);
         if pause == wait { wake_at } else { self.after(pause) }
@@ -506,7 +506,7 @@ impl Cycle {
     fn has_remains(&self) -> bool {
         let (progress, handlers) =
             (&*self.served.storages.progress, &self.served.handlers.changing);
-        State::load(progress, &self.object, handlers, self.shared.clock.now())
+        State::load(progress, &self.object, handlers, self.shared.runtime.clock.now())
             .is_ok_and(|state| state.iter().next().is_some())
     }
 
@@ -549,7 +549,7 @@ impl Cycle {
         let mut fields: Vec<String> =
             snapshot.diff.iter().map(|item| item.field.to_string()).collect();
         fields.truncate(10);
-        let delays = self.shared.context.settings.read().queueing.error_delays.clone();
+        let delays = self.shared.runtime.context.settings.read().queueing.error_delays.clone();
         let index = (self.memory.own_changes - OWN_CHANGES_MAX) as usize;
         let delay = delay_at(&delays, index);
         tracing::warn!(
@@ -605,7 +605,7 @@ impl Cycle {
     /// What callbacks see, where there are any: most operators need not pay for it.
     fn callback_context(&mut self) -> Option<Arc<CallbackContext>> {
         self.served.has_callbacks.then(|| {
-            let memo = self.memory.memo(&self.shared.memos, self.object.uid());
+            let memo = self.memory.memo(&self.shared.runtime.memos, self.object.uid());
             Arc::new(CallbackContext { memo, patch: Arc::clone(&self.patch) })
         })
     }
@@ -619,7 +619,7 @@ impl Cycle {
     }
 
     fn after(&self, delay: Duration) -> Timestamp {
-        kopf_core::progress::later(self.shared.clock.now(), delay)
+        kopf_core::progress::later(self.shared.runtime.clock.now(), delay)
     }
 }
 

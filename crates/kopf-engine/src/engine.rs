@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::activities::{ActivityError, HandlerLogin, Stage};
+use crate::activities::{self, ActivityError, HandlerLogin};
 use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, ReviewGate, Serving};
+use crate::attempt::Pool;
 use crate::clock::Clock;
-use crate::execute::Pool;
 use crate::insights::{Scope, Surroundings};
 use crate::journal::Journal;
 use crate::loops::Loops;
@@ -32,6 +32,7 @@ use crate::poster::Recorder;
 use crate::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::reactor::Reactor;
 use crate::rehearsal::Rehearsal;
+use crate::runtime::Runtime;
 use crate::shared::Shared;
 use crate::status::{Board, StatusHandle};
 use crate::tuning::{Marks, Tuning};
@@ -47,22 +48,15 @@ pub struct Engine {
     registry: Registry,
     cluster: Cluster,
     scope: Scope,
-    clock: Clock,
     lifecycle: Lifecycle,
-    memos: Arc<Memos>,
-    context: Arc<OperatorContext>,
     poster: crate::poster::Poster,
-    stage: Arc<Stage>,
-    pool: Arc<Pool>,
-    board: Arc<Board>,
-    journal: Arc<Journal>,
+    runtime: Arc<Runtime>,
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
     identity: Option<String>,
     admission: Option<AdmissionEndpoint>,
     gate: Option<ReviewGate>,
     probes: Option<ProbesEndpoint>,
-    rehearsal: Option<Rehearsal>,
 }
 
 /// Collects what an engine needs.
@@ -161,19 +155,19 @@ impl Engine {
     /// A view of how the engine is doing, also while it runs.
     #[must_use]
     pub fn status(&self) -> StatusHandle {
-        StatusHandle { board: Arc::clone(&self.board), cluster: self.cluster.clone() }
+        StatusHandle { board: Arc::clone(&self.runtime.board), cluster: self.cluster.clone() }
     }
 
     /// The context that all handlers share.
     #[must_use]
     pub fn context(&self) -> Arc<OperatorContext> {
-        Arc::clone(&self.context)
+        Arc::clone(&self.runtime.context)
     }
 
     /// The indexes, for front ends that read them outside of calls.
     #[must_use]
     pub fn indexes(&self) -> Arc<Indexes> {
-        Arc::clone(&self.stage.indexes)
+        Arc::clone(&self.runtime.indexes)
     }
 
     /// Turns true when the startup handlers are done and the cluster is reached.
@@ -204,24 +198,17 @@ impl Engine {
         };
         let Connected { marks, tuning, probes, surroundings, admission } = connected;
         let (close_poster, closing) = oneshot::channel();
-        let posting = self.poster.run(Arc::clone(&self.context), closing);
+        let posting = self.poster.run(Arc::clone(&self.runtime.context), closing);
         let poster = AbortOnDropHandle::new(tokio::spawn(posting));
         let (sender, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             cluster: self.cluster,
             registry: self.registry.clone(),
-            context: Arc::clone(&self.context),
+            runtime: Arc::clone(&self.runtime),
             marks,
-            memos: self.memos,
-            indexes: Arc::clone(&self.stage.indexes),
             stores: self.stores,
-            pool: Arc::clone(&self.pool),
-            clock: self.clock,
             lifecycle: self.lifecycle,
-            board: self.board,
-            journal: self.journal,
             children: crate::children::ChildStore::default(),
-            rehearsal: self.rehearsal,
             loops: Loops::new(),
             surroundings,
             wheel: Arc::default(),
@@ -234,13 +221,14 @@ impl Engine {
         let _ended = shared.ended.clone().drop_guard();
         let wheel = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared.wheel).turn()));
         self.ready.send_replace(true);
-        let identity = self.identity.unwrap_or_else(|| peering::identity(shared.clock.now()));
+        let identity =
+            self.identity.unwrap_or_else(|| peering::identity(shared.runtime.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
         let peering = AbortOnDropHandle::new(tokio::spawn(peering));
-        let is_paused = peering::begins_paused(&self.context.settings.read().peering);
+        let is_paused = peering::begins_paused(&self.runtime.context.settings.read().peering);
         let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages, tuning);
         let reactor = reactor.starting_paused(is_paused).run(&mut shutdown).await;
-        let patience = self.context.settings.read().process.ultimate_exiting_timeout;
+        let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
         let ending = async {
             reactor.close().await;
             drop((probes, wheel));
@@ -248,7 +236,7 @@ impl Engine {
                 admission.stop().await;
             }
             finish_posting(poster, close_poster).await;
-            let cleaned_up = clean_up(&self.registry, &self.stage, &self.pool).await;
+            let cleaned_up = clean_up(&self.registry, &self.runtime).await;
             // Cleaning up is work, too: others begin when it is done.
             // Without the resource the task ends by itself, and there is no record to take back.
             if !peering.is_finished() {
@@ -263,7 +251,7 @@ impl Engine {
 
     async fn start_up(&self) -> Result<(), EngineError> {
         let handlers = self.registry.activities(Activity::Startup);
-        let started = self.stage.run(Activity::Startup, &handlers, &self.pool).await;
+        let started = activities::run(&self.runtime, Activity::Startup, &handlers).await;
         started.map_err(|source| EngineError::Activity { phase: "start", source }).map(drop)
     }
 
@@ -272,10 +260,10 @@ impl Engine {
         &self,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Connected>, EngineError> {
-        let settings = self.context.settings.read().clone();
+        let settings = self.runtime.context.settings.read().clone();
         let marks = Marks::of(&settings).map_err(|_| EngineError::EmptyPrefix)?;
         let tuning = Tuning::of(&settings);
-        self.pool.resize(settings.execution.max_workers);
+        self.runtime.pool.resize(settings.execution.max_workers);
         self.poster.set_queue_max(settings.posting.queue_max);
         let (policy, ports) = (policy(&settings), Ports::new(settings.serving.clone()));
         let probes = self.serve_probes(Arc::clone(&ports)).await?;
@@ -285,7 +273,7 @@ impl Engine {
             connected = self.cluster.connect() => connected?,
             () = &mut shutdown => return Ok(None),
         };
-        self.context.state.insert(Arc::new(self.cluster.client().await?));
+        self.runtime.context.state.insert(Arc::new(self.cluster.client().await?));
         let surroundings = watch::Sender::default();
         let admission = match self.admission() {
             None => None,
@@ -307,13 +295,12 @@ impl Engine {
 
     /// Ends before the cluster is reached.
     async fn give_up(&self) -> Result<(), EngineError> {
-        let patience = self.context.settings.read().process.ultimate_exiting_timeout;
-        within(patience, clean_up(&self.registry, &self.stage, &self.pool)).await
+        let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
+        within(patience, clean_up(&self.registry, &self.runtime)).await
     }
 
     fn admission(&self) -> Option<Admission> {
-        let (stage, pool) = (Arc::clone(&self.stage), Arc::clone(&self.pool));
-        Admission::new(&self.registry, self.cluster.clone(), stage, pool)
+        Admission::new(&self.registry, self.cluster.clone(), Arc::clone(&self.runtime))
     }
 
     async fn serve_probes(
@@ -324,10 +311,8 @@ impl Engine {
         let probes = Probes {
             endpoint,
             status: self.status(),
-            journal: Arc::clone(&self.journal),
-            stage: Arc::clone(&self.stage),
+            runtime: Arc::clone(&self.runtime),
             handlers: self.registry.activities(Activity::Probe),
-            pool: Arc::clone(&self.pool),
             kept: tokio::sync::Mutex::default(),
         };
         Ok(Some(probes.start(ports).await?))
@@ -469,15 +454,15 @@ impl EngineBuilder {
     /// The engine.
     #[must_use]
     pub fn build(self) -> Engine {
-        let pool = Arc::new(Pool::new(self.settings.execution.max_workers));
-        let stage_cell: Arc<OnceLock<Arc<Stage>>> = Arc::default();
+        let pool = Pool::new(self.settings.execution.max_workers);
+        let runtime_cell: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
         let login_handlers = self.registry.activities(Activity::Authentication);
         let policy = policy(&self.settings);
         let cluster = match self.cluster {
             Source::Client(client) => Cluster::with_client(client, policy),
             _ if !login_handlers.is_empty() => {
-                let (stage, pool) = (Arc::clone(&stage_cell), Arc::clone(&pool));
-                let login = HandlerLogin { handlers: login_handlers, stage, pool };
+                let runtime = Arc::clone(&runtime_cell);
+                let login = HandlerLogin { handlers: login_handlers, runtime };
                 Cluster::new(Arc::new(login), policy)
             }
             Source::Login(login) => Cluster::new(login, policy),
@@ -498,15 +483,18 @@ impl EngineBuilder {
             stores.insert(Arc::clone(&handler.id), index);
         }
         let has_admission = self.registry.admission().next().is_some();
-        let memos = Arc::new(Memos::new(self.memo, has_admission));
-        let stage = Arc::new(Stage {
-            context: Arc::clone(&context),
-            memos: Arc::clone(&memos),
+        let runtime = Arc::new(Runtime {
+            context,
+            memos: Arc::new(Memos::new(self.memo, has_admission)),
             indexes,
-            clock: self.clock.clone(),
+            clock: self.clock,
+            pool,
+            board: Board::new(),
+            journal: Arc::new(Journal::new(self.probes.is_some())),
+            rehearsal: self.rehearsal,
         });
         // Set once here; the login of the cluster looks for it at the first request.
-        let _ = stage_cell.set(Arc::clone(&stage));
+        let _ = runtime_cell.set(Arc::clone(&runtime));
         let scope = match self.namespaces {
             none if none.is_empty() => Scope::Cluster,
             some => Scope::Namespaces(some),
@@ -516,22 +504,15 @@ impl EngineBuilder {
             registry: self.registry,
             cluster,
             scope,
-            clock: self.clock,
             lifecycle: self.lifecycle,
-            memos,
-            context,
             poster,
-            stage,
-            pool,
-            board: Board::new(),
-            journal: Arc::new(Journal::new(self.probes.is_some())),
+            runtime,
             stores,
             ready,
             identity: self.identity,
             admission: self.admission,
             gate: self.gate,
             probes: self.probes,
-            rehearsal: self.rehearsal,
         }
     }
 }
@@ -598,9 +579,9 @@ impl Running {
     }
 }
 
-async fn clean_up(registry: &Registry, stage: &Stage, pool: &Pool) -> Result<(), EngineError> {
+async fn clean_up(registry: &Registry, runtime: &Runtime) -> Result<(), EngineError> {
     let handlers = registry.activities(Activity::Cleanup);
-    let cleaned_up = stage.run(Activity::Cleanup, &handlers, pool).await;
+    let cleaned_up = activities::run(runtime, Activity::Cleanup, &handlers).await;
     cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source }).map(drop)
 }
 

@@ -14,9 +14,9 @@ use kopf_core::progress::State;
 use kopf_model::{FieldPath, Object, Patch};
 use tokio::time::Instant;
 
+use crate::attempt::dismiss;
 use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
-use crate::execute::dismiss;
 use crate::memos::Memos;
 use crate::riddle::Riddle;
 use crate::turns::Turns;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use kopf_core::invoke::Extensions;
 use parking_lot::Mutex;
 
-use crate::execute::dismiss;
+use crate::attempt::dismiss;
 
 /// How many memos are kept that only admission handlers have used; the oldest ones give way.
 const REVIEWED_MAX: usize = 16 * 1024;

@@ -6,22 +6,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use kopf_core::handler::{Handler, HandlerId, child_id};
-use kopf_core::invoke::{Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Returned};
-use kopf_core::logtext;
+use kopf_core::invoke::{Attempt, BoxFuture, Children, Extensions, HandlerError};
 use kopf_core::occasion::{Change, Occasion, Reason, Subject};
 use kopf_core::plan::{change_since, deliver_result, told};
 use kopf_core::progress::State;
-use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::retry::Outcome;
 use kopf_core::select;
 use kopf_model::{FieldPath, Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::report::{self, Attempted};
-use crate::shared::{Served, Shared, emit};
+use crate::attempt::{self, Cancelled, Request, SubHandlers};
+use crate::shared::{Served, Shared};
 
 /// One pass over the handlers of a change.
 pub(crate) struct Pass {
@@ -55,9 +53,6 @@ struct Matter {
     /// Whether it is about a deletion, for which nothing counts that was done before.
     is_deletion: bool,
 }
-
-/// The handler was cancelled from outside; nothing is to be remembered of the attempt.
-pub(crate) struct Cancelled;
 
 impl Pass {
     /// Takes down what is wanted between two handlers, when nobody is in the middle of something.
@@ -113,70 +108,22 @@ impl Pass {
         attempt: Attempt,
         matter: Matter,
     ) -> Result<Outcome, Cancelled> {
-        if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
-            self.shared.log(&self.subject, &line);
-            report::outcome(&self.shared, &self.subject, handler, &outcome);
-            return Ok(outcome);
-        }
-        let children = SubHandlers::new(self, handler, matter);
-        emit(&logtext::invoked(handler));
-        let begun = Instant::now();
-        let mut returned = self.shared.pool.run(self.call(handler, attempt, &children)).await;
-        if returned.is_ok() && !children.0.executed.load(Ordering::Acquire) {
-            returned = match children.execute().await {
-                Ok(()) => returned,
-                Err(error) => Err(error),
-            };
-        }
-        let subrefs = children.0.seen.lock().clone();
-        match self.judge(handler, &attempt, returned) {
-            Verdict::Cancelled(line) => {
-                emit(&line);
-                Err(Cancelled)
-            }
-            Verdict::Outcome(outcome, line) => {
-                self.shared.log(&self.subject, &line);
-                let attempted = Attempted {
-                    subject: &self.subject,
-                    handler,
-                    attempt: &attempt,
-                    took: begun.elapsed(),
-                    outcome: &outcome,
-                };
-                report::count(&self.shared, &attempted);
-                report::outcome(&self.shared, &self.subject, handler, &outcome);
-                Ok(outcome.with_subrefs(subrefs))
-            }
-        }
-    }
-
-    fn judge(&self, handler: &Handler, attempt: &Attempt, returned: Returned) -> Verdict {
-        let default_backoff = self.shared.context.settings.read().execution.default_backoff;
-        let attempt = Attempt { now: self.shared.clock.now(), ..*attempt };
-        retry::judge(handler, &attempt, returned, default_backoff)
-    }
-
-    fn call(&self, handler: &Arc<Handler>, attempt: Attempt, children: &SubHandlers) -> Call {
-        Call {
-            handler: Arc::clone(handler),
-            subject: Some(self.subject.clone()),
-            occasion: Occasion::Change(children.0.matter.change.clone()),
-            attempt,
-            patch: Arc::clone(&self.patch),
-            memo: Arc::clone(&self.memo),
-            indexes: Arc::clone(&self.shared.indexes),
-            stopped: None,
-            children: Some(Arc::new(children.clone())),
+        let occasion = Occasion::Change(matter.change.clone());
+        let sub_handlers = PassSubHandlers::new(self, handler, matter);
+        let request = Request {
+            subject: Some(&self.subject),
+            patch: Some(Arc::clone(&self.patch)),
+            sub_handlers: Some(Arc::new(sub_handlers)),
             family: self.shared.family(&self.subject),
-            warnings: Arc::default(),
-            operator: Arc::clone(&self.shared.context),
-        }
+            ..Request::new(handler, attempt, occasion, Arc::clone(&self.memo))
+        };
+        Ok(attempt::run(&self.shared.runtime, request).await?.outcome)
     }
 }
 
 /// The sub-handlers of one attempt of one handler.
 #[derive(Clone)]
-struct SubHandlers(Arc<SubInner>);
+struct PassSubHandlers(Arc<SubInner>);
 
 struct SubInner {
     pass: Arc<Pass>,
@@ -193,7 +140,7 @@ struct SubInner {
     seen: Mutex<Vec<HandlerId>>,
 }
 
-impl SubHandlers {
+impl PassSubHandlers {
     fn new(pass: &Arc<Pass>, parent: &Arc<Handler>, matter: Matter) -> Self {
         Self(Arc::new(SubInner {
             pass: Arc::clone(pass),
@@ -208,7 +155,7 @@ impl SubHandlers {
     }
 }
 
-impl Children for SubHandlers {
+impl Children for PassSubHandlers {
     fn register(&self, mut handler: Handler) {
         handler.was = self.0.former_ids(&handler);
         handler.id = child_id(&self.0.parent, &handler.id);
@@ -242,6 +189,19 @@ impl Children for SubHandlers {
     }
 }
 
+impl SubHandlers for PassSubHandlers {
+    fn complete(&self) -> BoxFuture<Result<(), HandlerError>> {
+        match self.0.executed.load(Ordering::Acquire) {
+            true => Box::pin(std::future::ready(Ok(()))),
+            false => self.execute(),
+        }
+    }
+
+    fn seen(&self) -> Vec<HandlerId> {
+        self.0.seen.lock().clone()
+    }
+}
+
 impl SubInner {
     /// The ids under which a sub-handler may have left its progress: it or the parent may have been
     /// renamed, or both.
@@ -262,7 +222,7 @@ impl SubInner {
         let selected = self.load(&registered)?;
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
-            let now = pass.shared.clock.now();
+            let now = pass.shared.runtime.clock.now();
             let chosen = {
                 let subs = pass.subs.lock();
                 let state = subs.get(&self.parent).expect("loaded just now");
@@ -279,7 +239,7 @@ impl SubInner {
                 self.run(&handler).await?;
             }
         }
-        let now = pass.shared.clock.now();
+        let now = pass.shared.runtime.clock.now();
         let subs = pass.subs.lock();
         let state = subs.get(&self.parent).expect("loaded at the beginning");
         match state.wake_at(now) {
@@ -297,7 +257,7 @@ impl SubInner {
         let Matter { change, field_needs_change, .. } = &self.matter;
         let mut selected =
             select::for_parent(registered, &pass.subject, change, *field_needs_change);
-        let now = pass.shared.clock.now();
+        let now = pass.shared.runtime.clock.now();
         let (object, storage) = (&pass.subject.object, &*pass.served.storages.progress);
         let stored = State::load(storage, object, registered, now).map_err(|error| {
             let message = format!("could not read the progress of sub-handlers: {error}");
@@ -356,7 +316,7 @@ impl SubInner {
 
     async fn run(self: &Arc<Self>, handler: &Arc<Handler>) -> Result<(), HandlerError> {
         let pass = &self.pass;
-        let now = pass.shared.clock.now();
+        let now = pass.shared.runtime.clock.now();
         let attempt = match pass.subs.lock().get(&self.parent) {
             Some(state) => state.attempt(&handler.id, now),
             None => Attempt { retry: 0, started: now, now },
@@ -376,7 +336,7 @@ impl SubInner {
             self.seen.lock().push(Arc::clone(subref));
         }
         deliver_result(&handler.id, &outcome, &mut pass.patch.lock());
-        let now = pass.shared.clock.now();
+        let now = pass.shared.runtime.clock.now();
         if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
             state.take_in(&handler.id, &outcome, now);
             let seen = pass.change.new.as_ref();

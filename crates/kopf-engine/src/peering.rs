@@ -86,7 +86,7 @@ pub(crate) fn begins_paused(settings: &Settings) -> bool {
 
 /// Keeps the records and watches those of others until it is dropped.
 pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
-    let settings = shared.context.settings.read().peering.clone();
+    let settings = shared.runtime.context.settings.read().peering.clone();
     if settings.standalone {
         return;
     }
@@ -146,7 +146,7 @@ fn served_namespaces(scope: &Scope, surroundings: &Surroundings) -> BTreeSet<Opt
 
 /// Takes our record back, at the end.
 pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
-    let settings = shared.context.settings.read().peering.clone();
+    let settings = shared.runtime.context.settings.read().peering.clone();
     if settings.standalone {
         return;
     }
@@ -266,7 +266,7 @@ impl Place {
     }
 
     fn settings(&self) -> Settings {
-        self.shared.context.settings.read().peering.clone()
+        self.shared.runtime.context.settings.read().peering.clone()
     }
 
     async fn keep_alive(self: Arc<Self>) {
@@ -277,7 +277,7 @@ impl Place {
                 identity: self.identity.clone(),
                 priority: settings.priority,
                 lifetime: Duration::from_secs(lifetime),
-                lastseen: self.shared.clock.now(),
+                lastseen: self.shared.runtime.clock.now(),
             };
             let exists = self.write(&peer.announcement()).await;
             if !exists || !settings.stealth {
@@ -317,7 +317,7 @@ impl Place {
                 None => None,
             };
             let wait = until.map(|until| {
-                let rest = until.duration_since(self.shared.clock.now());
+                let rest = until.duration_since(self.shared.runtime.clock.now());
                 Duration::try_from(rest).unwrap_or_default()
             });
             tokio::select! {
@@ -348,12 +348,13 @@ impl Place {
     /// Pauses or resumes by the records; returns when to judge again.
     async fn judge(&self, object: &Object) -> Option<Timestamp> {
         let settings = self.settings();
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let peers = Peer::read_all(object.value(), now);
         let standing = judge(&peers, &self.identity, settings.priority, now);
         let was_paused = self.pauses.get(&self.name());
         // Those who share the objects among them work side by side.
-        let is_shared = !self.shared.context.settings.read().watching.shard_selectors.is_empty();
+        let is_shared =
+            !self.shared.runtime.context.settings.read().watching.shard_selectors.is_empty();
         let is_paused = match &standing.verdict {
             Verdict::Work => false,
             Verdict::Yield { .. } => true,
@@ -381,7 +382,7 @@ impl Place {
 
 impl Watched {
     fn begin(place: &Place, name: String) -> Self {
-        let board = Arc::clone(&place.shared.board);
+        let board = Arc::clone(&place.shared.runtime.board);
         let status = WatchStatus {
             resource: place.resource.to_string(),
             namespace: place.namespace.as_deref().map(str::to_owned),

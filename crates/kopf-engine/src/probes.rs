@@ -19,11 +19,11 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::activities::{ActivityError, Stage};
-use crate::execute::Pool;
-use crate::journal::{Journal, Unknown};
+use crate::activities::{self, ActivityError};
+use crate::journal::Unknown;
 use crate::metrics;
 use crate::ports::{Answering, Asked, Port, Ports, refuse, respond};
+use crate::runtime::Runtime;
 use crate::status::StatusHandle;
 
 /// How long the answers of probe handlers are kept.
@@ -88,10 +88,8 @@ impl ProbesEndpoint {
 pub(crate) struct Probes {
     pub(crate) endpoint: ProbesEndpoint,
     pub(crate) status: StatusHandle,
-    pub(crate) journal: Arc<Journal>,
-    pub(crate) stage: Arc<Stage>,
+    pub(crate) runtime: Arc<Runtime>,
     pub(crate) handlers: Vec<Arc<Handler>>,
-    pub(crate) pool: Arc<Pool>,
     /// Written by the request that finds it too old, read by the others meanwhile.
     pub(crate) kept: Mutex<Option<(Instant, Result<String, String>)>>,
 }
@@ -140,13 +138,13 @@ impl Probes {
         let (resource, namespace, name) = match parts.as_slice() {
             [] => {
                 let since = query.strip_prefix("since=").and_then(|text| text.parse().ok());
-                return json(StatusCode::OK, &self.journal.since(since.unwrap_or(0)));
+                return json(StatusCode::OK, &self.runtime.journal.since(since.unwrap_or(0)));
             }
             [resource, name] => (*resource, None, *name),
             [resource, namespace, name] => (*resource, Some(*namespace), *name),
             _ => return not_found(),
         };
-        match self.journal.of(resource, namespace, name) {
+        match self.runtime.journal.of(resource, namespace, name) {
             Some(chronicle) => json(StatusCode::OK, &chronicle),
             None => json(StatusCode::NOT_FOUND, &self.unknown(resource, namespace)),
         }
@@ -195,7 +193,7 @@ impl Probes {
 
     /// How long a watch may be silent while the operator counts as alive.
     fn silence_max(&self) -> Duration {
-        let settings = self.stage.context.settings.read();
+        let settings = self.runtime.context.settings.read();
         let reopened = settings.watching.inactivity_timeout.saturating_add(REOPENING_GRACE);
         settings.serving.liveness_timeout.max(reopened)
     }
@@ -219,7 +217,7 @@ impl Probes {
         {
             return answer.clone();
         }
-        let results = self.stage.run(Activity::Probe, &self.handlers, &self.pool).await;
+        let results = activities::run(&self.runtime, Activity::Probe, &self.handlers).await;
         let answer = render(results);
         *kept = Some((Instant::now(), answer.clone()));
         answer

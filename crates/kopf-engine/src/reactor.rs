@@ -221,7 +221,7 @@ impl Reactor {
         if !self.tuning.is_due() {
             return;
         }
-        let changes = self.tuning.follow(&self.shared.context.settings.read());
+        let changes = self.tuning.follow(&self.shared.runtime.context.settings.read());
         if let Some(limits) = changes.limits {
             self.queue.set_limits(limits);
         }
@@ -229,7 +229,7 @@ impl Reactor {
             self.shared.cluster.set_policy(policy);
         }
         if let Some(workers) = changes.workers {
-            self.shared.pool.resize(workers);
+            self.shared.runtime.pool.resize(workers);
         }
         for warning in changes.warnings {
             tracing::warn!("{warning}");
@@ -255,7 +255,7 @@ impl Reactor {
 
     /// The moment of a wall-clock time; what is over is now.
     fn moment_at(&self, at: Timestamp) -> Moment {
-        let wait = at.duration_since(self.shared.clock.now());
+        let wait = at.duration_since(self.shared.runtime.clock.now());
         self.moment() + Duration::try_from(wait).unwrap_or_default()
     }
 
@@ -297,7 +297,7 @@ impl Reactor {
                     for uid in watch.store.missing() {
                         self.vanish(id, uid);
                     }
-                    self.shared.board.update_watch(id, |status| status.listed = true);
+                    self.shared.runtime.board.update_watch(id, |status| status.listed = true);
                 }
                 Observation::Changed(kind, object) => {
                     let kind = match kind {
@@ -315,7 +315,7 @@ impl Reactor {
         }
         if let (true, Some(watch)) = (is_heard, self.watches.get_mut(&id)) {
             watch.is_failing = false;
-            self.shared.board.heard(id, watch.store.len());
+            self.shared.runtime.board.heard(id, watch.store.len());
         }
         self.check_readiness();
     }
@@ -350,7 +350,7 @@ impl Reactor {
         // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
         if !served.handlers.watching.is_empty() {
             if record.put_event(kind, object.clone()) {
-                self.lost_events.note(&self.shared.board, &object);
+                self.lost_events.note(&self.shared.runtime.board, &object);
             }
         } else if is_known {
             return;
@@ -524,7 +524,8 @@ impl Reactor {
         let Some(record) = watch.store.get(key.uid) else { return };
         record.flags = done.flags;
         record.flags.busy = false;
-        record.memory = Some(done.memory).filter(|it| !it.is_trivial(self.shared.memos.operator()));
+        record.memory =
+            Some(done.memory).filter(|it| !it.is_trivial(self.shared.runtime.memos.operator()));
         let is_newest = |body: &Object| Version::of(body) >= record.version;
         if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
             record.body = done.body;
@@ -542,7 +543,7 @@ impl Reactor {
             watch.store.remove(key.uid);
             self.queue.forget(&key);
             self.owners.remove(done.subject.object.uid());
-            self.shared.memos.forget(done.subject.object.uid());
+            self.shared.runtime.memos.forget(done.subject.object.uid());
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
             // A list without it has ended while a worker was at it.
             self.vanish_as(key, done.subject.object);
@@ -568,9 +569,9 @@ impl Reactor {
             for (id, watch) in &self.watches {
                 let bytes = watch.store.bytes();
                 all += bytes;
-                self.shared.board.update_watch(*id, |status| status.store_bytes = bytes);
+                self.shared.runtime.board.update_watch(*id, |status| status.store_bytes = bytes);
             }
-            self.shared.board.update(|status| status.store_bytes = all);
+            self.shared.runtime.board.update(|status| status.store_bytes = all);
         }
     }
 
@@ -594,9 +595,9 @@ impl Reactor {
         let age = self.queue_age(ready);
         self.backlog.send_if_modified(|known| std::mem::replace(known, ready) != ready);
         let background = self.shared.background.load(Ordering::Relaxed);
-        let (pool, is_paused) = (&self.shared.pool, self.is_paused);
+        let (pool, is_paused) = (&self.shared.runtime.pool, self.is_paused);
         let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());
-        self.shared.board.update(|status| {
+        self.shared.runtime.board.update(|status| {
             status.objects = objects;
             status.running = running;
             status.queued = ready;

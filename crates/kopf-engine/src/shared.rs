@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use kopf_client::Cluster;
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
-use kopf_core::invoke::{self, Indexes, OperatorContext, StopReason};
+use kopf_core::invoke::{self, StopReason};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
@@ -22,38 +22,25 @@ use tokio_util::task::TaskTracker;
 use crate::background::Daemon;
 use crate::callbacks::has_callbacks;
 use crate::children::{ChildStore, Family};
-use crate::clock::Clock;
-use crate::execute::Pool;
 use crate::insights::Surroundings;
-use crate::journal::Journal;
 use crate::loops::Loops;
-use crate::memos::Memos;
 use crate::message::Message;
-use crate::rehearsal::Rehearsal;
-use crate::status::Board;
+use crate::runtime::Runtime;
 use crate::timers::Wheel;
 use crate::tuning::Marks;
 
 /// What all parts of one running engine share.
 pub(crate) struct Shared {
+    pub(crate) runtime: Arc<Runtime>,
     pub(crate) cluster: Cluster,
     pub(crate) registry: Registry,
-    pub(crate) context: Arc<OperatorContext>,
     /// What is stored on objects, as it was at the start.
     pub(crate) marks: Marks,
-    pub(crate) memos: Arc<Memos>,
-    pub(crate) indexes: Arc<Indexes>,
-    /// The same indexes, to be written by cycles.
+    /// The indexes, to be written by cycles.
     pub(crate) stores: HashMap<HandlerId, Arc<Index>>,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) clock: Clock,
     pub(crate) lifecycle: Lifecycle,
-    pub(crate) board: Arc<Board>,
-    pub(crate) journal: Arc<Journal>,
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
-    /// Where cycles tell what they would do about children, in dry runs.
-    pub(crate) rehearsal: Option<Rehearsal>,
     pub(crate) loops: Loops,
     /// What the cluster has; told by the reactor to whoever works beside it.
     pub(crate) surroundings: watch::Sender<Surroundings>,
@@ -140,8 +127,7 @@ impl Served {
 impl Shared {
     /// Logs a line about an object within its span, and makes it an event if that is wanted.
     pub(crate) fn log(&self, subject: &Subject, line: &Line) {
-        emit(line);
-        crate::lines::post(&self.context, subject, line.level, &line.text);
+        self.runtime.log(subject, line);
     }
 
     /// The children of an object, for its handlers; none if nobody watches children.
@@ -160,7 +146,7 @@ impl Shared {
 
     /// A copy of the settings as they are now.
     pub(crate) fn settings(&self) -> Settings {
-        self.context.settings.read().clone()
+        self.runtime.context.settings.read().clone()
     }
 }
 

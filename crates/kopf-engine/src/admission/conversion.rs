@@ -8,7 +8,6 @@ use std::sync::Arc;
 use kopf_core::convert::{self, Chart, NoRoute, NotAnObject};
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::invoke::{HandlerError, Output};
-use kopf_core::logtext::Line;
 use kopf_core::occasion::{Occasion, Subject};
 use kopf_model::{Object, Resource};
 use serde_json::{Value, json};
@@ -16,8 +15,9 @@ use tokio::task::coop::consume_budget;
 use tracing::Instrument as _;
 
 use super::Admission;
-use super::review::{Answer, ReviewError};
-use crate::shared::{emit, object_span};
+use super::review::ReviewError;
+use crate::attempt::{self, Attempted, Cancelled, Request};
+use crate::shared::object_span;
 
 /// Why an object is not converted.
 #[derive(Debug, thiserror::Error)]
@@ -125,24 +125,19 @@ impl Admission {
         let subject = Subject { resource, object: object.clone() };
         let span = object_span(&subject);
         // There is nothing to remember between two conversions.
-        let answer = Answer::new(Arc::default());
-        let call = self.call(handler, &subject, &Occasion::Conversion, &answer);
-        let returned = self.pool.run(call).instrument(span.clone()).await;
-        let _entered = span.enter();
-        match returned {
-            Ok(Output::Json(value)) => {
-                emit(&Line::debug(format!("{handler} succeeded.")));
-                Ok(value)
-            }
-            Ok(_) => Ok(Value::Null),
-            Err(source) => {
-                if let HandlerError::Arbitrary { details: Some(details), .. } = &source {
-                    let line = Line::error(format!("{handler} failed: {source}"));
-                    emit(&Line { details: Some(details.clone()), ..line });
-                }
-                Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
-            }
-        }
+        let request = Request {
+            subject: Some(&subject),
+            ..self.request(handler, Occasion::Conversion, Arc::default())
+        };
+        let source = match attempt::run(&self.runtime, request).instrument(span).await {
+            Ok(Attempted { error: Some(error), .. }) => error,
+            Ok(Attempted { outcome, .. }) => match outcome.output {
+                Output::Json(value) => return Ok(value),
+                _ => return Ok(Value::Null),
+            },
+            Err(Cancelled) => HandlerError::Cancelled,
+        };
+        Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
     }
 
     /// The conversions of a resource: by the name in the path, or else by the kind of its objects.

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
-use kopf_core::invoke::{Attempt, Call, Extensions, HandlerError};
-use kopf_core::logtext::Line;
+use kopf_core::invoke::{Attempt, Extensions, HandlerError};
 use kopf_core::occasion::{Occasion, Review, Subject};
-use kopf_core::retry::{self, Failure, FailureKind, Outcome, Verdict};
+use kopf_core::retry::{Failure, FailureKind};
 use kopf_core::select;
 use kopf_model::{Diff, Object, Patch, json_patch};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tracing::Instrument as _;
 
 use super::Admission;
-use crate::shared::{emit, object_span};
+use crate::attempt::{self, Cancelled, Request};
+use crate::shared::object_span;
 
 /// Why a request is no review that we could answer.
 #[derive(Debug, thiserror::Error)]
@@ -88,24 +89,20 @@ impl Admission {
             .filter(|handler| concerns(handler, &review))
             .cloned()
             .collect();
-        let (memos, uid) = (&self.stage.memos, subject.object.uid());
+        let (memos, uid) = (&self.runtime.memos, subject.object.uid());
         let memo = memos.of_reviewed(uid, review.operation == "CREATE");
         let mut answer = Answer::new(memo);
         let span = object_span(subject);
         for handler in select::for_occasion(&candidates, subject, &occasion) {
-            let call = self.call(&handler, subject, &occasion, &answer);
-            let attempt = call.attempt;
-            let returned = tracing::Instrument::instrument(self.pool.run(call), span.clone()).await;
-            let backoff = self.stage.context.settings.read().execution.default_backoff;
-            let verdict = retry::judge(&handler, &attempt, returned, backoff);
-            let _entered = span.enter();
-            match verdict {
-                Verdict::Outcome(outcome, line) => {
-                    emit(&denial(&handler, &outcome).unwrap_or(line));
-                    answer.failures.extend(outcome.error);
-                }
-                Verdict::Cancelled(line) => {
-                    emit(&line);
+            let request = Request {
+                subject: Some(subject),
+                patch: Some(Arc::clone(&answer.patch)),
+                warnings: Some(Arc::clone(&answer.warnings)),
+                ..self.request(&handler, occasion.clone(), Arc::clone(&answer.memo))
+            };
+            match attempt::run(&self.runtime, request).instrument(span.clone()).await {
+                Ok(attempted) => answer.failures.extend(attempted.outcome.error),
+                Err(Cancelled) => {
                     let message = HandlerError::Cancelled.to_string();
                     let kind = FailureKind::Arbitrary;
                     answer.failures.push(Failure { kind, message });
@@ -116,33 +113,20 @@ impl Admission {
         answer
     }
 
-    pub(super) fn call(
+    /// The first and only attempt of a handler: the cluster itself asks again.
+    pub(super) fn request<'a>(
         &self,
-        handler: &Arc<Handler>,
-        subject: &Subject,
-        occasion: &Occasion,
-        answer: &Answer,
-    ) -> Call {
-        let now = self.stage.clock.now();
-        Call {
-            handler: Arc::clone(handler),
-            subject: Some(subject.clone()),
-            occasion: occasion.clone(),
-            attempt: Attempt { retry: 0, started: now, now },
-            patch: Arc::clone(&answer.patch),
-            memo: Arc::clone(&answer.memo),
-            indexes: Arc::clone(&self.stage.indexes),
-            stopped: None,
-            children: None,
-            family: None,
-            warnings: Arc::clone(&answer.warnings),
-            operator: Arc::clone(&self.stage.context),
-        }
+        handler: &'a Arc<Handler>,
+        occasion: Occasion,
+        memo: Arc<Extensions>,
+    ) -> Request<'a> {
+        let now = self.runtime.clock.now();
+        Request::new(handler, Attempt { retry: 0, started: now, now }, occasion, memo)
     }
 }
 
 /// What the handlers said.
-pub(super) struct Answer {
+struct Answer {
     /// What they put aside for one another and for the object's other handlers.
     memo: Arc<Extensions>,
     patch: Arc<Mutex<Patch>>,
@@ -151,7 +135,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(memo: Arc<Extensions>) -> Self {
+    fn new(memo: Arc<Extensions>) -> Self {
         Self { memo, patch: Arc::default(), warnings: Arc::default(), failures: Vec::new() }
     }
 
@@ -181,14 +165,6 @@ impl Answer {
         }
         Value::Object(response)
     }
-}
-
-/// The line about a denial: that is what the handler is for, and no error.
-fn denial(handler: &Handler, outcome: &Outcome) -> Option<Line> {
-    let Failure { kind: FailureKind::Denied { code }, message } = outcome.error.as_ref()? else {
-        return None;
-    };
-    Some(Line::info(format!("{handler} denied the request with code {code}: {message}")))
 }
 
 /// Explicit denials are told first, then what handlers gave up on, then all else.

@@ -20,11 +20,11 @@ const REFUSED: &str = "a function among its conditions says no";
 impl Cycle {
     /// Notes what was detected, and whom it concerns.
     pub(super) fn note_cause(&self, agenda: &Agenda, snapshot: &Snapshot) {
-        let journal = &self.shared.journal;
+        let journal = &self.shared.runtime.journal;
         let Some(change) = agenda.change.as_ref().filter(|it| it.reason.has_handlers()) else {
             return;
         };
-        journal.note(&snapshot.subject, self.shared.clock.now(), || {
+        journal.note(&snapshot.subject, self.shared.runtime.clock.now(), || {
             let diff: Vec<FieldChange> = change
                 .diff
                 .iter()
@@ -67,11 +67,11 @@ impl Cycle {
 
     /// Notes that the object was written.
     pub(super) fn note_write(&self, patch: &Patch) {
-        let journal = &self.shared.journal;
+        let journal = &self.shared.runtime.journal;
         if !journal.is_wanted() {
             return;
         }
-        journal.note(&self.subject(), self.shared.clock.now(), || {
+        journal.note(&self.subject(), self.shared.runtime.clock.now(), || {
             let fields = kopf_core::loops::patched_fields(patch);
             let shown: Vec<String> =
                 fields.iter().take(FIELDS_MAX).map(FieldPath::to_string).collect();
@@ -81,11 +81,11 @@ impl Cycle {
 
     /// Notes where the object stands.
     pub(super) fn note_end(&self, error: Option<&str>) {
-        let journal = &self.shared.journal;
+        let journal = &self.shared.runtime.journal;
         if !journal.is_wanted() {
             return;
         }
-        let (subject, now) = (self.subject(), self.shared.clock.now());
+        let (subject, now) = (self.subject(), self.shared.runtime.clock.now());
         if let Some(error) = error {
             let error = shorten(error.to_owned());
             journal.note(&subject, now, || Episode::Trouble { error });

@@ -25,9 +25,9 @@ use kopf_model::{Object, Patch, Resource, Timestamp};
 use serde_json::Value;
 
 use super::{Cycle, Mode, Next};
+use crate::attempt::report;
 use crate::children::{Knowledge, Refused, Wished};
 use crate::rehearsal::{Action, Proposal};
-use crate::report;
 
 /// How long to wait for the news that children are gone before looking again.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -78,7 +78,7 @@ impl Cycle {
         let owner = snapshot.object().clone();
         let handlers = &self.served.handlers.desiring;
         let is_held = owner.finalizers().contains(&self.served.finalizer);
-        let is_rehearsed = self.shared.rehearsal.is_some();
+        let is_rehearsed = self.shared.runtime.rehearsal.is_some();
         if handlers.is_empty() || self.gone || !owner.is_deleting() || !is_held || is_rehearsed {
             return false;
         }
@@ -108,7 +108,7 @@ impl Cycle {
         if served.handlers.desiring.is_empty() || self.gone || owner.is_deleting() {
             return Wishes::default();
         }
-        if let Some(rehearsal) = &self.shared.rehearsal {
+        if let Some(rehearsal) = &self.shared.runtime.rehearsal {
             rehearsal.begin(owner);
         }
         let is_held = owner.finalizers().contains(&served.finalizer);
@@ -168,7 +168,7 @@ impl Cycle {
         resources: &[Arc<Resource>],
         wake_at: &mut Option<Timestamp>,
     ) -> Wish {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let only = std::slice::from_ref(handler);
         let (mut state, text) = self.failing(handler, view, now);
         if state.due(only, now).is_empty() {
@@ -188,12 +188,13 @@ impl Cycle {
                 Err(text) => text,
             },
         };
-        // What cannot be a child stays so until the object changes.
-        let outcome = if outcome.error.is_some() { outcome } else { invalid(&failure) };
-        if self.shared.rehearsal.is_none() {
-            report::outcome(&self.shared, subject, handler, &outcome);
+        let mut outcome = outcome;
+        if outcome.error.is_none() {
+            // What cannot be a child stays so until the object changes.
+            outcome = invalid(&failure);
+            report::outcome(&self.shared.runtime, handler, Some(subject), &outcome);
         }
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         state.take_in(&handler.id, &outcome, now);
         *wake_at = earliest(*wake_at, state.wake_at(now));
         self.wished(handler).failing = Some((state, view, failure.clone()));
@@ -239,7 +240,7 @@ impl Cycle {
         }
         // What it writes into the status while it fails is no reason to begin anew.
         let about = glance ^ self.object.generation().unwrap_or_default().cast_unsigned();
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let only = std::slice::from_ref(handler);
         let (mut state, text) = self.failing(handler, about, now);
         if state.due(only, now).is_empty() {
@@ -255,8 +256,7 @@ impl Cycle {
             return None;
         };
         let text = failure.message.clone();
-        report::outcome(&self.shared, subject, handler, &outcome);
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         state.take_in(&handler.id, &outcome, now);
         let wake_at = state.wake_at(now);
         self.wished(handler).failing = Some((state, about, text));
@@ -410,7 +410,7 @@ impl Cycle {
         hash: &str,
         done: &mut Reconciled,
     ) -> bool {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let Some(refused) = self.wished(handler).refused.get(key) else { return false };
         if refused.hash != hash || refused.next_at <= now {
             return false;
@@ -442,15 +442,15 @@ impl Cycle {
 
     /// Remembers a refusal, and posts an event if it is news; returns how often it happened before.
     fn tell_once(&mut self, handler: &Handler, key: &ChildKey, hash: &str, message: &str) -> u32 {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let wished = self.wished(handler);
         let known = wished.refused.get(key).filter(|it| it.hash == hash);
         let attempts = known.map_or(0, |it| it.attempts.saturating_add(1));
         let is_news = known.is_none_or(|it| it.message != message);
         let (hash, message) = (hash.to_owned(), message.to_owned());
-        if is_news && self.shared.context.settings.read().posting.enabled {
+        if is_news && self.shared.runtime.context.settings.read().posting.enabled {
             let text = format!("{key}: {message}");
-            let recorder = &self.shared.context.recorder;
+            let recorder = &self.shared.runtime.context.recorder;
             recorder.record(&self.subject(), "Warning", "ApplyFailed", &text);
         }
         let refused = Refused { hash, message, attempts, next_at: now };
@@ -460,7 +460,7 @@ impl Cycle {
 
     /// Puts the condition into the patch of the cycle, if it is news.
     fn say(&mut self, condition: Condition) {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         // Where the status is no resource of its own, saying it would be a new generation itself.
         let has_status = self.served.resource.subresources.contains("status");
         let generation = self.object.generation().filter(|_| has_status);

@@ -18,7 +18,8 @@ use tokio::sync::Notify;
 
 use super::Cycle;
 use crate::apply::Applied;
-use crate::pass::{Cancelled, Pass};
+use crate::attempt::Cancelled;
+use crate::pass::Pass;
 use crate::store::Version;
 
 impl Cycle {
@@ -60,8 +61,8 @@ impl Cycle {
             served: Arc::clone(&self.served),
             subject: snapshot.subject.clone(),
             change,
-            rerun_outdated: self.shared.context.settings.read().execution.rerun_outdated,
-            memo: self.memory.memo(&self.shared.memos, self.object.uid()),
+            rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
+            memo: self.memory.memo(&self.shared.runtime.memos, self.object.uid()),
             patch: Arc::clone(&self.patch),
             subs: Mutex::new(subs),
             wishes: Mutex::default(),
@@ -79,7 +80,7 @@ impl Cycle {
         let shared = Arc::clone(&self.shared);
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
-            let mut due = agenda.due(&shared.lifecycle, shared.clock.now());
+            let mut due = agenda.due(&shared.lifecycle, shared.runtime.clock.now());
             due.retain(|handler| !attempted.contains(&handler.id));
             if due.is_empty() || self.mode == super::Mode::Closing {
                 return;
@@ -88,7 +89,7 @@ impl Cycle {
                 attempted.push(Arc::clone(&handler.id));
                 let outcome = self.run_one(agenda, inputs, pass, &handler).await;
                 let Ok(outcome) = outcome else { return };
-                let now = shared.clock.now();
+                let now = shared.runtime.clock.now();
                 agenda.take_in(&handler.id, &outcome, &mut pass.patch.lock(), now);
             }
         }
@@ -103,7 +104,7 @@ impl Cycle {
         pass: &Arc<Pass>,
         handler: &Arc<Handler>,
     ) -> Result<Outcome, Cancelled> {
-        let attempt = agenda.state.attempt(&handler.id, self.shared.clock.now());
+        let attempt = agenda.state.attempt(&handler.id, self.shared.runtime.clock.now());
         pass.settle_wishes();
         let running = pass.attempt(handler, attempt, agenda.told(handler));
         tokio::pin!(running);
@@ -125,12 +126,12 @@ impl Cycle {
 
     /// Waits until an outcome was in memory only for as long as it may be.
     async fn until_overdue(&self, agenda: &Agenda, pass: &Pass) {
-        let patience = self.shared.context.settings.read().persistence.persist_after;
+        let patience = self.shared.runtime.context.settings.read().persistence.persist_after;
         loop {
             let unsaved_since =
                 agenda.state.unsaved_since().into_iter().chain(pass.unsaved_since());
             let rest = unsaved_since.min().map(|since| {
-                let left = later(since, patience).duration_since(self.shared.clock.now());
+                let left = later(since, patience).duration_since(self.shared.runtime.clock.now());
                 // A clock that was set back must not make it wait for longer.
                 Duration::try_from(left).unwrap_or_default().min(patience)
             });
@@ -179,7 +180,7 @@ impl Cycle {
             }
         };
         if is_missed {
-            agenda.state.note_unsaved(self.shared.clock.now());
+            agenda.state.note_unsaved(self.shared.runtime.clock.now());
         }
     }
 }

@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use kopf_core::handler::Handler;
 use kopf_core::index;
-use kopf_core::invoke::{Attempt, Call};
+use kopf_core::invoke::Attempt;
 use kopf_core::occasion::{EventKind, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
-use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_core::retry::Outcome;
 use kopf_core::select;
 use kopf_model::{Object, Patch};
 use parking_lot::Mutex;
 
 use super::{Cycle, CycleError, caught};
-use crate::report::{self, Attempted};
-use crate::shared::emit;
+use crate::attempt::{self, Request};
 
 impl Cycle {
     /// Brings the entries of the object in all indexes up to date.
@@ -42,7 +41,7 @@ impl Cycle {
     }
 
     async fn index_with(&mut self, handler: &Arc<Handler>, subject: &Subject) {
-        let now = self.shared.clock.now();
+        let now = self.shared.runtime.clock.now();
         let known = self.memory.indexing.remove(&handler.id);
         let mut state = known
             .unwrap_or_else(|| State::new(None))
@@ -58,7 +57,7 @@ impl Cycle {
         let Some(outcome) = outcome else { return };
         let object = self.object.key();
         if outcome.error.is_some() {
-            state.take_in(&handler.id, &outcome, self.shared.clock.now());
+            state.take_in(&handler.id, &outcome, self.shared.runtime.clock.now());
             self.memory.indexing.insert(Arc::clone(&handler.id), state);
             self.with_index(handler, |index| index.discard(&object));
             return;
@@ -92,7 +91,7 @@ impl Cycle {
         let subject = Subject { resource: Arc::clone(&served.resource), object };
         let occasion = Occasion::Event { kind };
         for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion) {
-            let now = self.shared.clock.now();
+            let now = self.shared.runtime.clock.now();
             let attempt = Attempt { retry: 0, started: now, now };
             let patch = Arc::clone(&self.patch);
             let outcome = self.attempt(&handler, &subject, occasion.clone(), attempt, patch).await;
@@ -102,7 +101,7 @@ impl Cycle {
         }
     }
 
-    /// Calls a handler that has neither sub-handlers nor stored progress.
+    /// Calls a handler that has neither sub-handlers nor stored progress; none if it was cancelled.
     pub(super) async fn attempt(
         &mut self,
         handler: &Arc<Handler>,
@@ -112,48 +111,13 @@ impl Cycle {
         patch: Arc<Mutex<Patch>>,
     ) -> Option<Outcome> {
         let shared = Arc::clone(&self.shared);
-        if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
-            emit(&line);
-            return Some(outcome);
-        }
-        let call = Call {
-            handler: Arc::clone(handler),
-            subject: Some(subject.clone()),
-            occasion,
-            attempt,
-            patch,
-            memo: self.memory.memo(&shared.memos, subject.object.uid()),
-            indexes: Arc::clone(&shared.indexes),
-            stopped: None,
-            children: None,
+        let memo = self.memory.memo(&shared.runtime.memos, subject.object.uid());
+        let request = Request {
+            subject: Some(subject),
+            patch: Some(patch),
             family: shared.family(subject),
-            warnings: Arc::default(),
-            operator: Arc::clone(&shared.context),
+            ..Request::new(handler, attempt, occasion, memo)
         };
-        // Indexes are called so often that only their failures are worth a line, as in Kopf.
-        let is_event = matches!(call.occasion, Occasion::Event { .. });
-        if is_event {
-            emit(&kopf_core::logtext::invoked(handler));
-        }
-        let begun = std::time::Instant::now();
-        let returned = shared.pool.run(call).await;
-        let default_backoff = shared.context.settings.read().execution.default_backoff;
-        match retry::judge(handler, &attempt, returned, default_backoff) {
-            Verdict::Cancelled(line) => {
-                emit(&line);
-                None
-            }
-            Verdict::Outcome(outcome, line) => {
-                if is_event || line.level > kopf_core::logtext::Level::Info {
-                    emit(&line);
-                } else {
-                    tracing::debug!(target: "kopf.objects", "{}", line.text);
-                }
-                let (took, attempt, outcome_of) = (begun.elapsed(), &attempt, &outcome);
-                let attempted = Attempted { subject, handler, attempt, took, outcome: outcome_of };
-                report::count(&shared, &attempted);
-                Some(outcome)
-            }
-        }
+        attempt::run(&shared.runtime, request).await.ok().map(|attempted| attempted.outcome)
     }
 }

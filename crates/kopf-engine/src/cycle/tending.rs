@@ -48,7 +48,8 @@ impl Cycle {
         let is_awaited = self.memory.leaving.values().any(|leaving| !leaving.is_abandoned());
         if is_awaited && is_deleting {
             // They tell when they are over; until then the object is not let go.
-            let polling = self.shared.context.settings.read().background.cancellation_polling;
+            let polling =
+                self.shared.runtime.context.settings.read().background.cancellation_polling;
             wait = wait.into_iter().chain([polling]).min();
         }
         Tending {
@@ -103,7 +104,7 @@ impl Cycle {
                 handler: Arc::clone(handler),
                 live,
                 turns: self.memory.turns.get_or_insert_default().clone(),
-                memo: self.memory.memo(&self.shared.memos, self.object.uid()),
+                memo: self.memory.memo(&self.shared.runtime.memos, self.object.uid()),
                 changed,
                 was_there,
             });
@@ -117,7 +118,7 @@ impl Cycle {
         reason: StopReason,
         is_unwanted: impl Fn(&str) -> bool,
     ) -> Option<Duration> {
-        let settings = self.shared.context.settings.read().background.clone();
+        let settings = self.shared.runtime.context.settings.read().background.clone();
         let polling = settings.cancellation_polling;
         let mut is_any_signalled = false;
         for (id, daemon) in &mut self.memory.daemons {
@@ -160,7 +161,7 @@ impl Cycle {
     /// Stops everything without waiting for it.
     pub(super) fn stop_in_background(&mut self, reason: StopReason) {
         let daemons: BTreeMap<_, _> = std::mem::take(&mut self.memory.daemons);
-        let settings = self.shared.context.settings.read().background.clone();
+        let settings = self.shared.runtime.context.settings.read().background.clone();
         for daemon in daemons.into_values() {
             self.shared.see_off(daemon, reason, settings.clone());
         }

@@ -244,7 +244,7 @@ impl Cycle {
     }
 
     pub(super) fn wait_for_newer(&mut self) {
-        let timeout = self.shared.context.settings.read().persistence.consistency_timeout;
+        let timeout = self.shared.runtime.context.settings.read().persistence.consistency_timeout;
         // Whoever does not want to wait for it is not to ask without end either.
         self.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
     }

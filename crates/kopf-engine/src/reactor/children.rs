@@ -41,7 +41,7 @@ impl Reactor {
             if !is_wanted {
                 watch.task.abort();
                 shared.children.end(*id);
-                shared.board.remove_watch(*id);
+                shared.runtime.board.remove_watch(*id);
             }
             is_wanted
         });
@@ -50,7 +50,7 @@ impl Reactor {
             if self.child_watches.values().any(|watch| watch.desired == desired) {
                 continue;
             }
-            let id = self.shared.board.add_watch(
+            let id = self.shared.runtime.board.add_watch(
                 Purpose::Children,
                 WatchStatus {
                     resource: desired.resource.to_string(),
@@ -75,7 +75,7 @@ impl Reactor {
     }
 
     pub(super) fn observe_children(&mut self, id: u32, batch: Vec<Observation>) {
-        self.shared.board.listen(id, &batch);
+        self.shared.runtime.board.listen(id, &batch);
         for observation in batch {
             let Some(watch) = self.child_watches.get_mut(&id) else { return };
             let owners = match observation {

@@ -182,7 +182,7 @@ impl Reactor {
         let revision = self.insights.revise(&self.handlers, &self.scope);
         let waiting_for = revision.waiting_for.clone();
         let is_waiting = !waiting_for.is_empty();
-        self.shared.board.update(|status| status.waiting_for = waiting_for);
+        self.shared.runtime.board.update(|status| status.waiting_for = waiting_for);
         self.tell_surroundings();
         let redundant: Vec<u32> = self
             .watches
@@ -225,7 +225,7 @@ impl Reactor {
             fields: collection.field_selector.clone(),
             ..WatchStatus::default()
         };
-        let id = self.shared.board.add_watch(Purpose::Handlers, status);
+        let id = self.shared.runtime.board.add_watch(Purpose::Handlers, status);
         tracing::debug!(%collection, "starting a watch");
         let task = follow(&self.shared, collection, Tag::Served(id), &self.sink);
         let watch = Watch {
@@ -246,7 +246,7 @@ impl Reactor {
         let Some(mut watch) = self.watches.remove(&id) else { return };
         tracing::debug!(resource = %watch.desired.resource, "stopping a watch");
         watch.task.abort();
-        self.shared.board.remove_watch(id);
+        self.shared.runtime.board.remove_watch(id);
         self.unindexed.retain(|key| key.watch != id);
         self.owners.retain(|_, key| key.watch != id);
         self.held.retain(|key| key.watch != id);
@@ -272,7 +272,7 @@ impl Reactor {
         let is_first = !watch.is_failing && !error.is_unreached();
         watch.is_failing |= is_first;
         watch.first_list.fail(error.failure);
-        self.shared.board.disturbed(id, error);
+        self.shared.runtime.board.disturbed(id, error);
         if is_first {
             let namespace = watch.desired.namespace.as_deref();
             tracing::warn!(
@@ -377,7 +377,7 @@ pub(super) fn stop_daemons(shared: &Shared, memory: &mut Memory, reason: StopRea
     if memory.daemons.is_empty() {
         return;
     }
-    let settings = shared.context.settings.read().background.clone();
+    let settings = shared.runtime.context.settings.read().background.clone();
     for (id, daemon) in std::mem::take(&mut memory.daemons) {
         memory.leaving.insert(id, daemon.leaving());
         shared.see_off(daemon, reason, settings.clone());

@@ -91,7 +91,7 @@ impl Reactor {
         let mut lists = served.chain(children).chain(self.list_of_namespaces());
         self.is_ready = lists.all(|list| list.is_complete);
         let (is_settled, is_ready) = (self.is_settled, self.is_ready);
-        self.shared.board.update(|status| {
+        self.shared.runtime.board.update(|status| {
             status.settled = is_settled;
             status.ready = is_ready;
         });

@@ -56,7 +56,7 @@ impl Reactor {
     pub(super) fn scout_namespaces(&mut self) {
         let scout = self.scout(namespaces(), Tag::Namespaces);
         // Without them it is not known what to watch at all.
-        self.shared.board.update_watch(scout.id, |status| status.awaited = true);
+        self.shared.runtime.board.update_watch(scout.id, |status| status.awaited = true);
         self.namespaces = Some(scout);
     }
 
@@ -77,7 +77,7 @@ impl Reactor {
 
     fn scout(&mut self, resource: Arc<Resource>, tag: Tag) -> Scout {
         let status = WatchStatus { resource: resource.to_string(), ..WatchStatus::default() };
-        let id = self.shared.board.add_watch(Purpose::Discovery, status);
+        let id = self.shared.runtime.board.add_watch(Purpose::Discovery, status);
         let mut collection = self.collection(resource, None, &self.shared.settings());
         // Whatever is chosen of the objects: what decides about their watches must be seen.
         (collection.label_selector, collection.field_selector) = (None, None);
@@ -88,7 +88,7 @@ impl Reactor {
 
     pub(super) fn observe_definitions(&mut self, batch: Vec<Observation>) {
         let Some(scout) = &mut self.definitions else { return };
-        if let Some(error) = scout.listen(&self.shared.board, &batch) {
+        if let Some(error) = scout.listen(&self.shared.runtime.board, &batch) {
             let what = match error.failure {
                 Failure::Forbidden => "CRDs cannot be watched; looking for new ones now and then",
                 _ => "the watch of CRDs has failed; new resources are not served until it works",
@@ -134,7 +134,7 @@ impl Reactor {
 
     pub(super) fn observe_namespaces(&mut self, batch: Vec<Observation>) {
         let Some(scout) = &mut self.namespaces else { return };
-        if let Some(error) = scout.listen(&self.shared.board, &batch) {
+        if let Some(error) = scout.listen(&self.shared.runtime.board, &batch) {
             let what = match error.failure {
                 Failure::Forbidden => {
                     "namespaces cannot be watched; only those named exactly are served"

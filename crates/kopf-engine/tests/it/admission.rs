@@ -59,6 +59,9 @@ async fn objects_are_checked_and_changed_before_they_exist() {
         .await
         .expect("it is taken");
     assert_eq!(taken.data["spec"], json!({"size": 9, "injected": {"by": "us"}}));
+    let counted = engine.status().snapshot().handlers;
+    assert_eq!((counted["check"].successes, counted["check"].failures), (1, 1));
+    assert_eq!(counted["complete"].successes, 2);
     engine.stop().await.expect("a clean end");
     let configurations: Api<
         k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration,

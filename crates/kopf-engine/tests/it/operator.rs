@@ -35,6 +35,8 @@ async fn startup_comes_first_and_cleanup_last() {
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
     let engine = world.start(vec![startup, cleanup, delete]).await;
     assert_eq!(world.calls.all(), ["startup:0", "startup:1"]);
+    let counted = engine.status().snapshot().handlers["startup_fn"].clone();
+    assert_eq!((counted.calls, counted.retries, counted.successes), (2, 1, 1));
     world.create("a", json!({"x": 1})).await;
     let object = world.until_handled("a").await;
     assert_eq!(object["metadata"]["finalizers"], json!(["my.dev/finalizer"]));

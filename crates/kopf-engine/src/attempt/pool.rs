@@ -34,7 +34,7 @@ pub(crate) struct Pool {
 }
 
 /// A token of any kind that lives as long as any code of a handler.
-type Alive = dyn std::any::Any + Send + Sync;
+pub(crate) type Alive = dyn std::any::Any + Send + Sync;
 
 /// Counts a handler that waits, for as long as it does.
 struct Standing<'a>(&'a AtomicUsize);
@@ -83,13 +83,8 @@ impl Pool {
         seats.saturating_sub(self.seats.available_permits())
     }
 
-    /// Runs one invocation to its end.
-    pub(crate) async fn run(&self, call: Call) -> Returned {
-        self.run_guarded(call, Arc::new(())).await
-    }
-
-    /// The same, with a token that lives as long as any of the handler's code runs.
-    pub(crate) async fn run_guarded(&self, call: Call, alive: Arc<Alive>) -> Returned {
+    /// Runs one invocation to its end; the token lives as long as any of the handler's code runs.
+    pub(super) async fn run(&self, call: Call, alive: Arc<Alive>) -> Returned {
         let handler = Arc::clone(&call.handler);
         let span = tracing::info_span!(
             target: "kopf.handlers",

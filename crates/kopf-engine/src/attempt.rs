@@ -1,0 +1,148 @@
+//! One attempt of one handler of any kind: the only place where handlers are called.
+//!
+//! Checks whether an attempt is left, builds the [`Call`], runs it, judges what the handler
+//! returned, logs, counts and reports. The caller says what the handler is called about, and does
+//! with the outcome what its own kind of handlers needs. Writes nothing to the cluster.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::invoke::{self, Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Stop};
+use kopf_core::occasion::{Occasion, Subject};
+use kopf_core::retry::{self, Outcome, Verdict};
+use kopf_model::Patch;
+use parking_lot::Mutex;
+
+use crate::runtime::Runtime;
+
+mod pool;
+pub(crate) mod report;
+
+pub(crate) use pool::{Alive, Pool, dismiss};
+
+/// What a handler is called about, and with what.
+pub(crate) struct Request<'a> {
+    pub(crate) handler: &'a Arc<Handler>,
+    pub(crate) attempt: Attempt,
+    pub(crate) occasion: Occasion,
+    pub(crate) memo: Arc<Extensions>,
+    /// The object; none for activities.
+    pub(crate) subject: Option<&'a Subject>,
+    /// Where its changes go; nowhere without it.
+    pub(crate) patch: Option<Arc<Mutex<Patch>>>,
+    /// The stop flag of daemons and timers.
+    pub(crate) stopped: Option<Arc<dyn Stop>>,
+    /// What it may register and run; of change handlers.
+    pub(crate) sub_handlers: Option<Arc<dyn SubHandlers>>,
+    /// The children of the object, where they are watched.
+    pub(crate) family: Option<Arc<dyn invoke::Family>>,
+    /// Where its warnings for the user of the cluster go; of admission handlers.
+    pub(crate) warnings: Option<Arc<Mutex<Vec<String>>>>,
+    /// Lives as long as any of the handler's code runs.
+    pub(crate) alive: Option<Arc<Alive>>,
+}
+
+/// The sub-handlers of one attempt.
+pub(crate) trait SubHandlers: Children {
+    /// Runs what is registered, unless the handler did so itself.
+    fn complete(&self) -> BoxFuture<Result<(), HandlerError>>;
+    /// All ids that were seen, at any depth.
+    fn seen(&self) -> Vec<HandlerId>;
+}
+
+/// A finished attempt.
+pub(crate) struct Attempted {
+    /// What it means.
+    pub(crate) outcome: Outcome,
+    /// What the handler said, if it failed.
+    pub(crate) error: Option<HandlerError>,
+}
+
+/// The handler was cancelled from outside; nothing is to be remembered of the attempt.
+pub(crate) struct Cancelled;
+
+impl<'a> Request<'a> {
+    /// A call without an object and without any way to change something.
+    pub(crate) fn new(
+        handler: &'a Arc<Handler>,
+        attempt: Attempt,
+        occasion: Occasion,
+        memo: Arc<Extensions>,
+    ) -> Self {
+        Self {
+            handler,
+            attempt,
+            occasion,
+            memo,
+            subject: None,
+            patch: None,
+            stopped: None,
+            sub_handlers: None,
+            family: None,
+            warnings: None,
+            alive: None,
+        }
+    }
+
+    fn into_call(self, runtime: &Runtime) -> Call {
+        Call {
+            handler: Arc::clone(self.handler),
+            subject: self.subject.cloned(),
+            occasion: self.occasion,
+            attempt: self.attempt,
+            patch: self.patch.unwrap_or_default(),
+            memo: self.memo,
+            indexes: Arc::clone(&runtime.indexes),
+            stopped: self.stopped,
+            children: self.sub_handlers.map(|it| it as Arc<dyn Children>),
+            family: self.family,
+            warnings: self.warnings.unwrap_or_default(),
+            operator: Arc::clone(&runtime.context),
+        }
+    }
+}
+
+/// Makes one attempt, if any is left.
+pub(crate) async fn run(
+    runtime: &Runtime,
+    mut request: Request<'_>,
+) -> Result<Attempted, Cancelled> {
+    let Request { handler, attempt, subject, .. } = request;
+    if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
+        report::line(runtime, handler, subject, &line);
+        report::outcome(runtime, handler, subject, &outcome);
+        let error = Some(HandlerError::Permanent { message: line.text });
+        return Ok(Attempted { outcome, error });
+    }
+    report::invoked(handler);
+    let begun = Instant::now();
+    let sub_handlers = request.sub_handlers.clone();
+    let alive = request.alive.take().unwrap_or_else(|| Arc::new(()));
+    let mut returned = runtime.pool.run(request.into_call(runtime), alive).await;
+    if let (Ok(_), Some(sub_handlers)) = (&returned, &sub_handlers)
+        && let Err(error) = sub_handlers.complete().await
+    {
+        returned = Err(error);
+    }
+    let took = begun.elapsed();
+    // Limits of time count to the end of the attempt.
+    let attempt = Attempt { now: runtime.clock.now(), ..attempt };
+    let default_backoff = runtime.context.settings.read().execution.default_backoff;
+    let error = returned.as_ref().err().cloned();
+    match retry::judge(handler, &attempt, returned, default_backoff) {
+        Verdict::Cancelled(line) => {
+            report::cancelled(handler, &line);
+            Err(Cancelled)
+        }
+        Verdict::Outcome(outcome, line) => {
+            let line = report::denial(handler, &outcome).unwrap_or(line);
+            report::line(runtime, handler, subject, &line);
+            let ended = report::Ended { attempt: &attempt, took, outcome: &outcome };
+            report::count(runtime, handler, subject, &ended);
+            report::outcome(runtime, handler, subject, &outcome);
+            let subrefs = sub_handlers.map(|it| it.seen()).unwrap_or_default();
+            Ok(Attempted { outcome: outcome.with_subrefs(subrefs), error })
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What is told about an attempt: lines for the log, counts for the status, entries for the
+//! journal, events for the cluster. How much, depends on the family of the handler alone.
+
+use std::time::Duration;
+
+use kopf_core::handler::{Family, Handler, HandlerKind};
+use kopf_core::invoke::Attempt;
+use kopf_core::logtext::{self, Level, Line};
+use kopf_core::occasion::Subject;
+use kopf_core::progress::later;
+use kopf_core::retry::{Failure, FailureKind, Outcome};
+
+use crate::journal::{AttemptEnding, Episode, shorten};
+use crate::runtime::Runtime;
+use crate::shared::emit;
+use crate::status::Ending;
+
+/// How a finished attempt went.
+pub(crate) struct Ended<'a> {
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) took: Duration,
+    pub(crate) outcome: &'a Outcome,
+}
+
+/// Where the lines about attempts go, as in Kopf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// To the log, and to the events of the object where that is wanted.
+    Posted,
+    /// To the log.
+    Logged,
+    /// To the log, but only failures are worth more than a debug line: there are too many calls.
+    Terse,
+    /// To the log of activities.
+    Activities,
+}
+
+/// Which outcomes become events of the object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Events {
+    All,
+    Failures,
+    None,
+}
+
+fn lines_of(kind: &HandlerKind) -> Lines {
+    match kind.family() {
+        Family::Changing | Family::Spawning => Lines::Posted,
+        Family::Watching | Family::Admission => Lines::Logged,
+        Family::Indexing | Family::Desiring | Family::Conversion => Lines::Terse,
+        Family::Activities => Lines::Activities,
+    }
+}
+
+fn events_of(kind: &HandlerKind, is_rehearsed: bool) -> Events {
+    match kind.family() {
+        Family::Changing | Family::Spawning => Events::All,
+        Family::Desiring if !is_rehearsed => Events::Failures,
+        _ => Events::None,
+    }
+}
+
+/// Tells that an attempt begins.
+pub(super) fn invoked(handler: &Handler) {
+    match lines_of(&handler.kind) {
+        Lines::Posted | Lines::Logged => emit(&logtext::invoked(handler)),
+        Lines::Terse => {}
+        Lines::Activities => emit_of_activity(&logtext::invoked(handler)),
+    }
+}
+
+/// Tells how an attempt ended.
+pub(super) fn line(runtime: &Runtime, handler: &Handler, subject: Option<&Subject>, line: &Line) {
+    match (lines_of(&handler.kind), subject) {
+        (Lines::Posted, Some(subject)) => runtime.log(subject, line),
+        (Lines::Terse, _) if line.level <= Level::Info => {
+            tracing::debug!(target: "kopf.objects", "{}", line.text);
+        }
+        (Lines::Posted | Lines::Logged | Lines::Terse, _) => emit(line),
+        (Lines::Activities, _) => emit_of_activity(line),
+    }
+}
+
+/// Tells that an attempt was cancelled, which is no news about the object.
+pub(super) fn cancelled(handler: &Handler, line: &Line) {
+    match lines_of(&handler.kind) {
+        Lines::Activities => emit_of_activity(line),
+        _ => emit(line),
+    }
+}
+
+/// The line about a denial: that is what an admission handler is for, and no error.
+pub(super) fn denial(handler: &Handler, outcome: &Outcome) -> Option<Line> {
+    let Failure { kind: FailureKind::Denied { code }, message } = outcome.error.as_ref()? else {
+        return None;
+    };
+    let is_review = handler.kind.family() == Family::Admission;
+    is_review
+        .then(|| Line::info(format!("{handler} denied the request with code {code}: {message}")))
+}
+
+/// Counts an attempt, and notes it in the journal of its object.
+pub(super) fn count(
+    runtime: &Runtime,
+    handler: &Handler,
+    subject: Option<&Subject>,
+    ended: &Ended<'_>,
+) {
+    let Ended { attempt, took, outcome } = ended;
+    let (ending, noted) = match (outcome.is_final, &outcome.error) {
+        (true, None) => (Ending::Success, AttemptEnding::Success),
+        (true, Some(_)) => (Ending::Failure, AttemptEnding::Failure),
+        (false, _) => (Ending::Retry, AttemptEnding::Retry),
+    };
+    runtime.board.called(&handler.id, *took, ending);
+    let Some(subject) = subject.filter(|_| is_of_objects(&handler.kind)) else { return };
+    let now = runtime.clock.now();
+    runtime.journal.note(subject, now, || Episode::Attempt {
+        handler: handler.id.to_string(),
+        number: attempt.retry.saturating_add(1),
+        milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        ending: noted,
+        error: outcome.error.as_ref().map(|failure| shorten(failure.message.clone())),
+        next_at: (!outcome.is_final).then(|| later(now, outcome.delay.unwrap_or_default())),
+        routine: is_routine(&handler.kind),
+    });
+}
+
+/// Whether it is called about objects that exist; a review is about one that may never do.
+fn is_of_objects(kind: &HandlerKind) -> bool {
+    !matches!(kind.family(), Family::Admission | Family::Conversion | Family::Activities)
+}
+
+/// Whether handlers of this kind are called all the time, and not because of a change.
+fn is_routine(kind: &HandlerKind) -> bool {
+    use HandlerKind::{Daemon, Desired, Event, Index, Observe, Timer};
+    matches!(kind, Daemon(_) | Desired | Event | Index | Observe | Timer(_))
+}
+
+/// Posts an event about a final or failed outcome, if that is wanted.
+pub(crate) fn outcome(
+    runtime: &Runtime,
+    handler: &Handler,
+    subject: Option<&Subject>,
+    outcome: &Outcome,
+) {
+    let Some(subject) = subject else { return };
+    match events_of(&handler.kind, runtime.rehearsal.is_some()) {
+        Events::None => return,
+        Events::Failures if outcome.error.is_none() => return,
+        Events::Failures | Events::All => {}
+    }
+    {
+        let settings = runtime.context.settings.read();
+        if !settings.posting.enabled || !settings.posting.handlers {
+            return;
+        }
+    }
+    let title = format!("{} {}", handler.kind.title(), handler.id);
+    let recorder = &runtime.context.recorder;
+    match (&outcome.error, outcome.is_final) {
+        (None, true) => {
+            recorder.record(subject, "Normal", "Success", &format!("{title} succeeded."));
+        }
+        (Some(failure), true) => {
+            let text = format!("{title} failed permanently: {}", failure.message);
+            recorder.record(subject, "Warning", "Failure", &text);
+        }
+        (Some(failure), false) if failure.kind != FailureKind::Children => {
+            let text = format!("{title} failed temporarily: {}", failure.message);
+            recorder.record(subject, "Warning", "Retry", &text);
+        }
+        _ => {}
+    }
+}
+
+/// Logs a line about an activity.
+fn emit_of_activity(line: &Line) {
+    let (details, text) = (line.details.as_deref(), &line.text);
+    match line.level {
+        Level::Debug => tracing::debug!(target: "kopf.activities", details, "{text}"),
+        Level::Info => tracing::info!(target: "kopf.activities", details, "{text}"),
+        Level::Warning => tracing::warn!(target: "kopf.activities", details, "{text}"),
+        Level::Error => tracing::error!(target: "kopf.activities", details, "{text}"),
+    }
+}
