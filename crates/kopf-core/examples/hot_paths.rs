@@ -88,11 +88,9 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
         persist_now: false,
     };
     let plan = agenda.conclude(inputs, patch, closing);
-    let write = Writer::new(plan.patch, &resource()).next(snapshot.object())?;
-    match write.content {
-        kopf_core::write::Content::Merge(merge) => serde_json::to_string(&merge).ok(),
-        kopf_core::write::Content::Json(operations) => serde_json::to_string(&operations).ok(),
-    }
+    let resource = resource();
+    let mut writer = Writer::new(&plan.patch, &resource, snapshot.object());
+    String::from_utf8(writer.next()?.content.to_bytes()).ok()
 }
 
 fn measure_queue() {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use kopf_model::{Diff, Essence, FieldPath, Object, storage::StorageError};
 
+use crate::finalizer::is_held;
 use crate::occasion::{Change, EventKind, Reason, Subject};
 use crate::settings::Storages;
 
@@ -88,7 +89,7 @@ pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
     let memory = snapshot.memory;
     let initial = memory.noticed_by_listing && !memory.fully_handled_once;
     let is_deleting = snapshot.object().is_deleting();
-    let is_held = snapshot.object().finalizers().iter().any(|it| it == finalizer);
+    let is_held = is_held(snapshot.object(), finalizer);
     let (reason, initial) = if snapshot.is_gone() {
         (Reason::Gone, initial)
     } else if is_deleting && !is_held {

@@ -2,6 +2,8 @@
 //!
 //! Pure. The finalizer is on an object only while something must run at its deletion.
 
+use kopf_model::Object;
+
 /// What decides about the finalizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
@@ -26,6 +28,12 @@ pub enum Step {
     Drop,
     /// Remove it as soon as all deletion handlers have finished and all daemons are gone.
     ReleaseWhenDone,
+}
+
+/// Whether our finalizer is on an object, so that it cannot go without us.
+#[must_use]
+pub fn is_held(object: &Object, finalizer: &str) -> bool {
+    object.finalizers().iter().any(|it| it == finalizer)
 }
 
 /// Decides what to do.

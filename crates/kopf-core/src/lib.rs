@@ -48,4 +48,4 @@ pub use queue::{Moment, Queue, Ticket, Urgency};
 pub use registry::{Registry, ResourceHandlers};
 pub use retry::{Outcome, Verdict};
 pub use settings::{Settings, Storages};
-pub use write::{Write, Writer};
+pub use write::Writer;

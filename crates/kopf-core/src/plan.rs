@@ -145,7 +145,7 @@ impl Agenda {
                 .is_some_and(|change| select::requires_finalizer(changing, subject, change));
         let step = finalizer::decide(Holding {
             is_needed,
-            is_present: snapshot.object().finalizers().iter().any(|it| it == finalizer),
+            is_present: finalizer::is_held(snapshot.object(), finalizer),
             is_deleting: snapshot.object().is_deleting(),
             is_gone: snapshot.is_gone(),
         });

@@ -1,85 +1,258 @@
-//! Turns the patch of a cycle into requests: at most one per (sub)resource, none without effect.
+//! Writes one patch: which requests, in which order, and what to do about each answer.
 //!
-//! Pure. The engine asks for the next request with the freshest known state of the object, sends
-//! it, and comes back with the answer. A conflict is answered by asking again with a newer state.
+//! Pure. The engine sends each request and hands the answer back, for cycles, daemons and timers
+//! alike. At most one request per (sub)resource, none without effect, more only after conflicts.
+//!
+//! A patch without transformations goes as a merge patch. With transformations everything goes as
+//! a JSON patch with a test of the version, so that a concurrent edit of a list cannot be lost; if
+//! the test fails, the whole patch is to be applied to the newer state.
+//! Both are for their own object only, and not for another one that has taken its name.
+//!
+//! Conditions are merged into the list of the newest known state, and go with its version: lists
+//! are replaced as a whole, and those of other writers must not be lost.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::borrow::Cow;
 
-use kopf_model::json_patch::{self, Operation};
-use kopf_model::{ConditionChanges, Object, Patch, Resource, Transformation, merge};
-use serde_json::{Map, Value, json};
+use kopf_model::json_patch::Operation;
+use kopf_model::{ConditionChanges, Object, Patch, Resource, merge};
+use serde_json::{Map, Value};
 
-use crate::invoke::panic_text;
+mod edits;
+mod own;
+mod rejection;
+mod request;
+mod unstored;
+mod version;
 
-/// One request to be sent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    /// Whether it goes to the status subresource.
-    pub to_status: bool,
-    /// Its body.
-    pub content: Content,
-}
+pub use own::{dropped_fields, is_whole, own_part};
+pub use rejection::{
+    After, AfterOwn, Asker, Look, OwnAnswer, Rejection, after_failure, after_outdated,
+    after_own_part,
+};
+pub use request::{Content, Guard, Part, Request};
+pub use version::Version;
 
-/// The body of a request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Content {
-    /// `application/merge-patch+json`
-    Merge(Map<String, Value>),
-    /// `application/json-patch+json`, with a test of the version first.
-    Json(Vec<Operation>),
-}
+/// How often the version of an object is asked for after a conflict. In the end its status is
+/// written to any version, unless it has conditions: busy writers must not keep us from it.
+const CONFLICTS_MAX: u32 = 3;
 
-/// The requests of one patch.
-#[derive(Clone, Debug)]
-pub struct Writer {
-    patch: Patch,
+/// The requests of one patch of one object.
+pub struct Writer<'a> {
+    patch: Cow<'a, Patch>,
+    object: &'a Object,
+    /// The state in the last answer.
+    newest: Option<Object>,
     has_status: bool,
-    pending: Pending,
+    /// Whether everything goes as a merge patch; then what it asks for is compared at the end.
+    is_merge: bool,
+    asked: Documents,
+    pending: Documents,
+    step: Step,
+    sent: Option<Sent>,
+    /// The merge patch with the conditions of the newest state, where there are any.
+    merged: Option<Map<String, Value>>,
+    end: Progress,
     panics: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Pending {
-    main: bool,
-    status: bool,
+/// What became of a patch.
+#[derive(Debug)]
+pub enum End {
+    /// There was nothing to change.
+    Unchanged,
+    /// The object as it is now.
+    Changed(Object),
+    /// The object changed meanwhile, or the server does not take the content, which it does not
+    /// tell apart: this is to be applied to the newer state.
+    Outdated(Patch),
+    /// The object does not exist any more.
+    NotFound,
+    /// Nor does it, but another one of its name does.
+    Replaced,
+    /// With the last rejection.
+    Failed,
 }
 
 /// Which of the two documents of a resource with a status subresource.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Document {
     Main,
     Status,
 }
 
-impl Writer {
-    /// Requests for a patch of an object of this resource.
+#[derive(Clone, Copy, Debug, Default)]
+struct Documents {
+    main: bool,
+    status: bool,
+}
+
+/// What is to be sent next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// What is pending.
+    Next,
+    /// A request that changes nothing: the answer to it is the newest state. Reading the object
+    /// would do as well, but operators need not be allowed to read single objects.
+    Ask(Document, u32),
+    /// The same again, for the newest state.
+    Again(Document, u32),
+    /// The same again, for any state.
+    AnyVersion(Document),
+}
+
+/// What the answer is about.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    document: Document,
+    /// Whether it is for one version only, after how many conflicts.
+    versioned: Option<u32>,
+    is_question: bool,
+    /// Whether the server refuses it for an object with another uid.
+    is_for_uid: bool,
+}
+
+#[derive(Debug)]
+enum Progress {
+    Going,
+    /// The status is refused for good, which must not hold up the rest.
+    StatusRefused(Rejection),
+    Over(End),
+}
+
+impl<'a> Writer<'a> {
+    /// The requests for a patch of an object, given its newest known state.
     #[must_use]
-    pub fn new(patch: Patch, resource: &Resource) -> Self {
+    pub fn new(patch: &'a Patch, resource: &Resource, object: &'a Object) -> Self {
         let has_status = resource.subresources.contains("status");
-        let is_empty = patch.is_empty();
-        let pending = Pending { main: !is_empty, status: !is_empty && has_status };
-        Self { patch, has_status, pending, panics: Vec::new() }
+        let (is_empty, is_merge) = (patch.is_empty(), patch.transformations.is_empty());
+        let pending = Documents { main: !is_empty, status: !is_empty && has_status };
+        let mut writer = Self {
+            patch: Cow::Borrowed(patch),
+            object,
+            newest: None,
+            has_status,
+            is_merge,
+            asked: pending,
+            pending,
+            step: Step::Next,
+            sent: None,
+            merged: None,
+            end: Progress::Going,
+            panics: Vec::new(),
+        };
+        if is_merge && !is_empty {
+            writer.merge_conditions();
+            let main = writer.is_changed(Document::Main);
+            let status = has_status && writer.is_changed(Document::Status);
+            writer.asked = Documents { main, status };
+            writer.pending = writer.asked;
+        }
+        writer
     }
 
-    /// The next request, or none when nothing is left to be changed.
+    /// The next request, or none when nothing is left to be sent.
     ///
-    /// `freshest` is the newest known state: of the cycle at first, then of the last answer, or of
-    /// a newer event after a conflict. Transformations that panic are dropped, see [`Self::panics`].
+    /// Transformations that panic are dropped, see [`Self::panics`].
     #[must_use]
-    pub fn next(&mut self, freshest: &Object) -> Option<Write> {
-        if !self.pending.main && !self.pending.status {
+    pub fn next(&mut self) -> Option<Request<'_>> {
+        if matches!(self.end, Progress::Over(_)) {
             return None;
         }
-        if self.is_about_finalizers() {
-            return self.request_finalizers(freshest).filter(|_| self.pending.main);
+        match self.step {
+            Step::Ask(document, conflicts) => {
+                let part = Part::default();
+                let guard = Guard::by_uid(self.object, &part);
+                let is_for_uid = matches!(guard, Guard::Uid(_));
+                let versioned = Some(conflicts);
+                self.sent = Some(Sent { document, versioned, is_question: true, is_for_uid });
+                Some(Request { to_status: false, content: Content::Merge(part, guard) })
+            }
+            Step::Again(document, conflicts) => Some(self.merge(document, Some(conflicts))),
+            Step::AnyVersion(document) => Some(self.merge(document, None)),
+            Step::Next if self.is_merge => {
+                // The object says that it was handled only once the results are safe: a crash
+                // between the two repeats the handlers, instead of losing what they returned.
+                let document = match self.pending {
+                    Documents { status: true, .. } => Document::Status,
+                    Documents { main: true, .. } => Document::Main,
+                    Documents { .. } => return None,
+                };
+                Some(self.merge(document, self.version_of(document)))
+            }
+            Step::Next => self.next_edit(),
         }
-        let body = freshest.value();
-        let version = freshest.resource_version();
-        // The results go before the note that says that they are there, so that a crash between
-        // the two loses nothing; and letting an object go may be the last thing that is possible.
-        [Part::Status, Part::Main]
-            .into_iter()
-            .find_map(|part| self.is_pending(part).then(|| self.request(part, body, version))?)
+    }
+
+    /// Takes in the answer to the last request: the object as it is now.
+    pub fn accepted(&mut self, answered: Object) {
+        let Some(sent) = self.sent.take() else { return };
+        // Patches go by name.
+        if answered.uid() != self.object.uid() {
+            self.end = Progress::Over(End::Replaced);
+            return;
+        }
+        self.newest = Some(match self.newest.take() {
+            Some(known) => Version::newest(known, answered),
+            None => answered,
+        });
+        if let (true, Some(conflicts)) = (sent.is_question, sent.versioned) {
+            self.step = Step::Again(sent.document, conflicts);
+            return;
+        }
+        self.step = Step::Next;
+        match sent.document {
+            Document::Main => self.pending.main = false,
+            Document::Status => self.pending.status = false,
+        }
+    }
+
+    /// Takes in that the last request was rejected, or was not for the object of this name.
+    pub fn rejected(&mut self, rejection: Rejection, is_misdirected: bool) {
+        let Some(sent) = self.sent.take() else { return };
+        if is_misdirected && sent.is_for_uid {
+            self.end = Progress::Over(End::Replaced);
+            return;
+        }
+        let Sent { document, versioned, is_question, .. } = sent;
+        match versioned.filter(|_| rejection == Rejection::Conflict && !is_question) {
+            Some(conflicts) if conflicts < CONFLICTS_MAX => {
+                self.step = Step::Ask(document, conflicts + 1);
+            }
+            Some(_) if !self.patch.has_conditions() => self.step = Step::AnyVersion(document),
+            _ => self.fail(document, rejection),
+        }
+    }
+
+    fn fail(&mut self, document: Document, rejection: Rejection) {
+        let end = match rejection {
+            Rejection::Invalid | Rejection::Conflict if !self.is_merge => {
+                End::Outdated(self.remaining())
+            }
+            // What the server will never take must not hold up the rest.
+            _ if self.is_merge
+                && document == Document::Status
+                && self.pending.main
+                && !rejection.may_pass_soon() =>
+            {
+                (self.step, self.pending.status) = (Step::Next, false);
+                self.end = Progress::StatusRefused(rejection);
+                return;
+            }
+            Rejection::NotFound => End::NotFound,
+            _ => End::Failed,
+        };
+        self.end = Progress::Over(end);
+    }
+
+    /// What became of the patch, when nothing is left to be sent.
+    #[must_use]
+    pub fn end(self) -> End {
+        match self.end {
+            Progress::Over(end) => end,
+            Progress::StatusRefused(Rejection::NotFound) => End::NotFound,
+            Progress::StatusRefused(_) => End::Failed,
+            Progress::Going => self.newest.map_or(End::Unchanged, End::Changed),
+        }
     }
 
     /// What the transformations said that panicked since this was last asked.
@@ -87,156 +260,83 @@ impl Writer {
         std::mem::take(&mut self.panics)
     }
 
-    /// Notes that a request was accepted.
-    pub fn accepted(&mut self, write: &Write) {
-        if write.to_status {
-            self.pending.status = false;
-        } else {
-            self.pending.main = false;
-        }
-    }
-
-    /// The patch that the requests are for.
-    #[must_use]
-    pub fn patch(&self) -> &Patch {
-        &self.patch
-    }
-
-    /// What is still to be written, for a later cycle.
+    /// What is still to be written.
     #[must_use]
     pub fn remaining(&self) -> Patch {
-        let mut merge = Map::new();
-        for (key, value) in &self.patch.merge {
-            let part = if key == "status" { self.status_part() } else { Part::Main };
-            if self.is_pending(part) {
-                merge.insert(key.clone(), value.clone());
-            }
+        let status = if self.has_status { self.pending.status } else { self.pending.main };
+        let is_left = |key: &str| if key == "status" { status } else { self.pending.main };
+        let left = self.patch.merge.iter().filter(|(key, _)| is_left(key));
+        let is_any = self.pending.main || self.pending.status;
+        Patch {
+            merge: left.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            transformations: match is_any {
+                true => self.patch.transformations.clone(),
+                false => Vec::new(),
+            },
+            conditions: match status {
+                true => self.patch.conditions.clone(),
+                false => ConditionChanges::default(),
+            },
+            ..Patch::default()
         }
-        let transformations = if self.pending.main || self.pending.status {
-            self.patch.transformations.clone()
-        } else {
-            Vec::new()
+    }
+
+    fn known(&self) -> &Object {
+        self.newest.as_ref().unwrap_or(self.object)
+    }
+
+    /// Whether a merge patch is for one version only: no conflict has happened yet, if so.
+    fn version_of(&self, document: Document) -> Option<u32> {
+        let has_conditions = self.patch.has_conditions() && !self.has_status;
+        (document == Document::Status || has_conditions).then_some(0)
+    }
+
+    /// The merge patch of a document; for the newest known version only, or for any.
+    fn merge(&mut self, document: Document, versioned: Option<u32>) -> Request<'_> {
+        self.merge_conditions();
+        let has_status = self.has_status;
+        let entries = self.merged.as_ref().unwrap_or(&self.patch.merge).iter();
+        let part = Part::of(entries.filter(|(key, _)| document_of(key, has_status) == document));
+        let guard = match versioned {
+            Some(_) => Guard::by_version(self.newest.as_ref().unwrap_or(self.object)),
+            None => Guard::by_uid(self.object, &part),
         };
-        let is_stated = self.is_pending(self.status_part());
-        let conditions = match is_stated {
-            true => self.patch.conditions.clone(),
-            false => ConditionChanges::default(),
+        let is_for_uid = matches!(guard, Guard::Uid(_));
+        self.sent = Some(Sent { document, versioned, is_question: false, is_for_uid });
+        let to_status = document == Document::Status;
+        Request { to_status, content: Content::Merge(part, guard) }
+    }
+
+    fn edit(&mut self, document: Document, operations: Vec<Operation>) -> Request<'_> {
+        self.sent = Some(Sent { document, versioned: None, is_question: false, is_for_uid: false });
+        let to_status = document == Document::Status;
+        Request { to_status, content: Content::Json(operations) }
+    }
+
+    /// Merges conditions into the newest known list; most patches have none.
+    fn merge_conditions(&mut self) {
+        if self.patch.has_conditions() {
+            let known = self.newest.as_ref().unwrap_or(self.object);
+            let merged = self.patch.merge_for(known.stanza("status").as_deref()).into_owned();
+            self.merged = Some(merged);
+        }
+    }
+
+    fn is_changed(&self, document: Document) -> bool {
+        let entries = self.merged.as_ref().unwrap_or(&self.patch.merge).iter();
+        let entries = entries.filter(|(key, _)| document_of(key, self.has_status) == document);
+        let is_metadata = |(key, _): &(&String, &Value)| *key == "metadata";
+        let is_change = |(key, change): (&String, &Value)| {
+            merge::is_change(self.object.stanza(key).as_deref(), change)
         };
-        Patch { merge, transformations, conditions, ..Patch::default() }
+        // Metadata take longest to read.
+        entries.clone().filter(|entry| !is_metadata(entry)).any(is_change)
+            || entries.filter(is_metadata).any(is_change)
     }
+}
 
-    /// Where the status goes.
-    fn status_part(&self) -> Part {
-        if self.has_status { Part::Status } else { Part::Main }
-    }
-
-    fn is_pending(&self, part: Part) -> bool {
-        match part {
-            Part::Main => self.pending.main,
-            Part::Status => self.pending.status,
-        }
-    }
-
-    /// The request of a patch that is about nothing but finalizers: of objects that are held, all
-    /// get one, and their finalizers are known without parsing the rest.
-    fn request_finalizers(&self, object: &Object) -> Option<Write> {
-        let before = object.finalizers();
-        let mut after: Vec<&str> = before.iter().map(String::as_str).collect();
-        for transformation in &self.patch.transformations {
-            match transformation {
-                Transformation::AddFinalizer(name) if !after.contains(&&**name) => after.push(name),
-                Transformation::RemoveFinalizer(name) => after.retain(|other| *other != &**name),
-                _ => {}
-            }
-        }
-        let path = || "/metadata/finalizers".to_owned();
-        let change = match (before.is_empty(), after.is_empty()) {
-            (true, true) => return None,
-            (true, false) => vec![Operation::Add { path: path(), value: after.into() }],
-            (false, true) => vec![Operation::Remove { path: path() }],
-            (false, false) => {
-                let tree = |list: Value| json!({"metadata": {"finalizers": list}});
-                json_patch::between(&tree(before.into()), &tree(after.into()))
-            }
-        };
-        if change.is_empty() {
-            return None;
-        }
-        let test = Operation::test_version(object.resource_version());
-        let operations = std::iter::once(test).chain(change).collect();
-        Some(Write { to_status: false, content: Content::Json(operations) })
-    }
-
-    fn is_about_finalizers(&self) -> bool {
-        let Patch { merge, transformations, conditions, .. } = &self.patch;
-        merge.is_empty()
-            && conditions.is_empty()
-            && transformations.iter().all(Transformation::is_about_finalizers)
-    }
-
-    fn request(&mut self, part: Part, body: &Value, version: &str) -> Option<Write> {
-        let to_status = part == Part::Status;
-        let whole = self.patch.merge_for(body.get("status")).into_owned();
-        let merge = self.merge_of(part, &whole);
-        if self.patch.transformations.is_empty() {
-            let content = merge::changes(body, &merge).then_some(Content::Merge(merge));
-            return content.map(|content| Write { to_status, content });
-        }
-        let mut merged = body.clone();
-        merge::apply(&mut merged, &whole);
-        let target = self.transformed(&merged);
-        let is_transformed = json_patch::between(&merged, &target)
-            .iter()
-            .any(|operation| self.part_of(operation) == part);
-        if !is_transformed {
-            // Merge patches cannot conflict, so they are preferred where they are enough.
-            let content = merge::changes(body, &merge).then_some(Content::Merge(merge));
-            return content.map(|content| Write { to_status, content });
-        }
-        let mut operations = json_patch::between(body, &target);
-        operations.retain(|operation| self.part_of(operation) == part);
-        if operations.is_empty() {
-            return None;
-        }
-        operations.insert(0, Operation::test_version(version));
-        Some(Write { to_status, content: Content::Json(operations) })
-    }
-
-    /// The body after all transformations but those that panic.
-    ///
-    /// What cannot be done must neither block its object nor end the daemon that asked for it, so
-    /// it is treated like what the server refuses.
-    fn transformed(&mut self, merged: &Value) -> Value {
-        'anew: loop {
-            let mut target = merged.clone();
-            for (number, transformation) in self.patch.transformations.iter().enumerate() {
-                let applied = catch_unwind(AssertUnwindSafe(|| transformation.apply(&mut target)));
-                if let Err(panic) = applied {
-                    // It may have stopped in the middle of something.
-                    self.panics.push(panic_text(panic.as_ref()));
-                    self.patch.transformations.remove(number);
-                    continue 'anew;
-                }
-            }
-            return target;
-        }
-    }
-
-    fn merge_of(&self, part: Part, whole: &Map<String, Value>) -> Map<String, Value> {
-        let belongs = |key: &str| match part {
-            Part::Main => key != "status" || !self.has_status,
-            Part::Status => key == "status",
-        };
-        whole
-            .iter()
-            .filter(|(key, _)| belongs(key))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    }
-
-    fn part_of(&self, operation: &Operation) -> Part {
-        if self.has_status && operation.is_about_status() { Part::Status } else { Part::Main }
-    }
+fn document_of(key: &str, has_status: bool) -> Document {
+    if has_status && key == "status" { Document::Status } else { Document::Main }
 }
 
 #[cfg(test)]

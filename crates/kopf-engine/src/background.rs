@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use kopf_client::{Failure, RequestError, Target, Urgency};
+use kopf_client::{Failure, RequestError, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::hurry::Hurry;
@@ -21,19 +21,18 @@ use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::settings::Background;
 use kopf_core::throttle::Throttle;
+use kopf_core::write::{After, Asker, Look, after_failure, after_outdated};
 use kopf_model::{Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, Outdated, apply, limit};
 use crate::attempt::{self, Alive, Request};
 use crate::message::{Key, Message};
-use crate::riddle::Riddle;
 use crate::shared::{Served, Shared, emit, object_span};
 use crate::stopper::Stopper;
 use crate::timers::Timer;
-use crate::turns::Turns;
+use crate::write::{self, AmbiguousRefusal, Applied, Outdated, WriteLock, limit, rejection};
 
 /// How often in a row a write may meet a newer state.
 const CONFLICTS_MAX: u32 = 5;
@@ -83,7 +82,7 @@ pub(crate) struct Spawning {
     pub(crate) key: Key,
     pub(crate) handler: Arc<Handler>,
     pub(crate) live: Live,
-    pub(crate) turns: Turns,
+    pub(crate) write_lock: WriteLock,
     pub(crate) memo: Arc<Extensions>,
     /// When the object last changed essentially.
     pub(crate) changed: Instant,
@@ -97,12 +96,12 @@ pub(crate) struct Runner {
     served: Arc<Served>,
     handler: Arc<Handler>,
     live: Live,
-    turns: Turns,
+    write_lock: WriteLock,
     memo: Arc<Extensions>,
     stopper: Stopper,
     /// What could not be written so far.
     unsent: Patch,
-    riddle: Riddle,
+    ambiguity: AmbiguousRefusal,
     alive: Arc<Farewell>,
 }
 
@@ -117,7 +116,7 @@ struct Farewell {
 impl Daemon {
     /// Starts a daemon or timer.
     pub(crate) fn spawn(spawning: Spawning) -> Self {
-        let Spawning { shared, served, key, handler, live, turns, memo, changed, was_there } =
+        let Spawning { shared, served, key, handler, live, write_lock, memo, changed, was_there } =
             spawning;
         shared.background.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
@@ -134,11 +133,11 @@ impl Daemon {
             served,
             handler: Arc::clone(&handler),
             live,
-            turns,
+            write_lock,
             memo,
             stopper: stopper.clone(),
             unsent: Patch::default(),
-            riddle: Riddle::default(),
+            ambiguity: AmbiguousRefusal::default(),
             alive,
         };
         let task = match &handler.kind {
@@ -433,59 +432,54 @@ impl Runner {
         if patch.is_empty() {
             return;
         }
-        let _turn = self.turns.take().await;
+        let _guard = self.write_lock.take().await;
         for _ in 0..CONFLICTS_MAX {
             if patch.is_empty() {
                 return;
             }
             let object = self.live.get();
-            let resource = &self.served.resource;
-            let urgency = Urgency::Normal;
-            match apply(&self.shared.cluster, resource, &object, &patch, urgency).await {
+            let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
+            let sent = write::send(cluster, resource, &object, &patch, Urgency::Normal).await;
+            let (after, error) = match sent {
                 Ok(Applied::Changed(newer)) => return self.live.set(newer),
                 Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => return,
                 Ok(Applied::Outdated(Outdated { patch: rest, error })) => {
                     patch = rest;
-                    match self.look_again(&object, &error).await {
-                        Some(false) if error.failure == Failure::Invalid => {
-                            return self.report_unwritten(&error);
-                        }
-                        Some(_) => {}
-                        None => break,
-                    }
+                    (self.after_outdated(&object, &error).await, error)
                 }
                 Err(error) => {
+                    let after = after_failure(rejection(error.failure), Asker::Background);
                     self.report_unwritten(&error);
-                    if error.failure.is_refusal() {
-                        return;
+                    match after {
+                        After::Drop => return,
+                        _ => break,
                     }
-                    break;
                 }
+            };
+            match after {
+                After::Again => {}
+                After::Drop => return self.report_unwritten(&error),
+                After::Keep | After::OwnPart => break,
             }
         }
         limit(&mut patch);
         self.unsent = patch;
     }
 
-    /// Looks for a newer state than one that a write was refused for, whose event may be late;
-    /// tells whether there is one, or none if that is not known.
-    async fn look_again(&mut self, tried: &Object, refusal: &RequestError) -> Option<bool> {
-        let target = Target {
-            resource: &self.served.resource,
-            namespace: tried.namespace(),
-            name: tried.name(),
-            subresource: None,
+    /// Looks for a newer state than that which a write was rejected for, and decides.
+    async fn after_outdated(&mut self, tried: &Object, error: &RequestError) -> After {
+        let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
+        let (look, found) = match write::look(cluster, resource, tried).await {
+            Ok(found) => found,
+            Err(_) => (Look::Unsure, None),
         };
-        let found = self.shared.cluster.get(target).await;
-        if let Err(error) = &found
-            && (error.failure, refusal.failure) == (Failure::Forbidden, Failure::Invalid)
-        {
-            self.riddle.note(&self.served.resource, tried, refusal);
+        if (look, error.failure) == (Look::Forbidden, Failure::Invalid) {
+            self.ambiguity.note(&self.served.resource, tried, error);
         }
-        let found = found.ok().filter(|found| found.uid() == tried.uid())?;
-        let is_newer = found.resource_version() != tried.resource_version();
-        self.live.set(found);
-        Some(is_newer)
+        if let Some(found) = found {
+            self.live.set(found);
+        }
+        after_outdated(rejection(error.failure), look, Asker::Background)
     }
 
     fn report_unwritten(&self, error: &RequestError) {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use kopf_core::desired::{Applied, Child, ChildKey, Condition};
 use kopf_core::handler::HandlerId;
 use kopf_core::progress::State;
+use kopf_core::write::Version;
 use kopf_model::{Object, Resource, Selector, Timestamp};
 use parking_lot::Mutex;
 
 use crate::insights::Desired;
 use crate::shared::Shared;
-use crate::store::Version;
 
 /// How many deletions are remembered, to tell late answers from children that exist.
 const DELETED_MAX: usize = 4096;

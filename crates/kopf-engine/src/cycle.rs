@@ -17,18 +17,19 @@ use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
+use kopf_core::write::Version;
 use kopf_model::storage::StorageError;
 use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
-use crate::apply::{Applied, limit};
 use crate::background::Tending;
 use crate::callbacks::{self, CallbackContext};
 use crate::memory::{Memory, Progress};
 use crate::message::Key;
 use crate::shared::{Served, Shared, cause_span, object_span};
-use crate::store::{Flags, Version};
+use crate::store::Flags;
+use crate::write::{Applied, limit};
 
 mod chronicling;
 mod conflicts;
@@ -582,7 +583,7 @@ impl Cycle {
             (version, settled) = self.known;
         } else {
             version = Version::of(&self.object);
-            self.flags.held = self.object.finalizers().contains(&self.served.finalizer);
+            self.flags.held = self.is_held(&self.object);
             self.flags.deleting = self.object.is_deleting();
             settled = self.fingerprints.filter(|_| self.is_settled).map(|it| it.noted);
         }

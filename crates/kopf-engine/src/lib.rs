@@ -6,7 +6,6 @@
 
 mod activities;
 mod admission;
-mod apply;
 mod attempt;
 mod background;
 pub mod callbacks;
@@ -31,7 +30,6 @@ mod poster;
 mod probes;
 mod reactor;
 mod rehearsal;
-mod riddle;
 mod runtime;
 mod shared;
 mod status;
@@ -39,7 +37,7 @@ mod stopper;
 mod store;
 mod timers;
 mod tuning;
-mod turns;
+mod write;
 
 pub use activities::ActivityError;
 pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewGate};

@@ -18,8 +18,7 @@ use crate::attempt::dismiss;
 use crate::background::{Daemon, Leaving};
 use crate::children::Wishing;
 use crate::memos::Memos;
-use crate::riddle::Riddle;
-use crate::turns::Turns;
+use crate::write::{AmbiguousRefusal, WriteLock};
 
 /// What the process remembers of one object.
 #[derive(Default)]
@@ -31,7 +30,7 @@ pub(crate) struct Memory {
     /// A patch that could not be written.
     pub(crate) unsent: Patch,
     /// Why it is refused, where nobody may look.
-    pub(crate) riddle: Option<Box<Riddle>>,
+    pub(crate) ambiguity: Option<Box<AmbiguousRefusal>>,
     /// Daemons and timers that run.
     pub(crate) daemons: BTreeMap<HandlerId, Daemon>,
     /// Those that are stopped without anybody waiting, in a pause or after their patience; as long
@@ -41,8 +40,8 @@ pub(crate) struct Memory {
     pub(crate) forever_stopped: BTreeSet<HandlerId>,
     /// What daemons and timers look at.
     pub(crate) live: Option<Live>,
-    /// When they may write, if there are any.
-    pub(crate) turns: Option<Turns>,
+    /// Taken by whoever writes, if there are any daemons or timers.
+    pub(crate) write_lock: Option<WriteLock>,
     /// When the object last changed essentially, for idle timers.
     pub(crate) changed_at: Option<Instant>,
     /// How often in a row something unexpected failed.

@@ -10,25 +10,26 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kopf_client::{Observation, Watcher};
+use kopf_core::finalizer::is_held;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::StopReason;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
 use kopf_core::queue::{Moment, Next, Queue, Ticket, Urgency};
+use kopf_core::write::Version;
 use kopf_model::{Object, Timestamp};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::apply::newest;
 use crate::cycle::{self, Done, Job, Mode};
 use crate::insights::{Desired, Insights, Scope};
 use crate::lost::LostEvents;
 use crate::memory::Memory;
 use crate::message::{Key, Message};
 use crate::shared::{Served, Shared, object_span};
-use crate::store::{Store, Version};
+use crate::store::Store;
 use crate::tuning::Tuning;
 
 mod children;
@@ -479,7 +480,7 @@ impl Reactor {
             (Some(object), _) => (object, mode),
             (None, Some((_, object))) => {
                 let known = kept.unwrap_or_else(|| object.clone());
-                (newest(object.clone(), known), Mode::EventsOnly)
+                (Version::newest(object.clone(), known), Mode::EventsOnly)
             }
             (None, None) => match kept {
                 // Kept for what event handlers want, which could not be written yet.
@@ -638,7 +639,7 @@ fn job(
 fn is_unchanged(record: &crate::store::Record, served: &Served, object: &Object) -> bool {
     let Some(settled) = record.settled else { return false };
     record.flags.deleting == object.is_deleting()
-        && record.flags.held == object.finalizers().contains(&served.finalizer)
+        && record.flags.held == is_held(object, &served.finalizer)
         && served.scanner.scan(object).is_ok_and(|hashes| hashes.noted == settled)
 }
 

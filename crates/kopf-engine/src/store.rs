@@ -8,6 +8,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use kopf_core::occasion::EventKind;
+use kopf_core::write::Version;
 use kopf_model::{EssenceHash, Object};
 
 use crate::memory::Memory;
@@ -18,10 +19,6 @@ pub(crate) const EVENTS_MAX: usize = 64;
 /// Which object, within one watch: the uid as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Uid(u128);
-
-/// The version of an object, comparable as Kubernetes promises; zero if it is not a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version(u64);
 
 /// All objects of one watch.
 pub(crate) struct Store {
@@ -277,21 +274,6 @@ impl Inbox {
         }
         self.events.push((kind, object));
         is_full
-    }
-}
-
-impl Version {
-    pub(crate) fn of(object: &Object) -> Self {
-        Self::parse(object.resource_version())
-    }
-
-    pub(crate) fn parse(version: &str) -> Self {
-        Self(version.parse().unwrap_or(0))
-    }
-
-    /// Whether this is not newer than what is known; unknown versions are always newer.
-    pub(crate) fn is_covered_by(self, known: Self) -> bool {
-        self.0 != 0 && self.0 <= known.0
     }
 }
 

@@ -103,14 +103,17 @@ impl World {
     }
 
     fn write(&mut self, plan: &Plan) {
-        let mut writer = Writer::new(plan.patch.clone(), &resource());
-        while let Some(write) = writer.next(&Object::from_value(self.body.clone())) {
+        let (resource, object) = (resource(), Object::from_value(self.body.clone()));
+        let mut writer = Writer::new(&plan.patch, &resource, &object);
+        while let Some(request) = writer.next() {
             self.body = plan.patch.applied_to(&self.body);
-            self.writes.push(match &write.content {
-                Content::Merge(merge) => Value::Object(merge.clone()),
+            self.writes.push(match &request.content {
+                Content::Merge(part, _) => Value::Object(
+                    part.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+                ),
                 Content::Json(operations) => serde_json::to_value(operations).unwrap(),
             });
-            writer.accepted(&write);
+            writer.accepted(Object::from_value(self.body.clone()));
         }
     }
 

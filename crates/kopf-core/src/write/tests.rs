@@ -2,10 +2,42 @@
 
 use kopf_model::json_patch::{self, Operation};
 use kopf_model::{Object, Patch, Resource, finalizer, merge};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Content, Write, Writer};
+use super::{End, Rejection, Request, Writer};
 use crate::fixture::{FINALIZER, resource};
+
+/// A request that was sent, without its condition.
+#[derive(Clone, Debug, PartialEq)]
+struct Write {
+    to_status: bool,
+    content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    Merge(Map<String, Value>),
+    Json(Vec<Operation>),
+}
+
+impl Write {
+    fn of(request: &Request<'_>) -> Self {
+        let content = match &request.content {
+            super::Content::Merge(part, _) => Content::Merge(
+                part.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            ),
+            super::Content::Json(operations) => Content::Json(operations.clone()),
+        };
+        Self { to_status: request.to_status, content }
+    }
+}
+
+/// The next request, with its body as it is sent.
+fn next(writer: &mut Writer<'_>) -> (Write, String) {
+    let request = writer.next().expect("a request");
+    let body = String::from_utf8(request.content.to_bytes()).expect("text");
+    (Write::of(&request), body)
+}
 
 fn with_status() -> Resource {
     let mut resource = resource();
@@ -31,14 +63,21 @@ fn answer(body: &Value, write: &Write) -> Value {
 
 /// All requests for a patch, and the body at the end.
 fn send_all(patch: Patch, resource: &Resource, body: Value) -> (Vec<Write>, Value) {
-    let mut writer = Writer::new(patch, resource);
+    let object = Object::from_value(body.clone());
+    let mut writer = Writer::new(&patch, resource, &object);
     let (mut writes, mut body) = (Vec::new(), body);
-    while let Some(write) = writer.next(&Object::from_value(body.clone())) {
+    while let Some(request) = writer.next() {
+        let write = Write::of(&request);
         body = answer(&body, &write);
-        writer.accepted(&write);
+        writer.accepted(Object::from_value(body.clone()));
         writes.push(write);
     }
-    assert!(writer.next(&Object::from_value(body.clone())).is_none());
+    assert!(writer.next().is_none());
+    match writer.end() {
+        End::Unchanged => assert_eq!(writes, []),
+        End::Changed(object) => assert_eq!(object.value(), &body),
+        other => panic!("{other:?}"),
+    }
     (writes, body)
 }
 
@@ -156,15 +195,18 @@ fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
     finalizer::add_in(&mut patch, FINALIZER);
-    let mut writer = Writer::new(patch, &resource());
     let mut newer = body();
     newer["metadata"]["resourceVersion"] = json!("9");
     newer["metadata"]["finalizers"] = json!(["other"]);
-    let write = writer.next(&Object::from_value(newer)).unwrap();
+    let (resource, newer) = (resource(), Object::from_value(newer));
+    let mut writer = Writer::new(&patch, &resource, &newer);
+    let (write, _) = next(&mut writer);
     let Content::Json(operations) = &write.content else { panic!("{write:?}") };
     assert_eq!(operations[0], Operation::test_version("9"));
     assert_eq!(operations[1].path(), "/metadata/finalizers/1");
-    let remaining = writer.remaining();
+    writer.rejected(Rejection::Conflict, false);
+    assert!(writer.next().is_none());
+    let End::Outdated(remaining) = writer.end() else { panic!("it is outdated") };
     assert_eq!((remaining.merge.len(), remaining.transformations.len()), (1, 1));
 }
 
@@ -173,9 +215,10 @@ fn what_was_accepted_does_not_remain() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
     patch.set(&"status.s".into(), json!(3));
-    let mut writer = Writer::new(patch, &with_status());
-    let write = writer.next(&Object::from_value(body())).unwrap();
-    writer.accepted(&write);
+    let object = Object::from_value(body());
+    let mut writer = Writer::new(&patch, &with_status(), &object);
+    let (write, _) = next(&mut writer);
+    writer.accepted(Object::from_value(answer(&body(), &write)));
     assert_eq!(Value::Object(writer.remaining().merge), json!({"spec": {"a": 2}}));
 }
 
@@ -220,19 +263,30 @@ fn conditions_are_merged_into_the_freshest_list_after_a_conflict() {
         if transforms {
             patch.transform(|body| body["status"]["seen"] = json!(true));
         }
-        let mut writer = Writer::new(patch, &with_status());
-        let refused = writer.next(&Object::from_value(body())).expect("a request");
-        assert!(refused.to_status);
+        let object = Object::from_value(body());
+        let mut writer = Writer::new(&patch, &with_status(), &object);
+        assert!(next(&mut writer).0.to_status);
+        writer.rejected(Rejection::Conflict, false);
         let mut newer = body();
         newer["status"] = json!({"conditions": [condition("Theirs")]});
-        let write = writer.next(&Object::from_value(newer.clone())).expect("a request");
+        let newest = Object::from_value(newer.clone());
+        let left;
+        if transforms {
+            let End::Outdated(patch) = writer.end() else { panic!("it is outdated") };
+            left = patch;
+            writer = Writer::new(&left, &with_status(), &newest);
+        } else {
+            assert_eq!(next(&mut writer).1, "{}", "a question without any change");
+            writer.accepted(newest.clone());
+        }
+        let (write, _) = next(&mut writer);
         let after = answer(&newer, &write);
         assert_eq!(
             after["status"]["conditions"],
             json!([condition("Theirs"), condition("Ours")]),
             "transforms: {transforms}"
         );
-        writer.accepted(&write);
+        writer.accepted(Object::from_value(after));
         assert!(writer.remaining().conditions.is_empty());
     }
 }
@@ -246,4 +300,97 @@ fn conditions_go_with_everything_else_without_a_status_subresource() {
     assert_eq!(after["status"]["conditions"], json!([condition("Ours")]));
     let (writes, _) = send_all(with_condition("Ours"), &resource(), after);
     assert_eq!(writes, [], "they are there already");
+}
+
+fn object_of(uid: &str, version: &str) -> Object {
+    Object::from_value(json!({
+        "metadata": {"name": "x", "uid": uid, "resourceVersion": version}, "spec": {"a": 1},
+    }))
+}
+
+fn result_and_note() -> Patch {
+    let mut patch = Patch::default();
+    patch.set(&"status.s".into(), json!(3));
+    patch.set_annotation("note", Some("done".into()));
+    patch
+}
+
+#[test]
+fn a_status_goes_to_newer_versions_after_conflicts_and_to_any_in_the_end() {
+    let (patch, object) = (result_and_note(), object_of("u", "5"));
+    let mut writer = Writer::new(&patch, &with_status(), &object);
+    let mut version = 5;
+    for _ in 0..3 {
+        let (write, sent) = next(&mut writer);
+        assert!(write.to_status);
+        let guard = format!(r#""metadata":{{"resourceVersion":"{version}"}}"#);
+        assert_eq!(sent, format!(r#"{{"status":{{"s":3}},{guard}}}"#));
+        writer.rejected(Rejection::Conflict, false);
+        let (question, sent) = next(&mut writer);
+        assert_eq!((question.to_status, &*sent), (false, r#"{"metadata":{"uid":"u"}}"#));
+        version += 1;
+        writer.accepted(object_of("u", &version.to_string()));
+    }
+    assert!(next(&mut writer).1.contains("resourceVersion"));
+    writer.rejected(Rejection::Conflict, false);
+    let (write, sent) = next(&mut writer);
+    assert!(write.to_status);
+    assert_eq!(sent, r#"{"status":{"s":3},"metadata":{"uid":"u"}}"#);
+    writer.accepted(object_of("u", "9"));
+    let (write, sent) = next(&mut writer);
+    assert!(!write.to_status);
+    assert_eq!(sent, r#"{"metadata":{"uid":"u","annotations":{"note":"done"}}}"#);
+    writer.accepted(object_of("u", "10"));
+    assert!(writer.next().is_none());
+    assert!(matches!(writer.end(), End::Changed(object) if object.resource_version() == "10"));
+}
+
+#[test]
+fn a_status_that_is_never_taken_does_not_hold_up_the_rest() {
+    let (patch, object) = (result_and_note(), object_of("u", "5"));
+    let mut writer = Writer::new(&patch, &with_status(), &object);
+    assert!(next(&mut writer).0.to_status);
+    writer.rejected(Rejection::Invalid, false);
+    assert!(!next(&mut writer).0.to_status);
+    writer.accepted(object_of("u", "6"));
+    assert!(writer.next().is_none());
+    assert!(matches!(writer.end(), End::Failed), "the status is not written");
+}
+
+#[test]
+fn nothing_says_that_the_object_is_handled_while_its_status_may_still_be_written() {
+    for rejection in [Rejection::Transient, Rejection::Other] {
+        let (patch, object) = (result_and_note(), object_of("u", "5"));
+        let mut writer = Writer::new(&patch, &with_status(), &object);
+        assert!(next(&mut writer).0.to_status);
+        writer.rejected(rejection, false);
+        let goes_on = writer.next().is_some();
+        assert_eq!(goes_on, rejection == Rejection::Other, "{rejection:?}");
+    }
+}
+
+#[test]
+fn another_object_of_the_same_name_ends_it() {
+    let (patch, object) = (result_and_note(), object_of("u", "5"));
+    let mut writer = Writer::new(&patch, &with_status(), &object);
+    assert!(next(&mut writer).0.to_status);
+    writer.accepted(object_of("other", "6"));
+    assert!(writer.next().is_none());
+    assert!(matches!(writer.end(), End::Replaced));
+    let mut writer = Writer::new(&patch, &resource(), &object);
+    assert!(!next(&mut writer).0.to_status);
+    writer.rejected(Rejection::Conflict, true);
+    assert!(writer.next().is_none());
+    assert!(matches!(writer.end(), End::Replaced));
+}
+
+#[test]
+fn fields_that_the_server_drops_are_named() {
+    let (patch, object) = (result_and_note(), object_of("u", "5"));
+    let mut writer = Writer::new(&patch, &with_status(), &object);
+    while let Some(request) = writer.next() {
+        drop(request);
+        writer.accepted(object_of("u", "6"));
+    }
+    assert_eq!(writer.unstored(), ["status"]);
 }

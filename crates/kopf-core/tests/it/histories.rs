@@ -322,15 +322,19 @@ impl World {
     }
 
     fn write(&mut self, plan: &Plan) {
-        let mut writer = Writer::new(plan.patch.clone(), &resource());
+        let (resource, object) = (resource(), Object::from_value(self.body.clone()));
+        let mut writer = Writer::new(&plan.patch, &resource, &object);
         let mut writes = 0;
-        while let Some(write) = writer.next(&Object::from_value(self.body.clone())) {
-            match &write.content {
-                Content::Merge(patch) => merge::apply(&mut self.body, patch),
+        while let Some(request) = writer.next() {
+            match &request.content {
+                Content::Merge(part, _) => {
+                    let entries = part.iter().map(|(key, value)| (key.clone(), value.clone()));
+                    merge::apply(&mut self.body, &entries.collect());
+                }
                 Content::Json(operations) => json_patch::apply(&mut self.body, operations).unwrap(),
             }
             self.bump_version();
-            writer.accepted(&write);
+            writer.accepted(Object::from_value(self.body.clone()));
             writes += 1;
         }
         assert!(writes <= 1, "one write per cycle");

@@ -98,7 +98,7 @@ impl Cycle {
             error: error.map(|error| shorten(error.to_owned())),
             gone: self.gone,
             deleting: self.object.is_deleting(),
-            held: self.object.finalizers().contains(&self.served.finalizer),
+            held: self.is_held(&self.object),
             filtered: self.filtered_ever(),
             background: self.memory.daemons.keys().map(ToString::to_string).collect(),
             children: self.children_states(),

@@ -77,7 +77,7 @@ impl Cycle {
     pub(super) async fn part(&mut self, snapshot: &Snapshot) -> bool {
         let owner = snapshot.object().clone();
         let handlers = &self.served.handlers.desiring;
-        let is_held = owner.finalizers().contains(&self.served.finalizer);
+        let is_held = self.is_held(&owner);
         let is_rehearsed = self.shared.runtime.rehearsal.is_some();
         if handlers.is_empty() || self.gone || !owner.is_deleting() || !is_held || is_rehearsed {
             return false;
@@ -111,7 +111,7 @@ impl Cycle {
         if let Some(rehearsal) = &self.shared.runtime.rehearsal {
             rehearsal.begin(owner);
         }
-        let is_held = owner.finalizers().contains(&served.finalizer);
+        let is_held = self.is_held(owner);
         if self.mode != Mode::Full {
             return Wishes { is_needed: is_held, ..Wishes::default() };
         }

@@ -13,14 +13,14 @@ use kopf_core::occasion::Change;
 use kopf_core::plan::{Agenda, Inputs};
 use kopf_core::progress::{State, later};
 use kopf_core::retry::Outcome;
+use kopf_core::write::Look;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Cycle;
-use crate::apply::Applied;
 use crate::attempt::Cancelled;
 use crate::pass::Pass;
-use crate::store::Version;
+use crate::write::Applied;
 
 impl Cycle {
     pub(super) fn log_agenda(&self, agenda: &Agenda) {
@@ -161,16 +161,15 @@ impl Cycle {
             let storage = &*self.served.storages.progress;
             state.store(storage, inputs.snapshot.object(), &mut patch);
         }
-        let is_missed = match self.send_in_turn(&patch, Urgency::Normal).await {
+        let is_missed = match self.send_alone(&patch, Urgency::Normal).await {
             Ok(Applied::Changed(object)) => {
                 self.object = object;
                 pass.forget_transformations(transformations);
                 false
             }
             Ok(Applied::Outdated(_)) => {
-                let outdated = Version::of(&self.object);
                 // Without a newer state it would be refused again; the end of the cycle finds one.
-                self.refresh().await.is_ok() && Version::of(&self.object) != outdated
+                self.refresh().await.is_ok_and(|look| look == Look::Newer)
             }
             Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => false,
             Err(error) => {

@@ -103,7 +103,7 @@ impl Cycle {
                 key: self.key,
                 handler: Arc::clone(handler),
                 live,
-                turns: self.memory.turns.get_or_insert_default().clone(),
+                write_lock: self.memory.write_lock.get_or_insert_default().clone(),
                 memo: self.memory.memo(&self.shared.runtime.memos, self.object.uid()),
                 changed,
                 was_there,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use kopf_client::{ChangeKind, Observation};
 use kopf_core::queue::Urgency;
+use kopf_core::write::Version;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{FirstList, Reactor, Tag, follow};
@@ -11,7 +12,6 @@ use crate::insights::Desired;
 use crate::message::Key;
 use crate::shared::Served;
 use crate::status::{Purpose, WatchStatus};
-use crate::store::Version;
 
 pub(super) struct ChildWatch {
     desired: Desired,

@@ -9,13 +9,13 @@ use futures::stream::FuturesUnordered;
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::{Limits, Next, Queue, Urgency};
 use kopf_core::settings::Background;
+use kopf_core::write::Version;
 use tokio::time::Instant;
 
 use super::{Reactor, group_of};
 use crate::clock::after;
 use crate::cycle::{self, Mode};
 use crate::message::{Key, Message};
-use crate::store::Version;
 
 impl Reactor {
     /// Winds up within the limits of the settings.

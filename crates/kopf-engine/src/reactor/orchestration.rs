@@ -8,6 +8,7 @@ use kopf_client::{Collection, Discovered, Failure, RequestError, WatchLimits};
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::Urgency;
 use kopf_core::settings::Settings;
+use kopf_core::write::Version;
 use kopf_model::Resource;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -19,7 +20,7 @@ use crate::message::{Key, Message};
 use crate::narrowing::{joined, narrow};
 use crate::shared::{Served, Shared};
 use crate::status::{Purpose, WatchStatus};
-use crate::store::{Store, Version};
+use crate::store::Store;
 
 /// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
 const PAUSES: [Duration; 6] = [

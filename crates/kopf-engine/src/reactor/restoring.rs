@@ -3,11 +3,11 @@
 //! Versions are lower then than what is known, and nothing that is known is newer than what the
 //! server tells from now on. What becomes of single objects is the `store`'s matter.
 
+use kopf_core::write::Version;
 use kopf_model::Object;
 
 use super::{FirstList, Reactor, Watch};
 use crate::message::Key;
-use crate::store::Version;
 
 impl Watch {
     /// Takes the version of a list; tells whether the server has gone back in time.

@@ -85,11 +85,14 @@ fn what_waits_is_dropped_when_a_worker_has_come_further() {
     let mut record = record_at("5");
     record.flags.busy = true;
     record.put(object("a", "6"), false);
-    record.come_to(Version(7), None);
-    assert_eq!((record.version, waiting(&record)), (Version(7), None));
+    record.come_to(Version::parse("7"), None);
+    assert_eq!((record.version, waiting(&record)), (Version::parse("7"), None));
     record.put(object("a", "8"), false);
-    record.come_to(Version(7), None);
-    assert_eq!((record.version, waiting(&record)), (Version(7), Some(Version(8))));
+    record.come_to(Version::parse("7"), None);
+    assert_eq!(
+        (record.version, waiting(&record)),
+        (Version::parse("7"), Some(Version::parse("8")))
+    );
 }
 
 #[test]
@@ -97,8 +100,8 @@ fn an_object_that_is_heard_of_while_it_leaves_is_looked_at_whatever_its_version(
     let mut record = record_at("5");
     (record.flags.busy, record.flags.leaving) = (true, true);
     record.put(object("a", "5"), false);
-    record.come_to(Version(5), None);
-    assert_eq!(waiting(&record), Some(Version(5)));
+    record.come_to(Version::parse("5"), None);
+    assert_eq!(waiting(&record), Some(Version::parse("5")));
     assert!(!record.flags.leaving);
 }
 
@@ -108,15 +111,15 @@ fn a_worker_does_not_bring_back_what_was_before_a_restore() {
     record.flags.busy = true;
     record.doubt_all();
     record.flags.busy = false;
-    record.come_to(Version(51), None);
-    assert_eq!(record.version, Version(0), "the server tells of lower versions now");
+    record.come_to(Version::parse("51"), None);
+    assert_eq!(record.version, Version::parse("0"), "the server tells of lower versions now");
     // Nor does the next one, which gets the kept body.
-    record.come_to(Version(51), None);
-    assert_eq!(record.version, Version(0));
+    record.come_to(Version::parse("51"), None);
+    assert_eq!(record.version, Version::parse("0"));
     record.put(object("a", "20"), false);
     record.inbox = None;
-    record.come_to(Version(21), None);
-    assert_eq!(record.version, Version(21));
+    record.come_to(Version::parse("21"), None);
+    assert_eq!(record.version, Version::parse("21"));
 }
 
 #[test]
@@ -127,11 +130,14 @@ fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
     record.doubt_all();
     assert_eq!(waiting(&record), None);
     record.put(object("a", "20"), false);
-    record.come_to(Version(50), None);
-    assert_eq!((record.version, waiting(&record)), (Version(0), Some(Version(20))));
+    record.come_to(Version::parse("50"), None);
+    assert_eq!(
+        (record.version, waiting(&record)),
+        (Version::parse("0"), Some(Version::parse("20")))
+    );
     record.inbox = None;
-    record.come_to(Version(21), None);
-    assert_eq!(record.version, Version(21));
+    record.come_to(Version::parse("21"), None);
+    assert_eq!(record.version, Version::parse("21"));
 }
 
 #[test]
@@ -150,7 +156,7 @@ fn daemons_take_older_states_after_a_restore_also_if_a_worker_was_at_it() {
     record.doubt_all();
     live.set(object("a", "51"));
     record.memory = memory();
-    record.come_to(Version(51), None);
+    record.come_to(Version::parse("51"), None);
     live.set(object("a", "21"));
     assert_eq!(live.get().resource_version(), "21");
 }

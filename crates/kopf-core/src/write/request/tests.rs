@@ -3,7 +3,7 @@
 use kopf_model::Object;
 use serde_json::{Value, json};
 
-use super::{Guard, Guarded, Part};
+use super::{Guard, Part};
 
 fn object(uid: &str) -> Object {
     Object::from_value(json!({"metadata": {"name": "a", "uid": uid, "resourceVersion": "5"}}))
@@ -12,9 +12,9 @@ fn object(uid: &str) -> Object {
 /// The body of the request for a patch of an object with this uid.
 fn sent(patch: &Value, uid: &str) -> String {
     let object = object(uid);
-    let part = Part::of(patch.as_object().unwrap(), |_| true).unwrap();
+    let part = Part::of(patch.as_object().unwrap().iter());
     let guard = Guard::by_uid(&object, &part);
-    String::from_utf8(Guarded { part: &part, guard }.to_bytes()).unwrap()
+    String::from_utf8(part.to_bytes(guard)).unwrap()
 }
 
 #[test]
@@ -43,11 +43,10 @@ fn objects_without_a_uid_have_no_condition() {
 #[test]
 fn a_version_is_a_condition_too() {
     let patch = json!({"status": {"s": 1}});
-    let part = Part::of(patch.as_object().unwrap(), |_| true).unwrap();
+    let part = Part::of(patch.as_object().unwrap().iter());
     let object = object("u");
-    let guarded = Guarded { part: &part, guard: Guard::by_version(&object) };
     assert_eq!(
-        String::from_utf8(guarded.to_bytes()).unwrap(),
+        String::from_utf8(part.to_bytes(Guard::by_version(&object))).unwrap(),
         r#"{"status":{"s":1},"metadata":{"resourceVersion":"5"}}"#
     );
 }

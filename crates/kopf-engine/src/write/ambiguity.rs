@@ -1,4 +1,4 @@
-//! A write that is refused, where nobody may look whether its content is wrong or its version old.
+//! A rejected write, where nobody may look whether its content is wrong or its version old.
 //!
 //! The server does not tell these apart, and an operator need not be allowed to read its objects:
 //! the watch brings newer versions by itself. If it brings none and the write is still refused, it
@@ -9,13 +9,13 @@ use kopf_model::{Object, Resource};
 
 /// What is known of such a write.
 #[derive(Debug, Default)]
-pub(crate) struct Riddle {
+pub(crate) struct AmbiguousRefusal {
     /// The version of the object at the last refusal.
     version: Option<String>,
     is_told: bool,
 }
 
-impl Riddle {
+impl AmbiguousRefusal {
     /// Takes note of a refusal; a second one for the same version is told, once.
     pub(crate) fn note(&mut self, resource: &Resource, object: &Object, error: &RequestError) {
         let version = object.resource_version();

@@ -1,17 +1,50 @@
-//! Merge patches that only their own object takes, and none that has its name since.
+//! One request, and how its body is written: merge patches that only their own object takes, and
+//! none that has its name since; JSON patches.
 //!
 //! Patches go by name. Servers refuse the uid of another object, and take an equal one for nothing;
 //! but beside the status of custom resources they look at no metadata except the version.
 
 use kopf_model::Object;
 use kopf_model::json_bytes::{push_name, push_string, push_value};
+use kopf_model::json_patch::Operation;
 use serde_json::{Map, Value};
 
 const METADATA: &str = "metadata";
 
+/// One request to be sent.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// Whether it goes to the status subresource.
+    pub to_status: bool,
+    /// Its body.
+    pub content: Content<'a>,
+}
+
+/// The body of a request.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// `application/merge-patch+json`, for an object that meets a condition.
+    Merge(Part<'a>, Guard<'a>),
+    /// `application/json-patch+json`, with a test of the version first.
+    Json(Vec<Operation>),
+}
+
+impl Content<'_> {
+    /// The body as JSON.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Merge(part, guard) => part.to_bytes(*guard),
+            Self::Json(operations) => {
+                serde_json::to_vec(operations).expect("JSON values are always written")
+            }
+        }
+    }
+}
+
 /// A condition on the metadata of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Guard<'a> {
+pub enum Guard<'a> {
     /// It must have this uid.
     Uid(&'a str),
     /// It must have this version, which is enough to know it: they are never given twice.
@@ -22,7 +55,8 @@ pub(super) enum Guard<'a> {
 
 impl<'a> Guard<'a> {
     /// The uid of an object, as far as it has one and the patch itself says nothing of it.
-    pub(super) fn by_uid(object: &'a Object, part: &Part<'_>) -> Self {
+    #[must_use]
+    pub fn by_uid(object: &'a Object, part: &Part<'_>) -> Self {
         let is_free = match part.metadata() {
             None => true,
             Some(Value::Object(fields)) => !fields.contains_key("uid"),
@@ -36,7 +70,8 @@ impl<'a> Guard<'a> {
     }
 
     /// The version of an object, as far as it has one.
-    pub(super) fn by_version(object: &'a Object) -> Self {
+    #[must_use]
+    pub fn by_version(object: &'a Object) -> Self {
         match object.resource_version() {
             "" => Self::Nothing,
             version => Self::Version(version),
@@ -53,35 +88,30 @@ impl<'a> Guard<'a> {
 }
 
 /// The part of a merge patch that goes into one request.
-pub(super) struct Part<'a>(pub(super) Vec<(&'a String, &'a Value)>);
+#[derive(Debug, Default)]
+pub struct Part<'a>(Vec<(&'a String, &'a Value)>);
 
 impl<'a> Part<'a> {
-    /// The entries that belong to the part; none if there are none.
-    pub(super) fn of(
-        merge: &'a Map<String, Value>,
-        belongs: impl Fn(&str) -> bool,
-    ) -> Option<Self> {
-        let entries: Vec<_> = merge.iter().filter(|(key, _)| belongs(key)).collect();
-        (!entries.is_empty()).then_some(Self(entries))
+    /// These entries of a merge patch.
+    pub fn of(entries: impl Iterator<Item = (&'a String, &'a Value)>) -> Self {
+        Self(entries.collect())
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        self.0.iter().copied()
     }
 
     fn metadata(&self) -> Option<&'a Value> {
         self.0.iter().find(|(key, _)| *key == METADATA).map(|(_, value)| *value)
     }
-}
 
-/// The body of a request: a patch with its condition, written without a copy of either.
-pub(super) struct Guarded<'a> {
-    pub(super) part: &'a Part<'a>,
-    pub(super) guard: Guard<'a>,
-}
-
-impl Guarded<'_> {
-    /// The patch as JSON.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// The patch with its condition as JSON, written without a copy of either.
+    #[must_use]
+    pub fn to_bytes(&self, guard: Guard<'_>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES_GUESS);
-        let condition = self.guard.entry();
-        for (key, value) in &self.part.0 {
+        let condition = guard.entry();
+        for (key, value) in &self.0 {
             begin_field(&mut bytes, key);
             match (value, condition) {
                 (Value::Object(fields), Some(condition)) if *key == METADATA => {
@@ -90,9 +120,12 @@ impl Guarded<'_> {
                 _ => push_value(&mut bytes, value),
             }
         }
-        if let (Some(condition), None) = (condition, self.part.metadata()) {
+        if let (Some(condition), None) = (condition, self.metadata()) {
             begin_field(&mut bytes, METADATA);
             push_metadata(&mut bytes, condition, &Map::new());
+        }
+        if bytes.is_empty() {
+            bytes.push(b'{');
         }
         bytes.push(b'}');
         bytes
