@@ -1,6 +1,6 @@
-//! `cargo xtask pictures`: draws the modules of every crate, for `ARCHITECTURE.md`.
+//! `cargo xtask pictures`: draws the diagrams of `docs/diagrams` and the modules of every crate.
 //!
-//! The graph is the one that `tidy` checks. Arrows that follow from others are left out, and modules
+//! The graph of modules is the one that `tidy` checks. Arrows that follow from others are left out, and modules
 //! that depend on each other in a cycle are framed. Graphviz does the layout.
 
 use std::collections::BTreeSet;
@@ -18,9 +18,13 @@ use crate::tidy::texts;
 /// Where the pictures are.
 const FOLDER: &str = "docs/modules";
 
-/// Draws all crates.
+/// Diagrams written by hand, and where their pictures are.
+const DIAGRAMS: (&str, &str) = ("docs/diagrams", "docs/src/img");
+
+/// Draws all diagrams and all crates.
 pub(crate) fn run() -> Result<()> {
     let root = root();
+    diagrams(&root)?;
     let files = texts(&root)?;
     let folder = root.join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| format!("could not create {FOLDER}"))?;
@@ -28,6 +32,21 @@ pub(crate) fn run() -> Result<()> {
         let graph = graph(&name, &files);
         draw(&dot(&name, &graph), &folder.join(format!("{name}.svg")))?;
         println!("{FOLDER}/{name}.svg: {} modules", graph.len());
+    }
+    Ok(())
+}
+
+fn diagrams(root: &Path) -> Result<()> {
+    let (sources, pictures) = DIAGRAMS;
+    let entries = std::fs::read_dir(root.join(sources))
+        .with_context(|| format!("could not read {sources}"))?;
+    for entry in entries {
+        let source = entry?.path();
+        let Some(name) = source.file_stem().and_then(|name| name.to_str()) else { continue };
+        let text = std::fs::read_to_string(&source)
+            .with_context(|| format!("could not read {}", source.display()))?;
+        draw(&text, &root.join(pictures).join(format!("{name}.svg")))?;
+        println!("{pictures}/{name}.svg");
     }
     Ok(())
 }
