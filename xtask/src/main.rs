@@ -13,11 +13,11 @@ mod habits;
 mod http;
 mod kube;
 mod kubeconfig;
-mod layers;
 mod newcomer;
 mod normalise;
 mod pack;
 mod pairing;
+mod pictures;
 mod python;
 mod readme;
 mod record;
@@ -73,6 +73,8 @@ enum Command {
     Record(record::Arguments),
     /// Replay recorded goldens on a fresh API server.
     Replay(replay::Arguments),
+    /// Draw the modules of every crate into `docs/modules` (needs Graphviz).
+    Pictures,
     /// Rebuild the schema packs of the embedded API server from the Kubernetes Go modules.
     Pack,
 }
@@ -94,6 +96,7 @@ fn main() -> anyhow::Result<()> {
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Pictures => pictures::run(),
         Command::Pack => pack::run(),
     }
 }

@@ -2,28 +2,32 @@
 //!
 //! Reads tracked files only; every complaint names the file, the line and the rule.
 
+mod dependencies;
+mod layers;
+pub(crate) mod modules;
 mod rules;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
-use crate::{layers, steps};
+use crate::steps;
 
 /// Runs all checks over the repository and prints what is wrong.
 pub(crate) fn run() -> Result<()> {
     println!("── tidy");
     let root = steps::root();
-    let mut complaints = Vec::new();
-    for path in tracked_files(&root)? {
-        // Files deleted but not yet committed are listed too.
-        let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
-        if let Ok(text) = String::from_utf8(bytes) {
-            complaints.extend(rules::check(&path, &text));
-        }
-    }
-    complaints.extend(layers::check(&root)?);
+    let files = texts(&root)?;
+    let metadata = metadata(&root)?;
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md"))
+        .context("could not read ARCHITECTURE.md")?;
+    let mut complaints: Vec<String> =
+        files.iter().flat_map(|(path, text)| rules::check(path, text)).collect();
+    complaints.extend(layers::check(&root, &page, &metadata));
+    complaints.extend(dependencies::check(&root, &metadata, &files));
+    complaints.extend(modules::check(&root, &files)?);
     if complaints.is_empty() {
         return Ok(());
     }
@@ -31,6 +35,25 @@ pub(crate) fn run() -> Result<()> {
         println!("{complaint}");
     }
     bail!("tidy found {} problems", complaints.len());
+}
+
+/// The paths and texts of all tracked text files.
+pub(crate) fn texts(root: &Path) -> Result<Vec<(String, String)>> {
+    // Files deleted but not yet committed are listed too.
+    let texts = tracked_files(root)?.into_iter().filter_map(|path| {
+        let bytes = std::fs::read(root.join(&path)).ok()?;
+        Some((path, String::from_utf8(bytes).ok()?))
+    });
+    Ok(texts.collect())
+}
+
+fn metadata(root: &Path) -> Result<Value> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output()
+        .context("could not run `cargo metadata`")?;
+    serde_json::from_slice(&output.stdout).context("could not read the answer of `cargo metadata`")
 }
 
 fn tracked_files(root: &Path) -> Result<Vec<String>> {
