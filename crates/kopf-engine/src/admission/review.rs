@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Attempt, Call, Extensions, HandlerError};
-use kopf_core::logtext::Line;
+use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Occasion, Review, Subject};
 use kopf_core::retry::{self, Failure, FailureKind, Outcome, Verdict};
 use kopf_core::select;
@@ -95,6 +95,7 @@ impl Admission {
         for handler in select::for_occasion(&candidates, subject, &occasion) {
             let call = self.call(&handler, subject, &occasion, &answer);
             let attempt = call.attempt;
+            span.in_scope(|| emit(&logtext::invoked(&handler)));
             let returned = tracing::Instrument::instrument(self.pool.run(call), span.clone()).await;
             let backoff = self.stage.context.settings.read().execution.default_backoff;
             let verdict = retry::judge(&handler, &attempt, returned, backoff);
