@@ -26,6 +26,7 @@ from kopf._handlers.execution import (
     PermanentError,
     TemporaryError,
 )
+from kopf._handlers.family import children, desired, needs, observe
 from kopf._handlers.filters import ABSENT, PRESENT
 from kopf._handlers.lifecycles import get_default_lifecycle, set_default_lifecycle
 from kopf._handlers.registries import (
@@ -48,6 +49,7 @@ from kopf._login.piggybacking import (
     login_with_service_account,
 )
 from kopf._logs.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
+from kopf._models.resources import resource
 from kopf._run.posting import event, exception, info, warn
 from kopf._run.running import operator, run, run_tasks, spawn_tasks
 from kopf._settings.configuration import OperatorSettings
@@ -199,8 +201,10 @@ __all__ = [
     "append_owner_reference",
     "build_object_reference",
     "build_owner_reference",
+    "children",
     "configure",
     "daemon",
+    "desired",
     "event",
     "exception",
     "execute",
@@ -215,12 +219,15 @@ __all__ = [
     "login_via_pykube",
     "login_with_kubeconfig",
     "login_with_service_account",
+    "needs",
     "none_",
     "not_",
+    "observe",
     "on",
     "operator",
     "register",
     "remove_owner_reference",
+    "resource",
     "run",
     "run_tasks",
     "set_default_lifecycle",

@@ -82,7 +82,7 @@ def probe(
 
 
 def validate(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -114,7 +114,7 @@ def validate(
 
 
 def mutate(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -146,7 +146,7 @@ def mutate(
 
 
 def resume(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -177,7 +177,7 @@ def resume(
 
 
 def create(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -207,7 +207,7 @@ def create(
 
 
 def update(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -239,7 +239,7 @@ def update(
 
 
 def delete(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -270,7 +270,7 @@ def delete(
 
 
 def field(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -302,7 +302,7 @@ def field(
 
 
 def index(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -332,7 +332,7 @@ def index(
 
 
 def event(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -358,7 +358,7 @@ def event(
 
 
 def daemon(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -392,7 +392,7 @@ def daemon(
 
 
 def timer(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,

@@ -16,13 +16,15 @@ use crate::steps::{command_step, root};
 const KOPF: &str = "kopf==1.45.2";
 
 /// What the package and its tests need.
-const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 12] = [
     "aiohttp",
     "click",
     "cryptography",
     "iso8601",
     "jsonpatch",
+    "msgspec",
     "mypy",
+    "pydantic",
     "pytest",
     "pytest-asyncio",
     "pyyaml",

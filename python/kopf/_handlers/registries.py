@@ -157,6 +157,7 @@ class OperatorRegistry:
         self._spawning = SpawningRegistry()
         self._changing = ChangingRegistry()
         self._webhooks = WebhooksRegistry()
+        self._desiring: ResourceRegistry[Any, Any] = ResourceRegistry()
 
 
 class SmartOperatorRegistry(OperatorRegistry):

@@ -1,0 +1,191 @@
+"""Worlds of tests: virtual time, faults and the log of requests."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import time
+from typing import Any
+
+import pytest
+
+import kopf
+from kopf.testing import RequestError, World, fault
+
+pytestmark = pytest.mark.asyncio
+
+EXAMPLES = "kopfexamples.v1.kopf.dev"
+WHERE = ("kopf.dev", "v1", "kopfexamples")
+
+
+async def test_an_object_is_handled(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE, id="create")
+    async def create(spec: Any, **_: Any) -> Any:
+        return spec["size"]
+
+    async with kopf_world.operator():
+        examples = kopf_world.objects(EXAMPLES)
+        examples.create("one", spec={"size": 3})
+        await kopf_world.settled()
+        assert examples.get("one")["status"] == {"create": 3}
+        kopf_world.requests().patches().on("kopfexamples.kopf.dev").named("one").assert_count(1)
+
+
+async def test_time_passes_only_when_it_is_let(kopf_world: World) -> None:
+    calls: list[int] = []
+
+    @kopf.on.create(*WHERE, id="create", backoff=3600)
+    def create(retry: int, runtime: datetime.timedelta, **_: Any) -> Any:
+        calls.append(retry)
+        if retry < 2:
+            raise RuntimeError("not yet")
+        return runtime.total_seconds()
+
+    async with kopf_world.operator():
+        examples = kopf_world.objects(EXAMPLES)
+        examples.create("one")
+        await kopf_world.settled()
+        assert calls == [0]
+        before = kopf_world.now
+        await kopf_world.advance(3599)
+        assert calls == [0]
+        await kopf_world.advance(datetime.timedelta(seconds=2))
+        assert calls == [0, 1]
+        assert kopf_world.now - before >= datetime.timedelta(seconds=3601)
+        await kopf_world.until(lambda: len(calls) == 3, patience=4000)
+        await kopf_world.settled()
+        assert 7200 <= examples.get("one")["status"]["create"] < 7300
+
+
+async def test_time_stands_still_while_handlers_run(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE, id="create", timeout=1)
+    async def create(retry: int, **_: Any) -> Any:
+        for _step in range(20):
+            await asyncio.sleep(0.01)
+        return retry
+
+    async with kopf_world.operator():
+        kopf_world.objects(EXAMPLES).create("one")
+        await kopf_world.advance(3600)
+        assert kopf_world.objects(EXAMPLES).get("one")["status"] == {"create": 0}
+
+
+async def test_a_day_of_timers_takes_no_time(kopf_world: World) -> None:
+    counts: list[None] = []
+
+    @kopf.timer(*WHERE, interval=600)
+    def tick(**_: Any) -> None:
+        counts.append(None)
+
+    started = time.monotonic()
+    async with kopf_world.operator():
+        kopf_world.objects(EXAMPLES).create("one")
+        await kopf_world.advance(24 * 3600)
+    assert 140 <= len(counts) <= 146
+    assert time.monotonic() - started < 24 * 3600
+
+
+async def test_conditions_are_waited_for_with_filters_in_python(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE, id="create", when=lambda name, **_: name != "two")
+    def create(name: str, **_: Any) -> str:
+        return name
+
+    async with kopf_world.operator():
+        examples = kopf_world.objects(EXAMPLES)
+        for name in ("one", "two", "three"):
+            examples.create(name)
+        found = await examples.until("three", lambda it: it.get("status"))
+        assert found["status"] == {"create": "three"}
+        assert "status" not in examples.get("two")
+        with pytest.raises(AssertionError, match="it did not come true in 5 seconds"):
+            await kopf_world.until(lambda: examples.get("two").get("status"), patience=5)
+        with pytest.raises(RequestError) as e:
+            examples.get("four")
+        assert e.value.code == 404
+
+
+async def test_faults_hit_the_operator_and_never_the_test(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE, id="create")
+    def create(**_: Any) -> bool:
+        return True
+
+    async with kopf_world.operator():
+        kopf_world.fault(fault.on("kopfexamples").patches().status(503).times(3))
+        kopf_world.fault(fault.on("kopfexamples").watches().cut_after(1))
+        examples = kopf_world.objects(EXAMPLES)
+        examples.create("one")
+        examples.patch("one", {"metadata": {"labels": {"a": "b"}}})
+        await examples.until("one", lambda it: it.get("status") == {"create": True})
+        kopf_world.requests().patches().answered(503).assert_count(3)
+        kopf_world.heal()
+        kopf_world.forget_requests()
+        assert not kopf_world.requests()
+        examples.create("two")
+        await examples.until("two", lambda it: it.get("status") == {"create": True})
+        kopf_world.requests().answered(503).assert_none()
+        with pytest.raises(AssertionError, match="expected 7 requests, not"):
+            kopf_world.requests().patches().assert_count(7)
+
+
+async def test_unknown_faults_are_refused(kopf_world: World) -> None:
+    with pytest.raises(ValueError, match="unknown verb: fetch"):
+        kopf_world.fault(fault.on("pods").verb("fetch").status(500))
+
+
+async def test_daemons_run_in_worlds_and_end_with_their_objects(kopf_world: World) -> None:
+    log: list[str] = []
+
+    @kopf.daemon(*WHERE)
+    async def run(stopped: Any, **_: Any) -> None:
+        log.append("begun")
+        await stopped.wait()
+        log.append("ended")
+
+    async with kopf_world.operator():
+        examples = kopf_world.objects(EXAMPLES)
+        examples.create("one")
+        await kopf_world.until(lambda: log == ["begun"])
+        examples.delete("one")
+        await examples.until_gone("one")
+        assert log == ["begun", "ended"]
+
+
+async def test_worlds_are_apart(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE)
+    def create(**_: Any) -> None: ...
+
+    with World() as other:
+        async with kopf_world.operator(), other.operator():
+            kopf_world.objects(EXAMPLES).create("one")
+            await kopf_world.settled()
+            assert other.objects(EXAMPLES).list() == []
+            assert [it["metadata"]["name"] for it in kopf_world.objects(EXAMPLES).list()] == ["one"]
+
+
+async def test_operators_that_fail_to_start_fail_the_test(kopf_world: World) -> None:
+    @kopf.on.startup()
+    def start(**_: Any) -> None:
+        raise kopf.PermanentError("no way")
+
+    with pytest.raises(Exception, match="no way"):
+        async with kopf_world.operator():
+            raise AssertionError("it must not begin")
+
+
+async def test_events_are_posted(kopf_world: World) -> None:
+    @kopf.on.create(*WHERE)
+    def create(body: Any, **_: Any) -> None:
+        kopf.info(body, reason="Made", message="it is there")
+
+    async with kopf_world.operator():
+        kopf_world.objects(EXAMPLES).create("one")
+        found = await kopf_world.until(kopf_world.events)
+        assert found[0]["reason"] == "Made" and found[0]["message"] == "it is there"
+
+
+async def test_requests_of_an_ended_world_are_refused() -> None:
+    world = World()
+    world.stop()
+    world.stop()
+    with pytest.raises(RuntimeError, match="the world has ended"):
+        world.request("GET", "/api/v1/pods")
