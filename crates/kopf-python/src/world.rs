@@ -117,7 +117,7 @@ fn inhabit(arrived: &mpsc::SyncSender<std::io::Result<Place>>, ended: oneshot::R
         let handle = Handle::current();
         let stillness = Stillness::new(handle.clone());
         let world = kopf_testing::World::new();
-        world.server();
+        drop(world.client());
         let place = Place { handle, stillness: Arc::clone(&stillness), world };
         if arrived.send(Ok(place)).is_ok() {
             let _ = ended.await;
@@ -153,7 +153,8 @@ impl World {
             // Whoever has waited may have given up.
             let _ = done.send(outcome);
         });
-        py.detach(move || is_done.recv()).map_err(|_| PyRuntimeError::new_err("the world has ended"))
+        py.detach(move || is_done.recv())
+            .map_err(|_| PyRuntimeError::new_err("the world has ended"))
     }
 }
 
@@ -184,8 +185,8 @@ impl World {
     ) -> PyResult<()> {
         let (wanted, documents) = wanted::parse(definitions, selectors, documents)?;
         let client = self.place()?.world.client();
-        let outcome = self
-            .wait(py, async move { definitions::prepare(&client, wanted, documents).await })?;
+        let outcome =
+            self.wait(py, async move { definitions::prepare(&client, wanted, documents).await })?;
         outcome.map(drop).map_err(|failure| PyRuntimeError::new_err(failure.render()))
     }
 
@@ -244,8 +245,8 @@ impl World {
 
     /// Makes requests of operators go wrong; the fault is JSON.
     fn fault(&self, fault: &str) -> PyResult<()> {
-        let fault: FaultDeclaration =
-            serde_json::from_str(fault).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let fault: FaultDeclaration = serde_json::from_str(fault)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         self.place()?.world.fault(fault.build().map_err(PyValueError::new_err)?);
         Ok(())
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import time
 from typing import Any
 
 import pytest
@@ -28,7 +27,10 @@ async def test_an_object_is_handled(kopf_world: World) -> None:
         examples.create("one", spec={"size": 3})
         await kopf_world.settled()
         assert examples.get("one")["status"] == {"create": 3}
-        kopf_world.requests().patches().on("kopfexamples.kopf.dev").named("one").assert_count(1)
+        patches = kopf_world.requests().patches().on("kopfexamples.kopf.dev").named("one")
+        patches.through("").assert_count(1)
+        [patch] = patches.through("status")
+        assert patch.json["status"] == {"create": 3}
 
 
 async def test_time_passes_only_when_it_is_let(kopf_world: World) -> None:
@@ -77,12 +79,10 @@ async def test_a_day_of_timers_takes_no_time(kopf_world: World) -> None:
     def tick(**_: Any) -> None:
         counts.append(None)
 
-    started = time.monotonic()
     async with kopf_world.operator():
         kopf_world.objects(EXAMPLES).create("one")
         await kopf_world.advance(24 * 3600)
     assert 140 <= len(counts) <= 146
-    assert time.monotonic() - started < 24 * 3600
 
 
 async def test_conditions_are_waited_for_with_filters_in_python(kopf_world: World) -> None:
