@@ -277,3 +277,18 @@ def test_libraries_are_optional() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "things", done.stderr
+
+
+def test_scripts_with_postponed_annotations_can_be_run_by_runpy(tmp_path: Any) -> None:
+    import runpy
+
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from __future__ import annotations\n"
+        "import dataclasses, kopf\n"
+        "@dataclasses.dataclass\nclass Part:\n    name: str\n"
+        "@dataclasses.dataclass\nclass Spec:\n    parts: list[Part]\n"
+        "@kopf.resource('example.com', 'v1')\nclass Thing:\n    spec: Spec\n"
+    )
+    names = runpy.run_path(str(script))
+    assert decode(names["Spec"], {"parts": [{"name": "a"}]}).parts[0].name == "a"

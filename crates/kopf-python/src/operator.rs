@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use kopf_cli::telemetry::Telemetry;
 use kopf_core::Registry;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::{Indexes, OperatorContext};
@@ -100,8 +101,8 @@ pub(crate) struct Operator {
 
 /// What runs the engine.
 enum Home {
-    /// Threads of its own.
-    Own(Threads),
+    /// Threads of its own, and the collector of traces, if there is one.
+    Own(Threads, Option<Telemetry>),
     /// The thread of a world, with others.
     World { handle: Handle, engine: AbortHandle },
 }
@@ -110,14 +111,18 @@ impl Home {
     /// The runtime; none in a forked process.
     fn handle(&self) -> Option<&Handle> {
         match self {
-            Self::Own(threads) => threads.runtime().map(tokio::runtime::Runtime::handle),
+            Self::Own(threads, _) => threads.runtime().map(Runtime::handle),
             Self::World { handle, .. } => Some(handle),
         }
     }
 
     fn close(self) {
         match self {
-            Self::Own(threads) => threads.shut_down(CLOSING_GRACE),
+            Self::Own(threads, telemetry) => {
+                threads.shut_down(CLOSING_GRACE);
+                // Sends the last spans.
+                drop(telemetry);
+            }
             Self::World { engine, .. } => engine.abort(),
         }
     }
@@ -151,9 +156,13 @@ impl Operator {
         Asker::new(Arc::clone(&self.queue))
     }
 
+    fn dispatch(&self, telemetry: Option<&Telemetry>) -> tracing::Dispatch {
+        logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level), telemetry)
+    }
+
     /// Threads of the engine that log to Python.
-    fn runtime(&self) -> std::io::Result<Runtime> {
-        let dispatch = logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level));
+    fn runtime(&self, telemetry: Option<&Telemetry>) -> std::io::Result<Runtime> {
+        let dispatch = self.dispatch(telemetry);
         let threads = std::env::var("KOPF_ENGINE_THREADS").ok().and_then(|it| it.parse().ok());
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.unwrap_or(THREADS).max(1))
@@ -277,15 +286,19 @@ impl Operator {
         };
         let home = match &self.place {
             Some(place) => {
-                place.log_to(logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level)));
+                place.log_to(self.dispatch(None));
                 let handle = place.handle.clone();
                 let engine = self.launch(engine, &handle);
                 Home::World { handle, engine }
             }
             None => {
-                let runtime = self.runtime()?;
+                let service = std::env::var("OTEL_SERVICE_NAME");
+                let service = service.as_deref().unwrap_or("kopf");
+                let telemetry = Telemetry::from_environment(service)
+                    .map_err(|error| PyValueError::new_err(chain(&error)))?;
+                let runtime = self.runtime(telemetry.as_ref())?;
                 self.launch(engine, runtime.handle());
-                Home::Own(Threads::new(runtime))
+                Home::Own(Threads::new(runtime), telemetry)
             }
         };
         *self.home.lock() = Some(home);
@@ -444,15 +457,20 @@ impl From<&EngineError> for Ending {
             EngineError::Login(_) => ("login", None),
             _ => ("other", None),
         };
-        let mut message = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        Self { kind, handler, message }
+        Self { kind, handler, message: chain(error) }
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    message
 }
 
 fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {

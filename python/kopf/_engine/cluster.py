@@ -78,7 +78,11 @@ class EmbeddedCluster:
         Typed resources have the definitions of their classes; those of others are guessed from the
         selectors, and accept any content.
         """
-        self._native.install(*describe_wanted(registry, documents))
+        self.install_described(*describe_wanted(registry, documents))
+
+    def install_described(self, definitions: str, selectors: str, documents: str) -> None:
+        """Do the same for what ``describe_wanted()`` has described, maybe in another process."""
+        self._native.install(definitions, selectors, documents)
 
     def request(
         self,

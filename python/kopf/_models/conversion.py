@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from kopf._models.flavours import Flavour, flavour_of, is_model, name_of
+from kopf._models.flavours import Flavour, flavour_of, hints_of, is_model, name_of
 
 _LISTS = (list, set, frozenset, tuple, collections.abc.Sequence, collections.abc.Iterable)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
@@ -68,7 +68,7 @@ def decode(tp: Any, value: Any, place: str = "") -> Any:
 
 def _decode_dataclass(tp: Any, value: Any, place: str) -> Any:
     _check(isinstance(value, Mapping), value, place, "an object")
-    hints = typing.get_type_hints(tp, include_extras=True)
+    hints = hints_of(tp)
     kwargs = {}
     for field in dataclasses.fields(tp):
         name = alias_of(field)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import typing
 from typing import Any
 
 
@@ -32,6 +34,15 @@ def flavour_of(cls: Any) -> Flavour | None:
 def is_model(value: Any) -> bool:
     """Tell whether a value is an instance of a model."""
     return not isinstance(value, type) and flavour_of(type(value)) is not None
+
+
+@functools.cache
+def hints_of(cls: Any) -> dict[str, Any]:
+    """Get the types of the fields of a class; known from its declaration on.
+
+    Scripts that are run by ``runpy`` leave no module behind, in which names could be found later.
+    """
+    return typing.get_type_hints(cls, include_extras=True)
 
 
 def name_of(tp: Any) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kopf._models.conversion import alias_of, default_of, encode
-from kopf._models.flavours import Flavour, flavour_of, name_of
+from kopf._models.flavours import Flavour, flavour_of, hints_of, name_of
 from kopf._models.structural import ANYTHING, to_structural
 
 _SIMPLE: dict[Any, dict[str, Any]] = {
@@ -87,7 +87,7 @@ def _class(tp: type, place: str, parents: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _dataclass(tp: Any, place: str, parents: tuple[Any, ...]) -> dict[str, Any]:
-    hints = typing.get_type_hints(tp, include_extras=True)
+    hints = hints_of(tp)
     properties, required = {}, []
     for field in dataclasses.fields(tp):
         if not field.init:
@@ -105,7 +105,7 @@ def _dataclass(tp: Any, place: str, parents: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _typed_dict(tp: Any, place: str, parents: tuple[Any, ...]) -> dict[str, Any]:
-    hints = typing.get_type_hints(tp, include_extras=True)
+    hints = hints_of(tp)
     properties = {name: schema_of(hint, f"{place}.{name}", parents) for name, hint in hints.items()}
     return _object(tp, properties, sorted(tp.__required_keys__))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 from typing import Any
 
@@ -189,3 +190,63 @@ async def test_requests_of_an_ended_world_are_refused() -> None:
     world.stop()
     with pytest.raises(RuntimeError, match="the world has ended"):
         world.request("GET", "/api/v1/pods")
+
+
+@dataclasses.dataclass
+class DiskSpec:
+    size: int
+
+
+@dataclasses.dataclass
+class DiskStatus:
+    blocks: int = 0
+
+
+@kopf.resource("example.com", "v1")
+class Disk:
+    spec: DiskSpec
+    status: DiskStatus
+
+
+async def test_typed_resources_are_defined_and_checked_by_the_server(kopf_world: World) -> None:
+    @kopf.on.create(Disk, id="create")
+    async def create(spec: DiskSpec, status: DiskStatus, **_: Any) -> DiskSpec:
+        status.blocks = spec.size * 8
+        return spec
+
+    async with kopf_world.operator():
+        disks = kopf_world.objects(Disk)
+        with pytest.raises(RequestError, match="spec.size"):
+            disks.create("bad", spec={"size": "large"})
+        with pytest.raises(RequestError, match="spec.size: Required value"):
+            disks.create("empty", spec={})
+        disks.create("good", spec={"size": 2})
+        found = await disks.until("good", lambda disk: disk.get("status"))
+        assert found["status"] == {"blocks": 16, "create": {"size": 2}}
+
+
+async def test_children_of_typed_resources_are_typed(kopf_world: World) -> None:
+    @kopf.desired("example.com", "v1", "racks", children=[Disk])
+    def disks(spec: Any, **_: Any) -> list[dict[str, Any]]:
+        return [
+            {
+                "apiVersion": "example.com/v1",
+                "kind": "Disk",
+                "metadata": {"name": f"disk-{number}"},
+                "spec": {"size": number},
+            }
+            for number in range(spec["disks"])
+        ]
+
+    @kopf.observe("example.com", "v1", "racks", children=[Disk])
+    def count(owned: Any, patch: Any, **_: Any) -> None:
+        patch.status["size"] = sum(disk.spec["size"] for disk in owned[Disk])
+
+    async with kopf_world.operator():
+        racks = kopf_world.objects("racks.v1.example.com")
+        racks.create("one", spec={"disks": 3})
+        await racks.until("one", lambda rack: rack.get("status", {}).get("size") == 3)
+        assert sorted(kopf_world.objects(Disk).names()) == ["disk-0", "disk-1", "disk-2"]
+        racks.patch("one", {"spec": {"disks": 1}})
+        await racks.until("one", lambda rack: rack["status"]["size"] == 0)
+        await kopf_world.objects(Disk).until_gone("disk-2")
