@@ -15,6 +15,7 @@ _install.refuse_original()
 
 from kopf import on
 from kopf._aliases import install as _install_aliases
+from kopf._engine.owned import Owned
 from kopf._handlers import lifecycles
 from kopf._handlers.admission import AdmissionError
 from kopf._handlers.callbacks import Logger, all_, any_, none_, not_
@@ -162,6 +163,7 @@ __all__ = [
     "Operation",
     "OperatorRegistry",
     "OperatorSettings",
+    "Owned",
     "OwnerReference",
     "PRESENT",
     "Patch",

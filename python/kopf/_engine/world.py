@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kopf._settings import configuration
 
 _PATIENCE = 600.0
+_ENDING = 10.0
 _FIRST_STEP, _LAST_STEP = 0.01, 5.0
 _MERGE = "application/merge-patch+json"
 
@@ -100,7 +101,7 @@ class World:
             yield
         finally:
             stop_flag.set()
-            await operator
+            await _until_ended(operator)
 
     async def install(
         self,
@@ -193,6 +194,17 @@ class World:
     async def _apart(fn: Callable[..., Any], *args: Any) -> None:
         """Wait in a thread: the event loop is needed for handlers meanwhile."""
         await asyncio.get_running_loop().run_in_executor(None, fn, *args)
+
+
+async def _until_ended(operator: asyncio.Task[None]) -> None:
+    """Wait for the end of an operator, in real time: its handlers take real time, too."""
+    await asyncio.wait({operator}, timeout=_ENDING)
+    if operator.done():
+        return operator.result()
+    while not operator.done():
+        operator.cancel()
+        await asyncio.wait({operator}, timeout=1.0)
+    raise AssertionError(f"a handler did not end in {_ENDING:g} seconds after the operator's stop")
 
 
 async def _value_of(condition: Callable[[], Any]) -> Any:

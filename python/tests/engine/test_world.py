@@ -7,9 +7,8 @@ import dataclasses
 import datetime
 from typing import Any
 
-import pytest
-
 import kopf
+import pytest
 from kopf.testing import RequestError, World, fault
 
 pytestmark = pytest.mark.asyncio
@@ -250,3 +249,45 @@ async def test_children_of_typed_resources_are_typed(kopf_world: World) -> None:
         racks.patch("one", {"spec": {"disks": 1}})
         await racks.until("one", lambda rack: rack["status"]["size"] == 0)
         await kopf_world.objects(Disk).until_gone("disk-2")
+
+
+async def test_daemons_see_the_children_of_later_moments(kopf_world: World) -> None:
+    seen: list[list[str]] = []
+
+    @kopf.desired(*WHERE, children=[("v1", "configmaps")])
+    def maps(spec: Any, **_: Any) -> list[dict[str, Any]]:
+        meta = {"name": spec["map"]}
+        return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}]
+
+    @kopf.daemon(*WHERE)
+    @kopf.children(("v1", "configmaps"))
+    async def look(owned: kopf.Owned, stopped: Any, **_: Any) -> None:
+        while not stopped:
+            names = [child.meta["name"] for child in owned.now()["v1", "configmaps"]]
+            if names not in seen[-1:]:
+                seen.append(names)
+            await stopped.wait(0.01)
+
+    async with kopf_world.operator():
+        examples = kopf_world.objects(EXAMPLES)
+        examples.create("one", spec={"map": "first"})
+        await kopf_world.until(lambda: seen[-1:] == [["first"]])
+        examples.patch("one", {"spec": {"map": "second"}})
+        await kopf_world.until(lambda: seen[-1:] == [["second"]])
+
+
+async def test_handlers_that_never_end_fail_the_test(
+    kopf_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kopf._engine.world._ENDING", 0.2)
+    begun = asyncio.Event()
+
+    @kopf.on.create(*WHERE)
+    async def create(**_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with pytest.raises(AssertionError, match="a handler did not end"):
+        async with kopf_world.operator():
+            kopf_world.objects(EXAMPLES).create("one")
+            await begun.wait()
