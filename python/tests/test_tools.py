@@ -290,3 +290,18 @@ def test_operators_work_with_the_rights_of_their_manifests(
         until(is_ready)
         assert run.stop() == 0
         assert "forbidden" not in run.text().lower(), run.text()
+
+
+def test_new_projects_pass_their_tests(tmp_path: pathlib.Path) -> None:
+    kopf = [sys.executable, "-m", "kopf"]
+    made = subprocess.run([*kopf, "new", "demo"], cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-p", "kopf._engine.fixtures"],
+        cwd=tmp_path / "demo",
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

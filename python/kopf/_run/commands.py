@@ -173,24 +173,21 @@ def create(spec, name, logger, **_):
 '''
 
 _TEST = '''\
-"""Tests of the operator: each has a cluster of its own."""
+"""Tests of the operator: each has a cluster and a clock of its own."""
 
-import asyncio
 import pathlib
 import runpy
 
-PATH = "/apis/example.com/v1/namespaces/default/things"
 SCRIPT = str(pathlib.Path(__file__).parent / "handlers.py")
 
 
-async def test_things_get_their_size(kopf_cluster, kopf_registry, kopf_operator):
+async def test_things_get_their_size(kopf_world):
     runpy.run_path(SCRIPT)  # registers the handlers
-    async with kopf_operator():
-        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}}
-        kopf_cluster.request("POST", PATH, {**thing, "spec": {"size": 3}})
-        while not (status := kopf_cluster.request("GET", f"{PATH}/one").get("status")):
-            await asyncio.sleep(0.01)
-    assert status == {"create": {"size": 3}}
+    async with kopf_world.operator():
+        things = kopf_world.objects("things.v1.example.com")
+        things.create("one", spec={"size": 3})
+        await kopf_world.settled()
+        assert things.get("one")["status"] == {"create": {"size": 3}}
 '''
 
 _THING = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import kopf
 import pytest
@@ -291,3 +291,42 @@ async def test_handlers_that_never_end_fail_the_test(
         async with kopf_world.operator():
             kopf_world.objects(EXAMPLES).create("one")
             await begun.wait()
+
+
+def make_pydantic() -> Any:
+    pydantic = pytest.importorskip("pydantic")
+    part = pydantic.create_model("Part", name=(str, ...))
+    size = pydantic.Field(default=1, ge=1, le=9)
+    fields = {"parts": (list[part], ...), "size": (int, size), "note": (str | None, None)}
+    return pydantic.create_model("Spec", **fields)
+
+
+def make_msgspec() -> Any:
+    msgspec = pytest.importorskip("msgspec")
+    part = msgspec.defstruct("Part", [("name", str)])
+    size = Annotated[int, msgspec.Meta(ge=1, le=9)]
+    fields = [("parts", list[part]), ("size", size, 1), ("note", str | None, None)]
+    return msgspec.defstruct("Spec", fields)
+
+
+@pytest.mark.parametrize("make", [make_pydantic, make_msgspec])
+async def test_models_of_libraries_are_accepted_by_the_server(make: Any, kopf_world: World) -> None:
+    spec_class = make()
+    gadget = type("Gadget", (), {"__annotations__": {"spec": spec_class}})
+    kopf.resource("example.com", "v1")(gadget)
+
+    @kopf.on.create(gadget, id="create")
+    def create(spec: Any, **_: Any) -> Any:
+        assert isinstance(spec, spec_class)
+        return [part.name for part in spec.parts] * spec.size
+
+    create.__annotations__["spec"] = spec_class
+    async with kopf_world.operator():
+        gadgets = kopf_world.objects(gadget)
+        with pytest.raises(RequestError, match="spec.size"):
+            gadgets.create("bad", spec={"parts": [], "size": 10})
+        gadgets.create("good", spec={"parts": [{"name": "a"}], "size": 2, "note": None})
+        found = await gadgets.until("good", lambda it: it.get("status"))
+        assert found["status"] == {"create": ["a", "a"]}
+        gadgets.create("plain", spec={"parts": []})
+        assert gadgets.get("plain")["spec"] == {"parts": [], "size": 1}
