@@ -15,6 +15,7 @@ _install.refuse_original()
 
 from kopf import on
 from kopf._aliases import install as _install_aliases
+from kopf._engine.owned import Owned
 from kopf._handlers import lifecycles
 from kopf._handlers.admission import AdmissionError
 from kopf._handlers.callbacks import Logger, all_, any_, none_, not_
@@ -26,6 +27,7 @@ from kopf._handlers.execution import (
     PermanentError,
     TemporaryError,
 )
+from kopf._handlers.family import children, desired, needs, observe
 from kopf._handlers.filters import ABSENT, PRESENT
 from kopf._handlers.lifecycles import get_default_lifecycle, set_default_lifecycle
 from kopf._handlers.registries import (
@@ -48,6 +50,7 @@ from kopf._login.piggybacking import (
     login_with_service_account,
 )
 from kopf._logs.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
+from kopf._models.resources import resource
 from kopf._run.posting import event, exception, info, warn
 from kopf._run.running import operator, run, run_tasks, spawn_tasks
 from kopf._settings.configuration import OperatorSettings
@@ -160,6 +163,7 @@ __all__ = [
     "Operation",
     "OperatorRegistry",
     "OperatorSettings",
+    "Owned",
     "OwnerReference",
     "PRESENT",
     "Patch",
@@ -199,8 +203,10 @@ __all__ = [
     "append_owner_reference",
     "build_object_reference",
     "build_owner_reference",
+    "children",
     "configure",
     "daemon",
+    "desired",
     "event",
     "exception",
     "execute",
@@ -215,12 +221,15 @@ __all__ = [
     "login_via_pykube",
     "login_with_kubeconfig",
     "login_with_service_account",
+    "needs",
     "none_",
     "not_",
+    "observe",
     "on",
     "operator",
     "register",
     "remove_owner_reference",
+    "resource",
     "run",
     "run_tasks",
     "set_default_lifecycle",

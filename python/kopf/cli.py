@@ -166,7 +166,8 @@ def run(
     if embedded:
         from kopf._run import embedding
 
-        with embedding.cluster() as cluster:
+        options["liveness_endpoint"] = liveness_endpoint or embedding.probes()
+        with embedding.cluster(options["liveness_endpoint"]) as cluster:
             loaders.preload(paths=paths, modules=modules)
             embedding.install(cluster, __controls.registry, manifests)
             if not namespaces:

@@ -28,7 +28,7 @@ def test_code_of_the_book_declares_handlers(block: str) -> None:
     registry = kopf.OperatorRegistry()
     kopf.set_default_registry(registry)
     try:
-        exec(compile(block, "book", "exec"), {"__name__": "book"})
+        exec(compile(block, "book", "exec", dont_inherit=True), {"__name__": "book"})
     finally:
         kopf.set_default_registry(before)
     groups = (registry._activities, registry._changing, registry._spawning, registry._webhooks)

@@ -178,3 +178,48 @@ def test_embedding(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.wait(timeout=20) == 0
+
+
+def test_desired(world: World) -> None:
+    run(world, "13-desired", "sites")
+    world.until(lambda: status(world, "sites", "home").get("pages") == 2)
+    pages = "/api/v1/namespaces/default/configmaps/home-index"
+    world.cluster.request("DELETE", pages)
+    world.until(lambda: world.get(pages))
+    spec = {"spec": {"pages": {"index": "Bye", "about": None}}}
+    world.cluster.request("PATCH", url("sites", "home"), spec, content_type=MERGE)
+    world.until(lambda: world.get(pages)["data"] == {"text": "Bye"})
+    world.until(lambda: status(world, "sites", "home").get("pages") == 1)
+
+    def is_ready() -> bool:
+        conditions = status(world, "sites", "home").get("conditions", [])
+        return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+
+    world.until(is_ready)
+    assert world.get("/api/v1/namespaces/default/services/home")
+    world.stop()
+
+
+def test_typed(tmp_path: pathlib.Path) -> None:
+    example = EXAMPLES / "14-typed"
+    command = [sys.executable, "-m", "kopf", "run", "--embedded", "--load"]
+    command += [str(example / "objects.yaml"), str(example / "operator.py")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if "Creation is processed" in line:
+            break
+    process.terminate()
+    assert process.wait(timeout=20) == 0
+    wanted = "[default/margherita] A small pizza with 2 toppings in 8 pieces."
+    assert any(wanted in line for line in lines), lines
+
+
+def test_testing() -> None:
+    example = EXAMPLES / "15-testing"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "kopf._engine.fixtures", "-c", "/dev/null", "--rootdir", str(example)]
+    done = subprocess.run([*command, str(example)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr

@@ -16,7 +16,7 @@ use crate::steps::{command_step, root};
 const KOPF: &str = "kopf==1.45.2";
 
 /// What the package and its tests need.
-const NEEDED: [&str; 16] = [
+const NEEDED: [&str; 18] = [
     "aiohttp",
     "click",
     "cryptography",
@@ -26,7 +26,9 @@ const NEEDED: [&str; 16] = [
     "kubernetes",
     "kubernetes_asyncio",
     "lightkube",
+    "msgspec",
     "mypy",
+    "pydantic",
     "pykube-ng",
     "pyright[nodejs]",
     "pytest",

@@ -45,6 +45,8 @@ pub struct Handler {
     pub description: Option<String>,
     /// The custom resource definition of a typed resource, if it is known at compile time.
     pub crd: Option<fn() -> Value>,
+    /// The same for a type that is known at run time only, such as a class of Python.
+    pub definition: Option<Arc<Value>>,
 }
 
 /// What a handler reacts to.
@@ -191,6 +193,26 @@ pub struct Need {
     pub resource: String,
     /// The verbs.
     pub verbs: Vec<String>,
+}
+
+impl Need {
+    /// Verbs and a resource from a text such as `get,create deployments.apps`.
+    ///
+    /// ```
+    /// use kopf_core::handler::Need;
+    ///
+    /// let need = Need::parse("get,create deployments.apps").expect("verbs and a resource");
+    /// assert_eq!((need.group.as_str(), need.resource.as_str()), ("apps", "deployments"));
+    /// assert_eq!(need.verbs, ["get", "create"]);
+    /// assert_eq!(Need::parse("deployments.apps"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (verbs, resource) = text.trim().split_once(' ')?;
+        let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
+        let verbs = verbs.split(',').map(str::to_owned).collect();
+        Some(Self { group: group.to_owned(), resource: resource.to_owned(), verbs })
+    }
 }
 
 /// What Roles and bindings grant that a handler makes: Kubernetes lets nobody grant more rights than
@@ -386,6 +408,7 @@ impl Handler {
             touches: Touches::everything(),
             description: None,
             crd: None,
+            definition: None,
         }
     }
 
@@ -421,7 +444,14 @@ impl Handler {
             HandlerKind::Convert(options) => options.crd,
             _ => None,
         };
-        self.crd.into_iter().chain(target).map(|crd| crd())
+        self.own_definition().into_iter().chain(target.map(|crd| crd()))
+    }
+
+    /// The definition of the typed resource that it is for.
+    #[must_use]
+    pub fn own_definition(&self) -> Option<Value> {
+        let given = self.definition.as_deref().cloned();
+        given.or_else(|| self.crd.map(|crd| crd()))
     }
 
     /// What it is for, and what it converts to: the resources that it takes to be there.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_model::{Object, Patch, Resource, Timestamp};
+use kopf_model::{Object, Patch, Resource, Selector, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
@@ -202,6 +202,8 @@ pub trait Children: Send + Sync {
 pub trait Family: Send + Sync {
     /// The resource of this group, version and kind, if its children are watched.
     fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>>;
+    /// The resources that a selector names, as far as their children are watched.
+    fn resources(&self, selector: &Selector) -> Vec<Arc<Resource>>;
     /// The children of a resource, ordered by namespace and name; none while they are not listed.
     fn children(&self, resource: &Resource) -> Option<Vec<Object>>;
     /// Takes in the answer to a write, so that nobody has to wait for its echo.

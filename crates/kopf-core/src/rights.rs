@@ -206,7 +206,7 @@ fn resource(selector: &Selector) -> (&str, &str) {
 
 /// Typed resources say their scope; of others only the built-in ones are known.
 fn own_scope(handler: &Handler, group: &str, plural: &str) -> Scope {
-    let definition = handler.crd.map(|crd| crd());
+    let definition = handler.own_definition();
     match definition.as_ref().and_then(|definition| definition["spec"]["scope"].as_str()) {
         Some("Cluster") => Scope::Cluster,
         Some(_) => Scope::Namespaces,
@@ -265,7 +265,7 @@ fn writes_status(handler: &Handler) -> bool {
 
 /// Whether the status has an endpoint of its own; of unknown resources it is assumed.
 fn has_status(handler: &Handler) -> bool {
-    let Some(definition) = handler.crd.map(|crd| crd()) else {
+    let Some(definition) = handler.own_definition() else {
         return handler.selector.as_ref().map(resource).is_none_or(may_have_status);
     };
     let versions = definition["spec"]["versions"].as_array().cloned().unwrap_or_default();

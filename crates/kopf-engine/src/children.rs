@@ -321,6 +321,13 @@ impl kopf_core::invoke::Family for Family {
         self.shared.children.resource(group, version, kind)
     }
 
+    fn resources(&self, selector: &Selector) -> Vec<Arc<Resource>> {
+        match self.shared.children.knows(std::iter::once(selector)) {
+            Knowledge::Complete(resources) => resources,
+            Knowledge::Partial | Knowledge::Unserved(_) => Vec::new(),
+        }
+    }
+
     fn children(&self, resource: &Resource) -> Option<Vec<Object>> {
         if !self.shared.children.is_listed(resource) {
             return None;

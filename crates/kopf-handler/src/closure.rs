@@ -124,12 +124,10 @@ impl<K: Kind> Closure<K> {
     }
 
     fn need(&self, need: &str) -> Need {
-        let Some((verbs, resource)) = need.trim().split_once(' ') else {
+        let Some(parsed) = Need::parse(need) else {
             panic!("handler {}: a need is verbs and a resource, not {need:?}", self.name);
         };
-        let (resource, group) = resource.trim().split_once('.').unwrap_or((resource.trim(), ""));
-        let verbs = verbs.split(',').map(str::to_owned).collect();
-        Need { group: group.to_owned(), resource: resource.to_owned(), verbs }
+        parsed
     }
 
     /// A value for the input `Param<T>`.

@@ -106,7 +106,10 @@ impl Asker {
 /// are not too many such threads.
 fn waited<T>(wait: impl FnOnce() -> T) -> T {
     let waiting = WAITING.fetch_add(1, Ordering::Relaxed);
-    let result = match waiting < WAITING_MAX {
+    // The one thread of a world has nobody to take over.
+    let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
+    let is_alone = matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::CurrentThread));
+    let result = match waiting < WAITING_MAX && !is_alone {
         true => tokio::task::block_in_place(wait),
         false => wait(),
     };

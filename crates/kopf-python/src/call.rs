@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use kopf_core::HandlerKind;
 use kopf_core::invoke::{
     Attempt, Call as CoreCall, HandlerError, Invocation, Invoke, Output, Returned, Stop,
 };
@@ -14,11 +15,13 @@ use pyo3::prelude::*;
 use tokio::sync::oneshot;
 
 use crate::ask::Asker;
+use crate::body::RawBody;
 use crate::index::PythonValue;
 use crate::json;
 use crate::matter::Matter;
 use crate::queue::{Item, Queue};
 use crate::session::SessionLogin;
+use crate::stillness::Hold;
 
 /// The numbers of calls, unique in the process.
 static CALLS: AtomicU64 = AtomicU64::new(1);
@@ -40,6 +43,8 @@ pub(crate) struct Pending {
     reply: oneshot::Sender<Returned>,
     /// The handler counts as running while this is held.
     alive: Arc<dyn Any + Send + Sync>,
+    /// Virtual time stands still while this is held.
+    hold: Option<Hold>,
     queue: Arc<Queue>,
 }
 
@@ -54,7 +59,8 @@ impl Invoke for PythonHandler {
         let stopped = call.stopped.clone();
         let queue = Arc::clone(&self.queue);
         let handler = self.index;
-        let pending = Pending { id, handler, call, reply, alive, queue: Arc::clone(&self.queue) };
+        let (hold, queue_of_call) = (self.queue.hold(), Arc::clone(&self.queue));
+        let pending = Pending { id, handler, call, reply, alive, hold, queue: queue_of_call };
         Invocation::Future(Box::pin(async move {
             let mut waiting = Waiting { id, queue, stopped, is_over: false };
             waiting.queue.push(Item::Call(Box::new(pending)));
@@ -133,11 +139,15 @@ struct End {
     reply: oneshot::Sender<Returned>,
     /// The handler counts as running while this is held.
     alive: Arc<dyn Any + Send + Sync>,
+    /// Virtual time stands still while this is held.
+    hold: Option<Hold>,
 }
 
 impl From<Box<Pending>> for Call {
     fn from(pending: Box<Pending>) -> Self {
-        let Pending { id, handler, call, reply, alive, queue } = *pending;
+        let Pending { id, handler, call, reply, alive, hold, queue } = *pending;
+        // Daemons have no end to wait for.
+        let hold = hold.filter(|_| !matches!(call.handler.kind, HandlerKind::Daemon(_)));
         let matter = Matter {
             subject: call.subject.clone(),
             occasion: call.occasion.clone(),
@@ -145,18 +155,20 @@ impl From<Box<Pending>> for Call {
             patch: Some(Arc::clone(&call.patch)),
             asker: Asker::new(queue),
         };
-        Self { id, handler, matter, call, end: Mutex::new(Some(End { reply, alive })) }
+        Self { id, handler, matter, call, end: Mutex::new(Some(End { reply, alive, hold })) }
     }
 }
 
 impl Call {
     fn end(&self, returned: Returned) {
         let end = self.end.lock().take();
-        if let Some(End { reply, alive }) = end {
+        if let Some(End { reply, alive, hold }) = end {
             // First, so that the engine lets the last token go, with its own log and not here.
             drop(alive);
             // The engine may have stopped waiting for it.
             let _ = reply.send(returned);
+            // Last: the engine goes on before time does.
+            drop(hold);
         }
     }
 }
@@ -198,6 +210,12 @@ impl Call {
         if let Some(children) = &self.call.children {
             children.note(ids.into_iter().map(Into::into).collect());
         }
+    }
+
+    /// The children that the object has of a kind, by its number among those of the handler; none
+    /// while they could not be listed.
+    fn children(&self, number: usize) -> Option<Vec<RawBody>> {
+        crate::family::children(&self.call, number)
     }
 
     /// Ends with a result for the status, or none.

@@ -4,14 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use kopf_apiserver::{Listening, Server};
-use kopf_cli::definitions::{self, Wanted};
-use kopf_cli::load::Document;
+use kopf_cli::definitions;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::declare::SelectorDeclaration;
 use crate::threads::Threads;
+use crate::wanted;
 
 /// How long the server may take to end.
 const CLOSING_GRACE: Duration = Duration::from_secs(2);
@@ -78,27 +77,21 @@ impl Cluster {
         })
     }
 
-    /// Defines the resources that selectors name and the server does not know, then loads objects;
-    /// both are JSON.
-    fn install(&self, py: Python<'_>, selectors: &str, documents: &str) -> PyResult<()> {
-        let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-        let declared: Vec<SelectorDeclaration> =
-            serde_json::from_str(selectors).map_err(|error| invalid(&error))?;
-        let mut selectors = Vec::new();
-        for selector in declared {
-            selectors.push(selector.build().map_err(|error| invalid(&error))?);
-        }
-        let manifests: Vec<serde_json::Value> =
-            serde_json::from_str(documents).map_err(|error| invalid(&error))?;
-        let place = || "a document".to_owned();
-        let documents =
-            manifests.into_iter().map(|manifest| Document { place: place(), manifest }).collect();
+    /// Applies definitions, defines the resources that selectors name and the server does not know,
+    /// then loads objects; all are JSON.
+    fn install(
+        &self,
+        py: Python<'_>,
+        definitions: &str,
+        selectors: &str,
+        documents: &str,
+    ) -> PyResult<()> {
+        let (wanted, documents) = wanted::parse(definitions, selectors, documents)?;
         let state = self.state.lock();
         let running = state.as_ref();
         let Some((runtime, server)) = running.and_then(Running::usable) else {
             return Err(PyRuntimeError::new_err("the cluster is stopped"));
         };
-        let wanted = Wanted { selectors, ..Wanted::default() };
         let outcome = py.detach(|| {
             runtime.block_on(async {
                 let client = kube::Client::new(server.service(), "default");

@@ -7,7 +7,8 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
 use kopf_core::handler::{
-    DaemonOptions, Delay, ErrorsMode, Handler, HandlerKind, Retrying, TimerOptions, WebhookOptions,
+    DaemonOptions, Delay, ErrorsMode, Grants, Handler, HandlerKind, Need, Retrying, TimerOptions,
+    Touches, WebhookOptions,
 };
 use kopf_model::resource::SelectorName;
 use kopf_model::selector::{Criteria, SelectorError};
@@ -54,6 +55,18 @@ pub(crate) struct Declaration {
     side_effects: Option<bool>,
     ignore_failures: Option<bool>,
     description: Option<String>,
+    /// The resources of the children that are watched for the handler's sake.
+    #[serde(default)]
+    children: Vec<SelectorDeclaration>,
+    /// What the function does to the cluster by itself.
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    grants: Vec<String>,
+    #[serde(default)]
+    binds: Vec<String>,
+    /// The definition of a typed resource.
+    definition: Option<Value>,
 }
 
 /// Which resources are meant.
@@ -92,6 +105,12 @@ pub(crate) enum InvalidHandler {
     Kind { id: String, kind: String },
     #[error("the resource of handler '{id}' is not understood: {source}")]
     Selector { id: String, source: SelectorError },
+    #[error("the children of handler '{id}' are not understood: {source}")]
+    Children { id: String, source: SelectorError },
+    #[error("handler '{id}': a need is verbs and a resource, not '{text}'")]
+    Need { id: String, text: String },
+    #[error("handler '{id}': `roles/NAME` or `clusterroles/NAME` is bound, not '{text}'")]
+    Binding { id: String, text: String },
 }
 
 fn seconds(value: f64) -> Duration {
@@ -118,7 +137,35 @@ impl Declaration {
         };
         handler.description = self.description.clone();
         handler.filters = self.filters(index, &Asker::new(Arc::clone(queue)));
+        self.declare_rights(&mut handler)?;
+        handler.definition = self.definition.map(Arc::new);
         Ok(handler)
+    }
+
+    /// What is watched and written besides the object, for the generated rights as well.
+    fn declare_rights(&self, handler: &mut Handler) -> Result<(), InvalidHandler> {
+        let id = || self.id.clone();
+        for child in &self.children {
+            let selector = child.clone().build();
+            let selector =
+                selector.map_err(|source| InvalidHandler::Children { id: id(), source })?;
+            handler.children.push(selector);
+        }
+        let parse = |text: &String| {
+            Need::parse(text).ok_or_else(|| InvalidHandler::Need { id: id(), text: text.clone() })
+        };
+        handler.needs = self.needs.iter().map(parse).collect::<Result<_, _>>()?;
+        handler.grants.rules = self.grants.iter().map(parse).collect::<Result<_, _>>()?;
+        for text in &self.binds {
+            let role = Grants::role(text);
+            let invalid = || InvalidHandler::Binding { id: id(), text: text.clone() };
+            handler.grants.bound.push(role.ok_or_else(invalid)?);
+        }
+        if matches!(handler.kind, HandlerKind::Desired) {
+            // Such functions get no patch; the condition and the children are the engine's.
+            handler.touches = Touches::nothing();
+        }
+        Ok(())
     }
 
     fn kind(&self, index: usize, queue: &Arc<Queue>) -> Result<HandlerKind, InvalidHandler> {
@@ -146,6 +193,8 @@ impl Declaration {
                 sharp: self.sharp.unwrap_or(false),
                 idle: self.idle.map(seconds),
             }),
+            "desired" => HandlerKind::Desired,
+            "observe" => HandlerKind::Observe,
             "validate" => HandlerKind::Validate(self.webhook()),
             "mutate" => HandlerKind::Mutate(self.webhook()),
             other => {

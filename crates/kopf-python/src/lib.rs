@@ -10,6 +10,8 @@ mod body;
 mod call;
 mod cluster;
 mod declare;
+mod family;
+mod fault;
 mod index;
 mod json;
 mod login;
@@ -19,8 +21,11 @@ mod operator;
 mod queue;
 mod session;
 mod settings;
+mod stillness;
 mod storage;
 mod threads;
+mod wanted;
+mod world;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -81,6 +86,8 @@ mod native {
     use super::operator::Operator;
     #[pymodule_export]
     use super::session::PythonRequest;
+    #[pymodule_export]
+    use super::world::World;
     #[pymodule_export]
     use super::{build_certificate, build_manifests, run_command};
 }

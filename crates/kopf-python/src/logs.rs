@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use kopf_cli::telemetry::Telemetry;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::subscriber::Interest;
@@ -49,8 +50,13 @@ pub(crate) struct Sink {
 }
 
 /// A subscriber for one operator; the level is the least one that Python shows.
-pub(crate) fn dispatch(queue: Arc<Queue>, level: Arc<AtomicU8>) -> tracing::Dispatch {
-    tracing_subscriber::registry().with(Sink { queue, level }).into()
+pub(crate) fn dispatch(
+    queue: Arc<Queue>,
+    level: Arc<AtomicU8>,
+    telemetry: Option<&Telemetry>,
+) -> tracing::Dispatch {
+    let traces = telemetry.map(Telemetry::layer);
+    tracing_subscriber::registry().with(Sink { queue, level }).with(traces).into()
 }
 
 fn number(level: Level) -> u8 {

@@ -41,7 +41,8 @@ impl Matter {
 
 #[pymethods]
 impl Matter {
-    /// Which cause it is: `event`, `change`, `index`, `background`, `admission` or `activity`.
+    /// Which cause it is: `event`, `change`, `index`, `desired`, `background`, `admission` or
+    /// `activity`.
     #[getter]
     fn kind(&self) -> &'static str {
         match &self.occasion {
@@ -51,7 +52,8 @@ impl Matter {
             Occasion::Background { .. } => "background",
             Occasion::Admission(_) => "admission",
             Occasion::Activity(_) => "activity",
-            Occasion::Desired | Occasion::Conversion => "other",
+            Occasion::Desired => "desired",
+            Occasion::Conversion => "other",
         }
     }
 

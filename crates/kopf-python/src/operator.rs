@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use kopf_cli::telemetry::Telemetry;
 use kopf_core::Registry;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::{Indexes, OperatorContext};
@@ -19,7 +20,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::ask::{Ask, Asker, Query};
 use crate::call::Call;
@@ -29,7 +32,9 @@ use crate::logs;
 use crate::queue::{Item, Queue};
 use crate::session::PythonRequest;
 use crate::settings;
+use crate::stillness::Moving;
 use crate::threads::Threads;
+use crate::world::{self, Place, World};
 
 /// The threads of an engine, unless `KOPF_ENGINE_THREADS` says otherwise.
 const THREADS: usize = 2;
@@ -87,7 +92,40 @@ pub(crate) struct Operator {
     stop: watch::Sender<bool>,
     gate: ReviewGate,
     engine: Mutex<Option<Engine>>,
-    threads: Mutex<Option<Threads>>,
+    home: Mutex<Option<Home>>,
+    /// Lets virtual time pass while it ends.
+    ending: Mutex<Option<Moving>>,
+    /// Where it runs in a test.
+    place: Option<Place>,
+}
+
+/// What runs the engine.
+enum Home {
+    /// Threads of its own, and the collector of traces, if there is one.
+    Own(Threads, Option<Telemetry>),
+    /// The thread of a world, with others.
+    World { handle: Handle, engine: AbortHandle },
+}
+
+impl Home {
+    /// The runtime; none in a forked process.
+    fn handle(&self) -> Option<&Handle> {
+        match self {
+            Self::Own(threads, _) => threads.runtime().map(Runtime::handle),
+            Self::World { handle, .. } => Some(handle),
+        }
+    }
+
+    fn close(self) {
+        match self {
+            Self::Own(threads, telemetry) => {
+                threads.shut_down(CLOSING_GRACE);
+                // Sends the last spans.
+                drop(telemetry);
+            }
+            Self::World { engine, .. } => engine.abort(),
+        }
+    }
 }
 
 impl Declared {
@@ -117,13 +155,71 @@ impl Operator {
     fn asker(&self) -> Asker {
         Asker::new(Arc::clone(&self.queue))
     }
+
+    fn dispatch(&self, telemetry: Option<&Telemetry>) -> tracing::Dispatch {
+        logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level), telemetry)
+    }
+
+    /// Threads of the engine that log to Python.
+    fn runtime(&self, telemetry: Option<&Telemetry>) -> std::io::Result<Runtime> {
+        let dispatch = self.dispatch(telemetry);
+        let threads = std::env::var("KOPF_ENGINE_THREADS").ok().and_then(|it| it.parse().ok());
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.unwrap_or(THREADS).max(1))
+            .thread_name("kopf-engine")
+            .on_thread_start(move || {
+                let guard = tracing::dispatcher::set_default(&dispatch);
+                SINK.with(|sink| *sink.borrow_mut() = Some(guard));
+            })
+            .on_thread_stop(|| {
+                SINK.with(|sink| drop(sink.borrow_mut().take()));
+            })
+            .enable_all()
+            .build()
+    }
+
+    /// Runs the engine there; Python gets to know when it is ready, and when it has ended.
+    fn launch(&self, engine: Engine, handle: &Handle) -> AbortHandle {
+        let queue = Arc::clone(&self.queue);
+        let mut stop = self.stop.subscribe();
+        let mut ready = engine.ready();
+        let announced = Arc::clone(&self.queue);
+        let starting = self.place.as_ref().map(|place| (place.stillness.moving(), engine.status()));
+        handle.spawn(async move {
+            if ready.wait_for(|is_ready| *is_ready).await.is_ok() {
+                if let Some((_moving, status)) = starting {
+                    world::until_settled(&status).await;
+                }
+                announced.push(Item::Ready);
+            }
+        });
+        let stopping = async move {
+            // The end of the operator means the same as a request.
+            let _ = stop.wait_for(|is_stopping| *is_stopping).await;
+        };
+        let running = handle.spawn(engine.run(stopping));
+        let abort = running.abort_handle();
+        handle.spawn(async move {
+            let error = match running.await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(Ending::from(&error)),
+                Err(error) => {
+                    let message = format!("the engine has ended unexpectedly: {error}");
+                    Some(Ending { kind: "other", handler: None, message })
+                }
+            };
+            queue.push(Item::Ended { error });
+        });
+        abort
+    }
 }
 
 #[pymethods]
 impl Operator {
     /// An operator from its declaration in JSON; does not run yet.
     #[new]
-    fn new(declaration: &str) -> PyResult<Self> {
+    #[pyo3(signature = (declaration, world = None))]
+    fn new(declaration: &str, world: Option<PyRef<'_, World>>) -> PyResult<Self> {
         let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         let mut declared = Declared::parse(declaration)?;
         let queue = Arc::new(Queue::new()?);
@@ -152,6 +248,11 @@ impl Operator {
                 address.ok_or_else(|| invalid(&"the liveness endpoint has no address"))?;
             builder = builder.probes(ProbesEndpoint::new(address, path));
         }
+        let place = world.map(|world| world.place()).transpose()?;
+        if let Some(place) = &place {
+            builder = place.equip(builder);
+            queue.live_with(Arc::clone(&place.stillness));
+        }
         let gate = ReviewGate::default();
         let engine = builder.review_gate(gate.clone()).build();
         Ok(Self {
@@ -162,7 +263,9 @@ impl Operator {
             stop: watch::Sender::new(false),
             gate,
             engine: Mutex::new(Some(engine)),
-            threads: Mutex::new(None),
+            home: Mutex::new(None),
+            ending: Mutex::new(None),
+            place,
         })
     }
 
@@ -176,56 +279,38 @@ impl Operator {
         self.level.store(level, Ordering::Relaxed);
     }
 
-    /// Starts the engine on its own threads.
+    /// Starts the engine: on its own threads, or in its world.
     fn start(&self) -> PyResult<()> {
         let Some(engine) = self.engine.lock().take() else {
             return Err(PyRuntimeError::new_err("the operator was started already"));
         };
-        let dispatch = logs::dispatch(Arc::clone(&self.queue), Arc::clone(&self.level));
-        let threads = std::env::var("KOPF_ENGINE_THREADS").ok().and_then(|it| it.parse().ok());
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads.unwrap_or(THREADS).max(1))
-            .thread_name("kopf-engine")
-            .on_thread_start(move || {
-                let guard = tracing::dispatcher::set_default(&dispatch);
-                SINK.with(|sink| *sink.borrow_mut() = Some(guard));
-            })
-            .on_thread_stop(|| {
-                SINK.with(|sink| drop(sink.borrow_mut().take()));
-            })
-            .enable_all()
-            .build()?;
-        let queue = Arc::clone(&self.queue);
-        let mut stop = self.stop.subscribe();
-        let mut ready = engine.ready();
-        let announced = Arc::clone(&self.queue);
-        runtime.spawn(async move {
-            if ready.wait_for(|is_ready| *is_ready).await.is_ok() {
-                announced.push(Item::Ready);
+        let home = match &self.place {
+            Some(place) => {
+                place.log_to(self.dispatch(None));
+                let handle = place.handle.clone();
+                let engine = self.launch(engine, &handle);
+                Home::World { handle, engine }
             }
-        });
-        runtime.spawn(async move {
-            let stopping = async move {
-                // The end of the operator means the same as a request.
-                let _ = stop.wait_for(|is_stopping| *is_stopping).await;
-            };
-            let running = tokio::spawn(engine.run(stopping));
-            let error = match running.await {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(Ending::from(&error)),
-                Err(error) => {
-                    let message = format!("the engine has ended unexpectedly: {error}");
-                    Some(Ending { kind: "other", handler: None, message })
-                }
-            };
-            queue.push(Item::Ended { error });
-        });
-        *self.threads.lock() = Some(Threads::new(runtime));
+            None => {
+                let service = std::env::var("OTEL_SERVICE_NAME");
+                let service = service.as_deref().unwrap_or("kopf");
+                let telemetry = Telemetry::from_environment(service)
+                    .map_err(|error| PyValueError::new_err(chain(&error)))?;
+                let runtime = self.runtime(telemetry.as_ref())?;
+                self.launch(engine, runtime.handle());
+                Home::Own(Threads::new(runtime), telemetry)
+            }
+        };
+        *self.home.lock() = Some(home);
         Ok(())
     }
 
     /// Asks for the end.
     fn stop(&self) {
+        if let Some(place) = &self.place {
+            // Ending in order may take time.
+            *self.ending.lock() = Some(place.stillness.moving());
+        }
         self.stop.send_replace(true);
     }
 
@@ -233,12 +318,13 @@ impl Operator {
     fn close(&self, py: Python<'_>) {
         self.stop.send_replace(true);
         self.queue.close();
-        let threads = self.threads.lock().take();
+        let home = self.home.lock().take();
         let engine = self.engine.lock().take();
+        let ending = self.ending.lock().take();
         py.detach(|| {
-            drop(engine);
-            if let Some(threads) = threads {
-                threads.shut_down(CLOSING_GRACE);
+            drop((engine, ending));
+            if let Some(home) = home {
+                home.close();
             }
         });
     }
@@ -310,8 +396,8 @@ impl Operator {
     ) -> PyResult<()> {
         let request: Value = serde_json::from_str(request)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let threads = self.threads.lock();
-        let Some(runtime) = threads.as_ref().and_then(Threads::runtime) else {
+        let home = self.home.lock();
+        let Some(runtime) = home.as_ref().and_then(Home::handle) else {
             return Err(PyRuntimeError::new_err("the operator does not run"));
         };
         let (gate, queue) = (self.gate.clone(), Arc::clone(&self.queue));
@@ -371,15 +457,20 @@ impl From<&EngineError> for Ending {
             EngineError::Login(_) => ("login", None),
             _ => ("other", None),
         };
-        let mut message = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        Self { kind, handler, message }
+        Self { kind, handler, message: chain(error) }
     }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    message
 }
 
 fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {

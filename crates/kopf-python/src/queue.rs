@@ -6,6 +6,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -13,6 +14,7 @@ use crate::ask::Question;
 use crate::call::Pending;
 use crate::logs::LogLine;
 use crate::session::Outgoing;
+use crate::stillness::{Hold, Stillness};
 
 /// How many log lines may wait for Python; more are dropped and counted.
 const LOG_LINES_MAX: usize = 100_000;
@@ -47,6 +49,8 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     reader: UnixStream,
     writer: UnixStream,
+    /// In the worlds of tests: virtual time stands still while Python has work.
+    stillness: OnceLock<Arc<Stillness>>,
 }
 
 #[derive(Default)]
@@ -63,7 +67,19 @@ impl Queue {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        Ok(Self { state: Mutex::default(), reader, writer })
+        let (state, stillness) = (Mutex::default(), OnceLock::new());
+        Ok(Self { state, reader, writer, stillness })
+    }
+
+    /// Keeps this time still while Python has work.
+    pub(crate) fn live_with(&self, stillness: Arc<Stillness>) {
+        // Once per operator, before it starts.
+        let _ = self.stillness.set(stillness);
+    }
+
+    /// A piece of work for Python, during which virtual time stands still.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        self.stillness.get().map(Stillness::hold)
     }
 
     /// The descriptor that is readable while there are items.

@@ -9,7 +9,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kopf._engine import declaring
+from kopf._engine import declaring, owned
 from kopf._engine.causes import CauseMaker
 from kopf._engine.indexes import Index
 from kopf._engine.logs import Lines
@@ -166,6 +166,7 @@ class Calls:
             "started": _EPOCH + datetime.timedelta(seconds=call.started),
             "runtime": datetime.timedelta(seconds=call.runtime),
         }
+        kwargs |= owned.kwargs_of(handler, call, cause)
         with invocation.context(values):
             async with extra():
                 return await invocation.invoke(

@@ -7,7 +7,7 @@ import copy
 import logging
 from typing import TYPE_CHECKING, Any
 
-from kopf._handlers import causes, stoppers
+from kopf._handlers import causes, family, stoppers
 from kopf._logs import loggers
 from kopf._settings import configuration
 from kopf._structs import bodies, diffs, ephemera, patches, references
@@ -89,6 +89,9 @@ class CauseMaker:
             if stopper is None:
                 return causes.SpawningCause(logger=full, reset=False, **common)
             return causes.DaemonCause(logger=full, stopper=stopper, **common)
+        if kind == "desired":
+            full = loggers.ObjectLogger(body=body, settings=self._settings)
+            return family.FamilyCause(logger=full, **common)
         if kind == "index":
             terse = loggers.TerseObjectLogger(body=body, settings=self._settings)
             return causes.IndexingCause(logger=terse, **common)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kopf._structs import credentials
+from kopf._structs import credentials, references
 
 if TYPE_CHECKING:
     from kopf._handlers import registries
@@ -74,20 +75,14 @@ class EmbeddedCluster:
     ) -> None:
         """Define the resources of the handlers that the server does not know, then load objects.
 
-        The definitions are guessed from the selectors: they accept any content.
+        Typed resources have the definitions of their classes; those of others are guessed from the
+        selectors, and accept any content.
         """
-        import json
+        self.install_described(*describe_wanted(registry, documents))
 
-        from kopf._handlers.native import describe_selector
-
-        groups = [] if registry is None else _resource_groups(registry)
-        selectors = [
-            describe_selector(handler.selector)
-            for group in groups
-            for handler in group.get_all_handlers()
-            if handler.selector is not None and handler.selector.fn is None
-        ]
-        self._native.install(json.dumps(selectors), json.dumps([dict(it) for it in documents]))
+    def install_described(self, definitions: str, selectors: str, documents: str) -> None:
+        """Do the same for what ``describe_wanted()`` has described, maybe in another process."""
+        self._native.install(definitions, selectors, documents)
 
     def request(
         self,
@@ -101,24 +96,51 @@ class EmbeddedCluster:
 
         Errors of the server are raised as :class:`RequestError`.
         """
-        import json
-
-        text = None if body is None else json.dumps(body)
-        code, answer = self._native.request(method, path, text, content_type)
-        if code >= 400:
-            raise RequestError(code, json.loads(answer))
-        return json.loads(answer)
+        return request(self._native, method, path, body, content_type)
 
     def stop(self) -> None:
         """Stop the server."""
         self._native.stop()
 
 
-def _resource_groups(registry: registries.OperatorRegistry) -> list[Any]:
-    return [
+def request(native: Any, method: str, path: str, body: object, content_type: str) -> Any:
+    """Make a request through a native cluster or world; get the parsed answer."""
+    text = None if body is None else json.dumps(body)
+    code, answer = native.request(method, path, text, content_type)
+    if code >= 400:
+        raise RequestError(code, json.loads(answer))
+    return json.loads(answer)
+
+
+def describe_wanted(
+    registry: registries.OperatorRegistry | None, documents: Iterable[Mapping[str, Any]]
+) -> tuple[str, str, str]:
+    """Describe what the handlers of a registry need to be defined, and the objects to load."""
+    from kopf._handlers.native import describe_selector
+    from kopf._models.resources import definitions_of
+
+    selectors = [] if registry is None else list(_selectors(registry))
+    return (
+        json.dumps(definitions_of(selectors)),
+        json.dumps([describe_selector(selector) for selector in selectors]),
+        json.dumps([dict(document) for document in documents]),
+    )
+
+
+def _selectors(registry: registries.OperatorRegistry) -> Iterator[references.Selector]:
+    """The selectors of handlers, and of their children."""
+    from kopf._handlers import family
+
+    groups: tuple[Any, ...] = (
         registry._indexing,
         registry._watching,
         registry._spawning,
         registry._changing,
         registry._webhooks,
-    ]
+        registry._desiring,
+    )
+    for handler in (handler for group in groups for handler in group.get_all_handlers()):
+        if handler.selector is not None and handler.selector.fn is None:
+            yield handler.selector
+        for kind in family.children_of(handler):
+            yield family.selector_of(kind)

@@ -9,8 +9,9 @@ import urllib.parse
 from collections.abc import Iterable
 from typing import Any
 
-from kopf._handlers import causes, execution, handlers, lifecycles, registries
+from kopf._handlers import causes, execution, family, handlers, lifecycles, registries
 from kopf._handlers.native import describe_handler, describe_selector
+from kopf._models import adapting, resources
 from kopf._settings import configuration
 from kopf._settings.native import describe_diffbase, describe_progress
 from kopf._structs import ids, references
@@ -49,8 +50,9 @@ def collect_handlers(
         registry._spawning,
         registry._changing,
         registry._webhooks,
+        registry._desiring,
     ):
-        collected += group.get_all_handlers()
+        collected += [adapting.adapt(handler) for handler in group.get_all_handlers()]
     return collected
 
 
@@ -78,6 +80,13 @@ def describe_handlers(declared: Iterable[execution.Handler]) -> list[dict[str, A
         description["identity"] = id(handler.fn)
         doc = getattr(handler.fn, "__doc__", None)
         description["description"] = doc.strip().splitlines()[0] if doc and doc.strip() else None
+        description["needs"] = list(family.needs_of(handler))
+        description["children"] = [
+            describe_selector(family.selector_of(kind)) for kind in family.children_of(handler)
+        ]
+        selector = getattr(handler, "selector", None)
+        if selector is not None and selector.model is not None:
+            description["definition"] = resources.resource_of(selector.model).definition()
         described.append(description)
     return described
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kopf._engine.cluster import EmbeddedCluster
+from kopf._engine.world import World
 from kopf._handlers import causes, execution, handlers, registries
 from kopf._structs import ids
 
@@ -30,6 +31,13 @@ def kopf_cluster() -> Iterator[EmbeddedCluster]:
     """A Kubernetes API server of the test alone."""
     with EmbeddedCluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def kopf_world(kopf_registry: registries.OperatorRegistry) -> Iterator[World]:
+    """A cluster of the test alone with a virtual clock: ``async with kopf_world.operator():``."""
+    with World() as world:
+        yield world
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopf._engine import declaring, errors, posting
+from kopf._engine import declaring, errors, posting, world
 from kopf._engine.calls import Calls
 from kopf._engine.causes import CauseMaker, register_mappings
 from kopf._engine.decisions import Decisions
@@ -73,7 +73,7 @@ class Runner:
             "liveness_endpoint": declaring.describe_endpoint(liveness_endpoint),
             "lifecycle": declaring.describe_lifecycle(lifecycle),
         }
-        self._native = _native.Operator(json.dumps(declaration))
+        self._native = _native.Operator(json.dumps(declaration), world.current())
         self._lines = Lines(settings)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         indices = {

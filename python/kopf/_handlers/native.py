@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kopf._handlers import causes, execution, filters, handlers
+from kopf._handlers import causes, execution, family, filters, handlers
 from kopf._structs import references
 
 _CALLBACK = {"callback": True}
@@ -65,6 +65,8 @@ def _kind(handler: execution.Handler) -> str:
         if handler.reason is not None:
             return str(handler.reason)
         return "resume" if handler.initial else "field"
+    if isinstance(handler, family.FamilyHandler):
+        return "desired" if isinstance(handler, family.DesiredHandler) else "observe"
     raise TypeError(f"Unknown type of a handler: {handler!r}")
 
 
@@ -87,6 +89,8 @@ def describe_handler(handler: execution.Handler) -> dict[str, Any]:
         described["when"] = None if handler.when is None else dict(_CALLBACK)
         described["field"] = None if handler.field is None else list(handler.field)
         described["value"] = _filter(handler.value)
+    if isinstance(handler, family.DesiredHandler):
+        described |= {"grants": list(handler.grants), "binds": list(handler.binds)}
     described |= _describe_specifics(handler)
     return described
 

@@ -156,6 +156,7 @@ class OperatorRegistry:
         # The order in which the handlers of an event run: indexes are filled first.
         self._indexing, self._watching = IndexingRegistry(), WatchingRegistry()
         self._spawning, self._changing = SpawningRegistry(), ChangingRegistry()
+        self._desiring: ResourceRegistry[Any, Any] = ResourceRegistry()
 
 
 class SmartOperatorRegistry(OperatorRegistry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection
+from typing import Any
 
 import click
 
@@ -29,31 +31,77 @@ def add_to(group: click.Group) -> None:
 @click.command()
 @click.option("--load", "documents", multiple=True, help="Apply a manifest to the cluster.")
 @click.option("-v", "--verbose", is_flag=True)
+@click.option("--describe", is_flag=True, hidden=True)
 @click.argument("paths", nargs=-1, required=True)
-def dev(paths: tuple[str, ...], documents: tuple[str, ...], verbose: bool) -> None:
+def dev(
+    paths: tuple[str, ...], documents: tuple[str, ...], verbose: bool, describe: bool = False
+) -> None:
     """Run scripts on an embedded cluster, and restart them when they are saved."""
-    with embedding.cluster() as cluster:
+    if describe:
         loaders.preload(paths=paths, modules=())
-        embedding.install(cluster, None, documents)
-        command = [sys.executable, "-m", "kopf", "run", "-A", "--standalone"]
-        command += ["--verbose"] if verbose else []
-        before = _versions(paths)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # to stop the child too
-        # Without the current directory in the path: a script can be called as a standard module.
-        environment = {**os.environ, "PYTHONSAFEPATH": "1"}
-        process = subprocess.Popen([*command, *paths], env=environment)
+        click.echo(json.dumps(embedding.describe(None, documents)))
+        return
+    probes = embedding.probes()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to stop the operator, too
+    with embedding.cluster(probes) as cluster:
+        runs = _Runs(cluster, paths, documents, ["--verbose"] if verbose else [], probes)
         try:
+            runs.start()
+            before = _versions(paths)
             while True:
                 time.sleep(_POLLING)
                 now = _versions(paths)
                 if now != before:
                     before = now
                     click.echo("The files have changed: restarting.", err=True)
-                    _stop(process)
-                    process = subprocess.Popen([*command, *paths], env=environment)
+                    runs.stop()
+                    runs.start()
         except KeyboardInterrupt:
             pass
         finally:
+            runs.stop()
+
+
+class _Runs:
+    """The runs of an operator in processes of their own, one after another."""
+
+    def __init__(
+        self,
+        cluster: Any,
+        paths: Collection[str],
+        documents: Collection[str],
+        options: Collection[str],
+        probes: str,
+    ) -> None:
+        self._cluster = cluster
+        self._paths = paths
+        self._documents = documents
+        self._options = ["-A", "--standalone", "--liveness", probes, *options]
+        self._process: subprocess.Popen[bytes] | None = None
+        # Without the current directory in the path: a script can be called as a standard module.
+        self._environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+
+    def _command(self, *args: str) -> list[str]:
+        return [sys.executable, "-m", "kopf", *args, *self._paths]
+
+    def start(self) -> None:
+        """Define the resources of the scripts as they are now, and run them."""
+        loads = [arg for document in self._documents for arg in ("--load", document)]
+        command = self._command("dev", "--describe", *loads)
+        described = subprocess.run(command, env=self._environment, stdout=subprocess.PIPE)
+        if described.returncode != 0:
+            click.echo("The operator does not start: waiting for the next change.", err=True)
+            return
+        # Objects only once: they may have been changed or deleted since.
+        self._cluster.install_described(*json.loads(described.stdout.splitlines()[-1]))
+        self._documents = ()
+        command = self._command("run", *self._options)
+        self._process = subprocess.Popen(command, env=self._environment)
+
+    def stop(self) -> None:
+        """Stop the operator, if it runs."""
+        process, self._process = self._process, None
+        if process is not None:
             _stop(process)
 
 
@@ -125,24 +173,21 @@ def create(spec, name, logger, **_):
 '''
 
 _TEST = '''\
-"""Tests of the operator: each has a cluster of its own."""
+"""Tests of the operator: each has a cluster and a clock of its own."""
 
-import asyncio
 import pathlib
 import runpy
 
-PATH = "/apis/example.com/v1/namespaces/default/things"
 SCRIPT = str(pathlib.Path(__file__).parent / "handlers.py")
 
 
-async def test_things_get_their_size(kopf_cluster, kopf_registry, kopf_operator):
+async def test_things_get_their_size(kopf_world):
     runpy.run_path(SCRIPT)  # registers the handlers
-    async with kopf_operator():
-        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "one"}}
-        kopf_cluster.request("POST", PATH, {**thing, "spec": {"size": 3}})
-        while not (status := kopf_cluster.request("GET", f"{PATH}/one").get("status")):
-            await asyncio.sleep(0.01)
-    assert status == {"create": {"size": 3}}
+    async with kopf_world.operator():
+        things = kopf_world.objects("things.v1.example.com")
+        things.create("one", spec={"size": 3})
+        await kopf_world.settled()
+        assert things.get("one")["status"] == {"create": {"size": 3}}
 '''
 
 _THING = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import urllib.parse
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -13,15 +14,26 @@ import click
 from kopf._handlers import registries
 
 
+def probes() -> str:
+    """Choose an address for the probes of an operator, where ``kopf explain`` asks it."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/healthz"
+
+
 @contextlib.contextmanager
-def cluster() -> Iterator[Any]:
-    """Start a cluster, and make it the current one for all clients in this process."""
+def cluster(operator: str | None = None) -> Iterator[Any]:
+    """Start a cluster, and make it the current one for all clients in this process.
+
+    The kubeconfig also tells where the probes of the operator are.
+    """
     from kopf import _engine
 
     with _engine.EmbeddedCluster() as started, tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "kubeconfig.yaml")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(started.kubeconfig_yaml)
+            f.write(_kubeconfig(started, operator))
         before = os.environ.get("KUBECONFIG")
         os.environ["KUBECONFIG"] = path
         click.echo(f"export KUBECONFIG={path}", err=True)
@@ -34,12 +46,34 @@ def cluster() -> Iterator[Any]:
                 os.environ["KUBECONFIG"] = before
 
 
+def _kubeconfig(started: Any, operator: str | None) -> str:
+    if operator is None:
+        return str(started.kubeconfig_yaml)
+    import yaml
+
+    url = urllib.parse.urlsplit(operator)
+    config = started.kubeconfig
+    extension = {"url": f"{url.scheme}://{url.netloc}"}
+    extensions = [{"name": "kopf.dev/operator", "extension": extension}]
+    config["clusters"][0]["cluster"]["extensions"] = extensions
+    return yaml.safe_dump(config)
+
+
 def install(
     started: Any,
     registry: registries.OperatorRegistry | None,
     manifests: Collection[str],
 ) -> None:
     """Create the resources of the handlers, then the objects of the manifests."""
+    started.install_described(*describe(registry, manifests))
+
+
+def describe(
+    registry: registries.OperatorRegistry | None, manifests: Collection[str]
+) -> tuple[str, str, str]:
+    """Describe what the handlers and the manifests need in an empty cluster."""
+    from kopf._engine.cluster import describe_wanted
+
     documents: list[Any] = []
     if manifests:
         import yaml
@@ -48,7 +82,7 @@ def install(
             with open(path, encoding="utf-8") as f:
                 documents += [document for document in yaml.safe_load_all(f) if document]
     handlers = registries.get_default_registry() if registry is None else registry
-    started.install(handlers, [*_definitions(handlers, documents), *documents])
+    return describe_wanted(handlers, [*_definitions(handlers, documents), *documents])
 
 
 def _is_custom(document: Mapping[str, Any]) -> bool:
@@ -72,7 +106,8 @@ def _definitions(
         for document in documents
         if document.get("kind") == "CustomResourceDefinition"
     }
-    groups = (registry._changing, registry._watching, registry._spawning, registry._indexing)
+    groups: tuple[Any, ...] = (registry._changing, registry._watching, registry._spawning)
+    groups += (registry._indexing, registry._desiring)
     selectors = [selector for group in groups for selector in group.get_all_selectors()]
     known = {s.group for s in selectors if s.group and s.version and (s.any_name or s.plural)}
     names = {str(selector.any_name or selector.plural) for selector in selectors}

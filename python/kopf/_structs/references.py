@@ -127,6 +127,12 @@ def _parse_args(args: tuple[Any, ...]) -> dict[str, Any]:
     if not args:
         return {}
     first = args[0]
+    if isinstance(first, type) and hasattr(first, "__kopf_resource__"):
+        if len(args) > 1:
+            raise TypeError("A typed resource cannot have any other selectors.")
+        typed = first.__kopf_resource__
+        named = {"group": typed.group, "version": typed.version, "plural": typed.plural}
+        return named | {"model": first}
     if callable(first):
         if len(args) > 1:
             raise TypeError("The callable filter cannot have any other selectors.")
@@ -170,6 +176,7 @@ class Selector:
     category: str | None = None
     any_name: str | Marker | None = None
     fn: Callable[[Resource], bool] | None = None
+    model: type | None = dataclasses.field(default=None, compare=False, repr=False)
 
     def __post_init__(self, arg1: Any, arg2: Any, arg3: Any, argN: Any) -> None:
         args = [arg1, arg2, arg3, argN]
@@ -187,7 +194,7 @@ class Selector:
             raise TypeError("Names must not be empty strings; either None or specific strings.")
 
     def __repr__(self) -> str:
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.repr}
         texts = [f"{name}={value!r}" for name, value in values.items() if value is not None]
         return f"{type(self).__name__}({', '.join(texts)})"
 

@@ -89,7 +89,7 @@ def probe(
 
 
 def validate(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -121,7 +121,7 @@ def validate(
 
 
 def mutate(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -153,7 +153,7 @@ def mutate(
 
 
 def resume(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -184,7 +184,7 @@ def resume(
 
 
 def create(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -214,7 +214,7 @@ def create(
 
 
 def update(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -246,7 +246,7 @@ def update(
 
 
 def delete(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -277,7 +277,7 @@ def delete(
 
 
 def field(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -309,7 +309,7 @@ def field(
 
 
 def index(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -339,7 +339,7 @@ def index(
 
 
 def event(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -365,7 +365,7 @@ def event(
 
 
 def daemon(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,
@@ -399,7 +399,7 @@ def daemon(
 
 
 def timer(
-    arg1: str | references.Marker | Callable[[references.Resource], bool] | None = None,
+    arg1: str | references.Marker | Callable[[references.Resource], bool] | type | None = None,
     arg2: str | references.Marker | None = None,
     arg3: str | references.Marker | None = None,
     /,

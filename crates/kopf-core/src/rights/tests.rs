@@ -208,10 +208,13 @@ fn cluster_wide_resources_are_granted_in_the_cluster() {
     fn definition() -> Value {
         json!({"spec": {"scope": "Cluster", "versions": [{}]}})
     }
-    let typed =
-        Handler { crd: Some(definition), ..greeting(HandlerKind::Delete { optional: true }) };
-    check(
-        &[typed, handler(HandlerKind::Index, "", "nodes")],
-        &["Cluster: list,watch nodes", CRDS, "Cluster: list,patch,watch greetings.example.com"],
-    );
+    let kind = HandlerKind::Delete { optional: true };
+    let typed = Handler { crd: Some(definition), ..greeting(kind.clone()) };
+    let given = Handler { definition: Some(Arc::new(definition())), ..greeting(kind) };
+    for handler_of_greetings in [typed, given] {
+        check(
+            &[handler_of_greetings, handler(HandlerKind::Index, "", "nodes")],
+            &["Cluster: list,watch nodes", CRDS, "Cluster: list,patch,watch greetings.example.com"],
+        );
+    }
 }

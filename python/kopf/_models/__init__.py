@@ -1,0 +1,1 @@
+"""Typed resources: from classes to definitions, and from objects to instances."""
