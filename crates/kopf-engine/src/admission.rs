@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::insights::{Insights, ResourceId, Surroundings};
-use crate::ports::{Port, Ports};
-use crate::runtime::Runtime;
+use crate::operator::runtime::Runtime;
+use crate::serving::ports::{Port, Ports};
+use crate::watching::cluster_view::{ClusterSnapshot, ClusterView, ResourceId};
 
 mod configuration;
 mod conversion;
@@ -191,7 +191,7 @@ impl Admission {
         self,
         endpoint: Option<AdmissionEndpoint>,
         ports: Arc<Ports>,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Serving>, AdmissionError> {
         let handlers = if self.handlers.is_empty() { "conversion" } else { "admission" };
@@ -234,7 +234,7 @@ impl Admission {
     pub(crate) fn start_behind(
         self,
         gate: &ReviewGate,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         self.warn_of_gaps();
         gate.open(self, surroundings)
@@ -266,7 +266,7 @@ impl Admission {
     async fn learn(&self, group: Option<&str>) {
         let groups: Option<BTreeSet<String>> = match group {
             Some(group) => Some(BTreeSet::from([group.to_owned()])),
-            None => Insights::wanted_groups(&self.handlers).map(|mut groups| {
+            None => ClusterView::wanted_groups(&self.handlers).map(|mut groups| {
                 groups.extend(self.charts.iter().map(|chart| chart.group.clone()));
                 groups
             }),

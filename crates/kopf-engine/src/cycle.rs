@@ -23,24 +23,25 @@ use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, T
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
-use crate::background::Tending;
+use crate::background::{BackgroundState, Situation};
 use crate::callbacks::{self, CallbackContext};
-use crate::memory::{Memory, Progress};
-use crate::message::Key;
-use crate::shared::{Served, Shared, cause_span, object_span};
-use crate::store::Flags;
+use crate::operator::shared::{Served, Shared, cause_span, object_span};
+use crate::reactor::memory::{Memory, Progress};
+use crate::reactor::message::Key;
+use crate::reactor::store::Flags;
 use crate::write::{Applied, limit};
 
-mod chronicling;
 mod conflicts;
-mod desiring;
+mod desired;
+mod dry_run;
 mod execution;
-mod observing;
-mod rehearsing;
-mod tending;
+mod history;
+pub(crate) mod loops;
+mod observers;
+mod sub_handlers;
 mod writing;
 
-use desiring::Wishes;
+use desired::Wishes;
 
 /// After this many changes in a row that were caused by our own writes, the object is slowed down.
 const OWN_CHANGES_MAX: u32 = 5;
@@ -121,8 +122,7 @@ impl CycleError {
 pub(crate) struct Cycle {
     shared: Arc<Shared>,
     served: Arc<Served>,
-    key: Key,
-    ticket: Ticket<Key>,
+    origin: Origin,
     object: Object,
     gone: bool,
     memory: Box<Memory>,
@@ -130,20 +130,34 @@ pub(crate) struct Cycle {
     mode: Mode,
     /// What event handlers want to change, until it is written.
     patch: Arc<Mutex<Patch>>,
-    wake_at: Option<Timestamp>,
-    is_settled: bool,
-    /// Those of the newest state, at the end of a turn.
-    fingerprints: Option<Fingerprints>,
+    rest: Rest,
     /// That of the last turn, with its fingerprint.
     essence: Option<(EssenceHash, Essence)>,
     /// What handlers asked to change in this turn.
     wanted: Wanted,
-    known: (Version, Option<EssenceHash>),
+}
+
+/// What the reactor knows of the object besides the job.
+struct Origin {
+    ticket: Ticket<Key>,
+    version: Version,
+    settled: Option<EssenceHash>,
+}
+
+/// What is known at the end of a turn.
+#[derive(Default)]
+struct Rest {
+    /// When to look at the object again.
+    wake_at: Option<Timestamp>,
+    /// Whether nothing is left to do.
+    is_settled: bool,
+    /// Those of the newest state.
+    fingerprints: Option<Fingerprints>,
 }
 
 /// A cycle until its end. One that is cut off at the end of the engine has nobody to hand the memory
 /// of its object back to, but the daemons in it are to have their grace.
-struct Underway(Option<Cycle>);
+struct AbortGuard(Option<Cycle>);
 
 /// What handlers asked to change, as far as it is known before the write.
 #[derive(Default)]
@@ -165,27 +179,23 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         Subject { resource: Arc::clone(&job.served.resource), object: job.object.clone() };
     let span = object_span(&subject);
     let events = job.events;
-    let mut underway = Underway(Some(Cycle {
+    let mut guard = AbortGuard(Some(Cycle {
         shared,
         served: job.served,
-        key: job.ticket.key,
-        ticket: job.ticket,
+        origin: Origin { ticket: job.ticket, version: job.version, settled: job.settled },
         object: job.object,
         gone: job.gone,
         memory: job.memory,
         flags: job.flags,
         mode: job.mode,
         patch: Arc::default(),
-        wake_at: None,
-        is_settled: false,
-        fingerprints: None,
+        rest: Rest::default(),
         essence: None,
         wanted: Wanted::default(),
-        known: (job.version, job.settled),
     }));
     // Futures are pinned where they are made, lest they are moved into each of those around them.
     let working = pin!(async move {
-        let cycle = underway.0.as_mut().expect("it was put there above");
+        let cycle = guard.0.as_mut().expect("it was put there above");
         let context = cycle.callback_context();
         let caught = {
             let processing = std::panic::AssertUnwindSafe(pin!(cycle.process(events)));
@@ -199,19 +209,20 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
             Ok(result) => result,
             Err(panic) => Err(CycleError::of_panic(panic.as_ref())),
         };
-        let cycle = underway.0.take().expect("nobody else takes it");
+        let cycle = guard.0.take().expect("nobody else takes it");
         cycle.finish(result)
     });
     working.instrument(span).await
 }
 
-impl Drop for Underway {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         // Without a runtime there is no time left either, and they end with the memory.
         if let Some(cycle) = &mut self.0
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            cycle.stop_in_background(StopReason::OPERATOR_EXITING);
+            let Cycle { shared, memory, .. } = cycle;
+            memory.background.stop_detached(shared, StopReason::OPERATOR_EXITING);
         }
     }
 }
@@ -225,13 +236,13 @@ impl Cycle {
         if self.mode == Mode::EventsOnly {
             return Box::pin(self.only_deliver(events)).await;
         }
-        if let Some(live) = &self.memory.live {
+        if let Some(live) = &self.memory.background.live {
             live.set(self.object.clone());
         }
         // Parts that few operators have are boxed, so that the others do not carry their size along.
         let is_indexed = !self.served.handlers.indexing.is_empty();
         let indexed = match is_indexed {
-            true => caught(Box::pin(self.index())).await,
+            true => caught(Box::pin(observers::index(self))).await,
             false => Ok(()),
         };
         if self.mode == Mode::IndexOnly {
@@ -241,7 +252,7 @@ impl Cycle {
         // keep them from their handlers, since nobody will tell them again.
         let delivered = match events.is_empty() {
             true => Ok(()),
-            false => Box::pin(self.deliver_events(events)).await,
+            false => Box::pin(observers::deliver_events(self, events)).await,
         };
         indexed?;
         self.work(is_indexed).await.and(delivered)
@@ -257,7 +268,7 @@ impl Cycle {
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
             // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
-            Box::pin(self.index()).await;
+            Box::pin(observers::index(self)).await;
         }
         Ok(())
     }
@@ -266,11 +277,11 @@ impl Cycle {
         &mut self,
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
-        let delivered = self.deliver_events(events).await;
-        self.report_conflicts();
+        let delivered = observers::deliver_events(self, events).await;
+        conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         self.wanted = Wanted::by(&self.patch.lock());
         let before = self.object.clone();
-        if !self.memory.unsent.is_empty() && Version::of(&before) == self.known.0 {
+        if !self.memory.unsent.is_empty() && Version::of(&before) == self.origin.version {
             // A full cycle is to come for this very state, and has to go on from the answer.
             let patch = std::mem::take(&mut *self.patch.lock());
             self.memory.unsent.absorb(patch);
@@ -288,14 +299,14 @@ impl Cycle {
         let fingerprint = self.scan().map(|it| it.essence);
         let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
-        let tending = self.tended(&snapshot).await;
+        let background = self.revise_background(&snapshot).await;
         let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
         // Kept until there is a newer one: a filter that panics must not lose it.
         let remembered = self.memory.progress.clone().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &served.handlers.changing,
-            has_background: tending.is_needed || wishes.is_needed,
+            has_background: background.is_needed || wishes.is_needed,
             storages: &served.storages,
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
@@ -305,7 +316,7 @@ impl Cycle {
         };
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
-        self.note_cause(&agenda, &snapshot);
+        history::note_cause(self, &agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
         let mut subs = remembered.subs.clone();
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
@@ -320,27 +331,27 @@ impl Cycle {
         let must_wait = step == Step::Add && has_family;
         if let Some(rehearsal) = self.shared.runtime.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
-                let proposals = Box::pin(self.propose(wishes)).await;
+                let proposals = Box::pin(desired::propose(self, wishes)).await;
                 rehearsal.end(&self.object, proposals);
             }
             return Ok(Next::Finish);
         }
         let mut children_wake_at = match must_wait || wishes.is_empty() {
             true => None,
-            false => Box::pin(self.pursue(wishes)).await,
+            false => Box::pin(desired::pursue(self, wishes)).await,
         };
         if let Some(view) = view.filter(|_| !must_wait) {
-            let wake_at = Box::pin(self.observe(&snapshot, view)).await;
+            let wake_at = Box::pin(desired::observe(self, &snapshot, view)).await;
             children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
         }
         // Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
-        self.report_conflicts();
+        conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         let patch = std::mem::take(&mut *self.patch.lock());
         self.wanted = Wanted::by(&patch);
-        let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
+        let mut plan = agenda.conclude(inputs, patch, self.closing(&background, children_wake_at));
         plan.is_continued |= must_wait;
         if plan.remember.is_some() && !plan.patch.is_empty() {
             for state in subs.values_mut() {
@@ -353,15 +364,26 @@ impl Cycle {
             let writing = pin!(self.carry_out(plan, step, &snapshot, fingerprint));
             writing.instrument(cause).await?
         };
-        Ok(self.reconsider(next, view))
+        Ok(desired::reconsider(self, next, view))
     }
 
-    /// What comes of the daemons and timers, where there are any.
-    async fn tended(&mut self, snapshot: &Snapshot) -> Tending {
-        if self.served.handlers.spawning.is_empty() && self.memory.daemons.is_empty() {
-            return Tending::default();
+    /// Starts and stops daemons and timers, where there are any.
+    async fn revise_background(&mut self, snapshot: &Snapshot) -> BackgroundState {
+        let Memory { background, memo, .. } = &mut *self.memory;
+        if self.served.handlers.spawning.is_empty() && background.is_idle() {
+            return BackgroundState::default();
         }
-        Box::pin(self.tend(snapshot)).await
+        let situation = Situation {
+            shared: &self.shared,
+            served: &self.served,
+            key: self.origin.ticket.key,
+            snapshot,
+            is_listed: self.flags.noticed_by_listing,
+            may_start: self.mode == Mode::Full,
+        };
+        let (memos, uid) = (&self.shared.runtime.memos, self.object.uid());
+        let memo = || Arc::clone(memo.get_or_insert_with(|| memos.of(uid)));
+        Box::pin(background.revise(&situation, memo)).await
     }
 
     /// The children that are wanted; none when the object has to wait for their end.
@@ -369,10 +391,10 @@ impl Cycle {
         if self.served.handlers.desiring.is_empty() {
             return Some(Wishes::default());
         }
-        if Box::pin(self.part(snapshot)).await {
+        if Box::pin(desired::part(self, snapshot)).await {
             return None;
         }
-        Some(Box::pin(self.wish(snapshot)).await)
+        Some(Box::pin(desired::wish(self, snapshot)).await)
     }
 
     fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
@@ -402,10 +424,14 @@ impl Cycle {
         Ok(snapshot)
     }
 
-    fn closing(&self, tending: &Tending, children_wake_at: Option<Timestamp>) -> Closing {
+    fn closing(
+        &self,
+        background: &BackgroundState,
+        children_wake_at: Option<Timestamp>,
+    ) -> Closing {
         Closing {
             now: self.shared.runtime.clock.now(),
-            background_wake_at: [tending.wake_at, children_wake_at].into_iter().flatten().min(),
+            background_wake_at: [background.wake_at, children_wake_at].into_iter().flatten().min(),
             persist_after: self.shared.runtime.context.settings.read().persistence.persist_after,
             persist_now: self.mode == Mode::Closing,
         }
@@ -459,18 +485,18 @@ impl Cycle {
         if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        self.wake_at = plan.wake_at.map(|at| self.paced(at));
+        self.rest.wake_at = plan.wake_at.map(|at| self.paced(at));
         if plan.is_release || self.gone {
             return Ok(Next::Finish);
         }
         if self.has_news(snapshot) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        self.fingerprints = self.scan();
-        let is_changed = self.fingerprints.map(|it| it.essence) != fingerprint;
+        self.rest.fingerprints = self.scan();
+        let is_changed = self.rest.fingerprints.map(|it| it.essence) != fingerprint;
         if !is_changed {
             self.memory.own_changes = 0;
-            self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
+            self.rest.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
             self.log_end(plan.is_handled, snapshot);
             return Ok(Next::Finish);
         }
@@ -526,7 +552,9 @@ impl Cycle {
         if fields.is_empty() {
             return;
         }
-        let Some(slowdown) = self.shared.loops.note_write(self.key, fields) else { return };
+        let Some(slowdown) = self.shared.loops.note_write(self.origin.ticket.key, fields) else {
+            return;
+        };
         if let Some(report) = slowdown.report {
             let fields: Vec<String> = report.fields.iter().map(ToString::to_string).collect();
             tracing::warn!(
@@ -558,14 +586,14 @@ impl Cycle {
             ?delay,
             "the operator's own writes change the object again and again; slowing down"
         );
-        self.wake_at = Some(self.after(delay));
+        self.rest.wake_at = Some(self.after(delay));
         Next::Finish
     }
 
     fn finish(mut self, result: Result<(), CycleError>) -> Done {
         let error = result.err().map(|error| chain(&error));
         if error.is_some() {
-            self.is_settled = false;
+            self.rest.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
             // Events are told once, so that nobody would ask for it again.
             self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
@@ -574,29 +602,30 @@ impl Cycle {
             self.memory.errors = 0;
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }
-        self.note_end(error.as_deref());
+        history::note_end(&self, error.as_deref());
         // Whoever is looked at again needs the body then, too.
-        let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
+        let keeps_body =
+            self.served.keeps_bodies() || self.rest.wake_at.is_some() || error.is_some();
         let body = (keeps_body && !self.gone).then(|| self.object.at_rest());
         let (version, settled);
         if self.mode == Mode::EventsOnly {
-            (version, settled) = self.known;
+            (version, settled) = (self.origin.version, self.origin.settled);
         } else {
             version = Version::of(&self.object);
             self.flags.held = self.is_held(&self.object);
             self.flags.deleting = self.object.is_deleting();
-            settled = self.fingerprints.filter(|_| self.is_settled).map(|it| it.noted);
+            settled = self.rest.fingerprints.filter(|_| self.rest.is_settled).map(|it| it.noted);
         }
         self.flags.indexed = true;
         Done {
             subject: self.subject(),
-            ticket: self.ticket,
+            ticket: self.origin.ticket,
             version,
             memory: self.memory,
             body,
             flags: self.flags,
             settled,
-            wake_at: self.wake_at,
+            wake_at: self.rest.wake_at,
             error,
             gone: self.gone,
             mode: self.mode,

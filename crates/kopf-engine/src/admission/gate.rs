@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::review::ReviewError;
 use super::{Admission, Serving};
-use crate::insights::Surroundings;
+use crate::watching::cluster_view::ClusterSnapshot;
 
 /// The pause before a configuration that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ impl ReviewGate {
     pub(super) fn open(
         &self,
         admission: Admission,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         let admission = Arc::new(admission);
         // Engines are started once, so that it is not set yet.
@@ -79,7 +79,7 @@ impl ReviewGate {
 async fn keep_up(
     admission: Arc<Admission>,
     gate: ReviewGate,
-    mut surroundings: watch::Receiver<Surroundings>,
+    mut surroundings: watch::Receiver<ClusterSnapshot>,
 ) {
     admission.learn(None).await;
     let mut client_config = gate.0.client_config.subscribe();

@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::review::ReviewError;
 use super::{Admission, AdmissionEndpoint, AdmissionError, Pem};
-use crate::ports::{Answering, Asked, BodyError, refuse, respond};
+use crate::serving::ports::{Answering, Asked, BodyError, refuse, respond};
 
 /// How often it is logged that reviews are too large.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
