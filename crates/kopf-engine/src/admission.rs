@@ -208,7 +208,7 @@ impl Admission {
         let serving = ports.serve(Port { listener, tls: tls_acceptor, answering });
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering reviews");
-        admission.warn_of_gaps();
+        definitions::warn_of_gaps(&admission.charts);
         let managed = endpoint.managed.clone();
         tokio::select! {
             done = admission.set_up(managed.as_deref(), &client_config) => done?,
@@ -236,7 +236,7 @@ impl Admission {
         gate: &ReviewGate,
         surroundings: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
-        self.warn_of_gaps();
+        definitions::warn_of_gaps(&self.charts);
         gate.open(self, surroundings)
     }
 
@@ -249,7 +249,7 @@ impl Admission {
         self.learn(None).await;
         let Some(name) = managed else { return Ok(()) };
         if !self.handlers.is_empty() {
-            self.create(name).await?;
+            configuration::create(self, name).await?;
         }
         self.point(name, client_config).await
     }
@@ -257,9 +257,9 @@ impl Admission {
     /// Points the cluster to us, wherever that is news.
     async fn point(&self, name: &str, client_config: &Value) -> Result<(), AdmissionError> {
         if !self.handlers.is_empty() {
-            self.configure(name, client_config).await?;
+            configuration::configure(self, name, client_config).await?;
         }
-        self.define(client_config).await
+        definitions::define(&self.cluster, &self.charts, client_config).await
     }
 
     /// Discovers the resources of the handlers, or of one group.
@@ -301,7 +301,8 @@ impl Serving {
         let managed = self.managed.or_else(|| self.gate.and_then(|gate| gate.managed()));
         let Some(name) = &managed else { return };
         if !self.admission.handlers.is_empty() {
-            let _ = tokio::time::timeout(LEAVING_GRACE, self.admission.deconfigure(name)).await;
+            let leaving = configuration::deconfigure(&self.admission, name);
+            let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
         }
         for chart in &self.admission.charts {
             let name = chart.name();

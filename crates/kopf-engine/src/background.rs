@@ -12,13 +12,13 @@ use std::time::Duration;
 use kopf_client::{Failure, RequestError, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
-use kopf_core::hurry::Hurry;
 use kopf_core::invoke::{Extensions, Stop as _, StopReason, panic_text};
 use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Live, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
+use kopf_core::retry_pacing::RetryPacing;
 use kopf_core::settings::Background;
 use kopf_core::throttle::Throttle;
 use kopf_core::write::{After, Asker, Look, after_failure, after_outdated};
@@ -368,11 +368,11 @@ impl Runner {
             return;
         }
         let mut state = self.fresh_state();
-        let mut hurry = Hurry::default();
+        let mut pacing = RetryPacing::default();
         while !self.stopper.is_set() {
             let begun = Instant::now();
             let Some(outcome) = self.attempt(&mut state).await else { return };
-            let delay = hurry.pace(begun.elapsed(), outcome.delay.unwrap_or_default());
+            let delay = pacing.pace(begun.elapsed(), outcome.delay.unwrap_or_default());
             if outcome.is_final || self.stopper.sleep(delay).await {
                 break;
             }

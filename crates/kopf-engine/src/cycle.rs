@@ -12,14 +12,13 @@ use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::invoke::{CallbackError, StopReason, panic_text};
 use kopf_core::logtext;
-use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_core::write::Version;
 use kopf_model::storage::StorageError;
-use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
+use kopf_model::{Essence, EssenceHash, Fingerprints, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
@@ -38,13 +37,12 @@ mod execution;
 mod history;
 pub(crate) mod loops;
 mod observers;
+mod own_changes;
 mod sub_handlers;
 mod writing;
 
 use desired::Wishes;
-
-/// After this many changes in a row that were caused by our own writes, the object is slowed down.
-const OWN_CHANGES_MAX: u32 = 5;
+use own_changes::Wanted;
 
 /// What a worker gets.
 pub(crate) struct Job {
@@ -159,12 +157,12 @@ struct Rest {
 /// of its object back to, but the daemons in it are to have their grace.
 struct AbortGuard(Option<Cycle>);
 
-/// What handlers asked to change, as far as it is known before the write.
-#[derive(Default)]
-struct Wanted {
-    fields: Vec<FieldPath>,
-    /// The rest is known only from the answer.
-    is_transformed: bool,
+/// What the children of an object mean for its cycle.
+struct ChildrenState {
+    /// They wait for our finalizer.
+    must_wait: bool,
+    /// When to look again.
+    wake_at: Option<Timestamp>,
 }
 
 /// Whether the cycle goes on with the answer to its write.
@@ -289,13 +287,14 @@ impl Cycle {
         }
         if self.resend().await? && Version::of(&self.object) != Version::of(&before) {
             let after = self.object.clone();
-            self.watch_for_loops(&before, &after).await;
+            own_changes::watch_for_loops(self, &before, &after).await;
         }
         delivered
     }
 
-    /// One turn: detect, run, write.
+    /// One turn. The numbers are those of the path of a change in `ARCHITECTURE.md`.
     async fn turn(&mut self) -> Result<Next, CycleError> {
+        // 4. Gather all that decides.
         let fingerprint = self.scan().map(|it| it.essence);
         let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
@@ -314,10 +313,12 @@ impl Cycle {
             rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
             now: self.shared.runtime.clock.now(),
         };
+        // 5-7. What happened, whom it concerns, what is due.
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
         history::note_cause(self, &agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
+        // 8. Run the handlers.
         let mut subs = remembered.subs.clone();
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = self.pass(&snapshot, change, subs);
@@ -325,10 +326,6 @@ impl Cycle {
             subs = std::mem::take(&mut *pass.subs.lock());
         }
         let view = wishes.view;
-        // Children that only we can delete must not be there before the finalizer. All others wait
-        // for it as well: what is said about them goes along with what the handlers write then.
-        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
-        let must_wait = step == Step::Add && has_family;
         if let Some(rehearsal) = self.shared.runtime.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
                 let proposals = Box::pin(desired::propose(self, wishes)).await;
@@ -336,30 +333,20 @@ impl Cycle {
             }
             return Ok(Next::Finish);
         }
-        let mut children_wake_at = match must_wait || wishes.is_empty() {
-            true => None,
-            false => Box::pin(desired::pursue(self, wishes)).await,
-        };
-        if let Some(view) = view.filter(|_| !must_wait) {
-            let wake_at = Box::pin(desired::observe(self, &snapshot, view)).await;
-            children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
-        }
-        // Written progress is on the newer state; what is to be removed must be seen there.
+        let children = self.revise_children(wishes, &snapshot, step).await;
+        // 9. What to write. Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
         conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         let patch = std::mem::take(&mut *self.patch.lock());
         self.wanted = Wanted::by(&patch);
-        let mut plan = agenda.conclude(inputs, patch, self.closing(&background, children_wake_at));
-        plan.is_continued |= must_wait;
-        if plan.remember.is_some() && !plan.patch.is_empty() {
-            for state in subs.values_mut() {
-                state.store(&*served.storages.progress, &self.object, &mut plan.patch);
-            }
-        }
+        let closing = self.closing(&background, children.wake_at);
+        let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs);
+        plan.is_continued |= children.must_wait;
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
+        // 10-11. Write, and go on from the answer.
         let next = {
             let writing = pin!(self.carry_out(plan, step, &snapshot, fingerprint));
             writing.instrument(cause).await?
@@ -395,6 +382,31 @@ impl Cycle {
             return None;
         }
         Some(Box::pin(desired::wish(self, snapshot)).await)
+    }
+
+    /// Applies and deletes children as wished, and calls their observers.
+    async fn revise_children(
+        &mut self,
+        wishes: Wishes,
+        snapshot: &Snapshot,
+        step: Step,
+    ) -> ChildrenState {
+        let view = wishes.view;
+        // Children that only we can delete must not be there before the finalizer. All others wait
+        // for it as well: what is said about them goes along with what the handlers write then.
+        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
+        if step == Step::Add && has_family {
+            return ChildrenState { must_wait: true, wake_at: None };
+        }
+        let mut wake_at = match wishes.is_empty() {
+            true => None,
+            false => Box::pin(desired::pursue(self, wishes)).await,
+        };
+        if let Some(view) = view {
+            let observed = Box::pin(desired::observe(self, snapshot, view)).await;
+            wake_at = wake_at.into_iter().chain(observed).min();
+        }
+        ChildrenState { must_wait: false, wake_at }
     }
 
     fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
@@ -461,7 +473,7 @@ impl Cycle {
             Applied::Changed(object) => {
                 let before = std::mem::replace(&mut self.object, object.clone());
                 has_remains = plan.is_handled && self.has_remains();
-                self.watch_for_loops(&before, &object).await;
+                own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
                     // Going on would ask for it again, without end.
                     return Err(CycleError::Unheld);
@@ -485,7 +497,7 @@ impl Cycle {
         if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        self.rest.wake_at = plan.wake_at.map(|at| self.paced(at));
+        self.rest.wake_at = plan.wake_at.map(|at| own_changes::paced(self, at));
         if plan.is_release || self.gone {
             return Ok(Next::Finish);
         }
@@ -503,17 +515,9 @@ impl Cycle {
         // By us or by others, also beside a result or a retry: the events about it are covered by
         // the answer, so nobody else will look at it.
         if self.mode != Mode::Closing {
-            return Ok(self.after_own_change(snapshot));
+            return Ok(own_changes::after_own_change(self, snapshot));
         }
         Ok(Next::Finish)
-    }
-
-    /// The moment of the next attempt, a little later if too many were wanted at once.
-    fn paced(&mut self, wake_at: Timestamp) -> Timestamp {
-        let wait = wake_at.duration_since(self.shared.runtime.clock.now());
-        let wait = Duration::try_from(wait).unwrap_or_default();
-        let pause = self.memory.hurry.pace(Duration::ZERO, wait);
-        if pause == wait { wake_at } else { self.after(pause) }
     }
 
     /// Whether the answer to our write has something that nobody has looked at yet.
@@ -535,59 +539,6 @@ impl Cycle {
             (&*self.served.storages.progress, &self.served.handlers.changing);
         State::load(progress, &self.object, handlers, self.shared.runtime.clock.now())
             .is_ok_and(|state| state.iter().next().is_some())
-    }
-
-    /// Slows an object down that handlers write again and again, whatever provokes them.
-    async fn watch_for_loops(&mut self, before: &Object, after: &Object) {
-        let Wanted { mut fields, is_transformed } = std::mem::take(&mut self.wanted);
-        if is_transformed {
-            // Only here the trees are needed.
-            let is_note = |key: &str| self.served.is_note(key);
-            for field in changed_fields(before.value(), after.value(), is_note) {
-                if !fields.contains(&field) {
-                    fields.push(field);
-                }
-            }
-        }
-        if fields.is_empty() {
-            return;
-        }
-        let Some(slowdown) = self.shared.loops.note_write(self.origin.ticket.key, fields) else {
-            return;
-        };
-        if let Some(report) = slowdown.report {
-            let fields: Vec<String> = report.fields.iter().map(ToString::to_string).collect();
-            tracing::warn!(
-                writes = report.writes,
-                within = ?report.within,
-                fields = fields.join(", "),
-                pause = ?slowdown.pause,
-                "the object is written again and again by its handlers; slowing down"
-            );
-        }
-        // The object stays taken meanwhile, so that its events are taken together.
-        tokio::time::sleep(slowdown.pause).await;
-    }
-
-    /// What came with our own write is a change to be handled, too; but not for ever.
-    fn after_own_change(&mut self, snapshot: &Snapshot) -> Next {
-        self.memory.own_changes += 1;
-        if self.memory.own_changes < OWN_CHANGES_MAX {
-            return Next::Again;
-        }
-        let mut fields: Vec<String> =
-            snapshot.diff.iter().map(|item| item.field.to_string()).collect();
-        fields.truncate(10);
-        let delays = self.shared.runtime.context.settings.read().queueing.error_delays.clone();
-        let index = (self.memory.own_changes - OWN_CHANGES_MAX) as usize;
-        let delay = delay_at(&delays, index);
-        tracing::warn!(
-            fields = fields.join(", "),
-            ?delay,
-            "the operator's own writes change the object again and again; slowing down"
-        );
-        self.rest.wake_at = Some(self.after(delay));
-        Next::Finish
     }
 
     fn finish(mut self, result: Result<(), CycleError>) -> Done {
@@ -657,18 +608,6 @@ impl Cycle {
 async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
     caught.map_err(|panic| CycleError::of_panic(panic.as_ref()))
-}
-
-impl Wanted {
-    fn by(patch: &Patch) -> Self {
-        let is_transformed = !patch.transformations.is_empty();
-        Self { fields: patched_fields(patch), is_transformed }
-    }
-}
-
-/// The delay of the n-th failure in a row; the last one repeats.
-fn delay_at(delays: &[Duration], index: usize) -> Duration {
-    delays.get(index).or(delays.last()).copied().unwrap_or_default()
 }
 
 /// An error with its causes, in one line.

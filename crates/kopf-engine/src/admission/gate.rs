@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::review::ReviewError;
-use super::{Admission, Serving};
+use super::{Admission, Serving, configuration};
 use crate::watching::cluster_view::ClusterSnapshot;
 
 /// The pause before a configuration that could not be written is tried again.
@@ -105,7 +105,7 @@ async fn configure(admission: &Admission, gate: &ReviewGate, is_created: &mut bo
     let (Some(client_config), Some(name)) = (client_config, gate.managed()) else { return true };
     let configuring = async {
         if !*is_created {
-            admission.create(&name).await?;
+            configuration::create(admission, &name).await?;
             *is_created = true;
         }
         admission.point(&name, &client_config).await

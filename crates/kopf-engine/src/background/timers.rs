@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use kopf_core::daemon::{AfterRun, FIRST_RUNS_STEP, after_run, idle_wait, spread};
 use kopf_core::handler::TimerOptions;
-use kopf_core::hurry::Hurry;
 use kopf_core::progress::State;
+use kopf_core::retry_pacing::RetryPacing;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -67,7 +67,7 @@ struct Rest {
     /// The attempts of the run so far; none before its first one, when its time begins.
     progress: Option<State>,
     origin: Instant,
-    hurry: Hurry,
+    pacing: RetryPacing,
 }
 
 /// Ends the timer when its run is cancelled, or comes to an end that has no next one.
@@ -150,8 +150,8 @@ impl Timer {
             changed: Mutex::new(changed),
             over: Notify::new(),
         });
-        let hurry = Hurry::default();
-        let rest = Box::new(Rest { runner, progress: None, origin: now, hurry });
+        let pacing = RetryPacing::default();
+        let rest = Box::new(Rest { runner, progress: None, origin: now, pacing });
         timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
         timer
     }
@@ -254,7 +254,7 @@ impl Timer {
         }
         if !outcome.is_final {
             rest.progress = Some(progress);
-            let pause = rest.hurry.pace(started.elapsed(), outcome.delay.unwrap_or_default());
+            let pause = rest.pacing.pace(started.elapsed(), outcome.delay.unwrap_or_default());
             self.wait_until(after(pause), rest, &mut condition);
             return;
         }
@@ -262,7 +262,7 @@ impl Timer {
         match after_run(&self.options, started - origin, origin.elapsed()) {
             AfterRun::End => {}
             AfterRun::Sleep(pause) => {
-                let pause = rest.hurry.pace(started.elapsed(), pause);
+                let pause = rest.pacing.pace(started.elapsed(), pause);
                 self.wait_until(after(pause), rest, &mut condition);
             }
             AfterRun::AwaitChange if *self.changed.lock() > started => {

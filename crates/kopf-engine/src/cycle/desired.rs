@@ -19,6 +19,7 @@ use kopf_core::invoke::Output;
 use kopf_core::occasion::Occasion;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
+use kopf_core::retry_pacing::doubled;
 use kopf_core::select;
 use kopf_model::condition::{CONDITIONS, condition};
 use kopf_model::{Object, Patch, Resource, Timestamp};
@@ -443,7 +444,7 @@ fn refuse(
 ) {
     let message = error.message.to_string();
     let attempts = tell_once(cycle, handler, key, hash, &message);
-    let pause = Duration::from_secs(1 << attempts.min(6)).min(REFUSED_MAX);
+    let pause = doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
     let next_at = cycle.after(pause);
     tracing::warn!(child = %key, %error, ?pause, "a child was refused; will be tried again");
     if let Some(refused) = memory_of(cycle, handler).refused.get_mut(key) {

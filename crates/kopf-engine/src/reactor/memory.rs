@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kopf_core::handler::HandlerId;
-use kopf_core::hurry::Hurry;
 use kopf_core::invoke::Extensions;
 use kopf_core::progress::State;
+use kopf_core::retry_pacing::RetryPacing;
 use kopf_model::{FieldPath, Object, Patch};
 
 use crate::attempt::dismiss;
@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     /// How often in a row our own write was the reason for the next one.
     pub(crate) own_changes: u32,
     /// How often in a row the next attempt was wanted at once; of no interest without progress.
-    pub(crate) hurry: Hurry,
+    pub(crate) pacing: RetryPacing,
     /// The attempts of index handlers that failed.
     pub(crate) indexing: BTreeMap<HandlerId, State>,
     /// What is known of desired children, where there are such handlers.
