@@ -90,7 +90,7 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
     let plan = agenda.conclude(inputs, patch, closing);
     let resource = resource();
     let mut writer = Writer::new(&plan.patch, &resource, snapshot.object());
-    String::from_utf8(writer.next()?.content.to_bytes()).ok()
+    String::from_utf8(writer.next_request()?.content.to_bytes()).ok()
 }
 
 fn measure_queue() {

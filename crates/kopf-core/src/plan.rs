@@ -346,6 +346,26 @@ impl Agenda {
         plan
     }
 
+    /// The same with the progress of sub-handlers, by their parents: it is written with that of the
+    /// parents, as long as these are not finished.
+    #[must_use]
+    pub fn conclude_with(
+        self,
+        inputs: Inputs<'_>,
+        patch: Patch,
+        closing: Closing,
+        subs: &mut BTreeMap<HandlerId, State>,
+    ) -> Plan {
+        let mut plan = self.conclude(inputs, patch, closing);
+        if plan.remember.is_some() && !plan.patch.is_empty() {
+            for state in subs.values_mut() {
+                let storage = &*inputs.storages.progress;
+                state.store(storage, inputs.snapshot.object(), &mut plan.patch);
+            }
+        }
+        plan
+    }
+
     /// Stores or purges progress; returns when the handlers have to be looked at again.
     fn conclude_handlers(
         &mut self,

@@ -13,10 +13,9 @@ impl Throttle {
     ///
     /// None when there are no delays, which means no throttling.
     pub fn note_error(&mut self, delays: &[Duration]) -> Option<Duration> {
-        let last = delays.len().checked_sub(1)?;
-        let position = usize::try_from(self.errors).unwrap_or(last).min(last);
+        let delay = delay_after(self.errors, delays)?;
         self.errors = self.errors.saturating_add(1);
-        Some(delays[position])
+        Some(delay)
     }
 
     /// Notes that all went well; returns whether there were errors before.
@@ -29,6 +28,15 @@ impl Throttle {
     pub fn is_active(&self) -> bool {
         self.errors > 0
     }
+}
+
+/// The delay after so many earlier errors in a row: the delays in order, the last one repeats.
+///
+/// None when there are no delays.
+#[must_use]
+pub fn delay_after(errors: u32, delays: &[Duration]) -> Option<Duration> {
+    let last = delays.len().checked_sub(1)?;
+    Some(delays[usize::try_from(errors).unwrap_or(last).min(last)])
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
     ///
     /// Transformations that panic are dropped, see [`Self::panics`].
     #[must_use]
-    pub fn next(&mut self) -> Option<Request<'_>> {
+    pub fn next_request(&mut self) -> Option<Request<'_>> {
         if matches!(self.end, Progress::Over(_)) {
             return None;
         }

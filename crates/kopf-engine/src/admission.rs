@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::insights::{Insights, ResourceId, Surroundings};
-use crate::ports::{Port, Ports};
-use crate::runtime::Runtime;
+use crate::operator::runtime::Runtime;
+use crate::serving::ports::{Port, Ports};
+use crate::watching::cluster_view::{ClusterSnapshot, ClusterView, ResourceId};
 
 mod configuration;
 mod conversion;
@@ -191,7 +191,7 @@ impl Admission {
         self,
         endpoint: Option<AdmissionEndpoint>,
         ports: Arc<Ports>,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Serving>, AdmissionError> {
         let handlers = if self.handlers.is_empty() { "conversion" } else { "admission" };
@@ -208,7 +208,7 @@ impl Admission {
         let serving = ports.serve(Port { listener, tls: tls_acceptor, answering });
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
         tracing::debug!(%local, "answering reviews");
-        admission.warn_of_gaps();
+        definitions::warn_of_gaps(&admission.charts);
         let managed = endpoint.managed.clone();
         tokio::select! {
             done = admission.set_up(managed.as_deref(), &client_config) => done?,
@@ -234,9 +234,9 @@ impl Admission {
     pub(crate) fn start_behind(
         self,
         gate: &ReviewGate,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
-        self.warn_of_gaps();
+        definitions::warn_of_gaps(&self.charts);
         gate.open(self, surroundings)
     }
 
@@ -249,7 +249,7 @@ impl Admission {
         self.learn(None).await;
         let Some(name) = managed else { return Ok(()) };
         if !self.handlers.is_empty() {
-            self.create(name).await?;
+            configuration::create(self, name).await?;
         }
         self.point(name, client_config).await
     }
@@ -257,16 +257,16 @@ impl Admission {
     /// Points the cluster to us, wherever that is news.
     async fn point(&self, name: &str, client_config: &Value) -> Result<(), AdmissionError> {
         if !self.handlers.is_empty() {
-            self.configure(name, client_config).await?;
+            configuration::configure(self, name, client_config).await?;
         }
-        self.define(client_config).await
+        definitions::define(&self.cluster, &self.charts, client_config).await
     }
 
     /// Discovers the resources of the handlers, or of one group.
     async fn learn(&self, group: Option<&str>) {
         let groups: Option<BTreeSet<String>> = match group {
             Some(group) => Some(BTreeSet::from([group.to_owned()])),
-            None => Insights::wanted_groups(&self.handlers).map(|mut groups| {
+            None => ClusterView::wanted_groups(&self.handlers).map(|mut groups| {
                 groups.extend(self.charts.iter().map(|chart| chart.group.clone()));
                 groups
             }),
@@ -301,7 +301,8 @@ impl Serving {
         let managed = self.managed.or_else(|| self.gate.and_then(|gate| gate.managed()));
         let Some(name) = &managed else { return };
         if !self.admission.handlers.is_empty() {
-            let _ = tokio::time::timeout(LEAVING_GRACE, self.admission.deconfigure(name)).await;
+            let leaving = configuration::deconfigure(&self.admission, name);
+            let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
         }
         for chart in &self.admission.charts {
             let name = chart.name();

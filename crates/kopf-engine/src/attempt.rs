@@ -14,7 +14,7 @@ use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_model::Patch;
 use parking_lot::Mutex;
 
-use crate::runtime::Runtime;
+use crate::operator::runtime::Runtime;
 
 mod pool;
 pub(crate) mod report;

@@ -12,27 +12,35 @@ use std::time::Duration;
 use kopf_client::{Failure, RequestError, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
-use kopf_core::hurry::Hurry;
 use kopf_core::invoke::{Extensions, Stop as _, StopReason, panic_text};
 use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Live, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
+use kopf_core::retry_pacing::RetryPacing;
 use kopf_core::settings::Background;
 use kopf_core::throttle::Throttle;
 use kopf_core::write::{After, Asker, Look, after_failure, after_outdated};
-use kopf_model::{Object, Patch, Timestamp};
+use kopf_model::{Object, Patch};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::attempt::{self, Alive, Request};
-use crate::message::{Key, Message};
-use crate::shared::{Served, Shared, emit, object_span};
-use crate::stopper::Stopper;
-use crate::timers::Timer;
+use crate::operator::shared::{Served, Shared, emit, object_span};
+use crate::reactor::message::{Key, Message};
 use crate::write::{self, AmbiguousRefusal, Applied, Outdated, WriteLock, limit, rejection};
+
+mod object;
+mod stopper;
+mod tasks;
+pub(crate) mod timers;
+
+pub(crate) use object::{BackgroundState, ObjectBackground, Situation};
+use stopper::Stopper;
+pub(crate) use tasks::BackgroundTasks;
+use timers::Timer;
 
 /// How often in a row a write may meet a newer state.
 const CONFLICTS_MAX: u32 = 5;
@@ -43,22 +51,13 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 /// How often it is looked at whether daemons have exited at once.
 const INSTANT_POLLING: Duration = Duration::from_millis(2);
 
-/// What the background of an object means for its cycle.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tending {
-    /// A daemon or timer runs or should run, so the object must be held.
-    pub(crate) is_needed: bool,
-    /// When stopping daemons have to be looked at again.
-    pub(crate) wake_at: Option<Timestamp>,
-}
-
 /// One running daemon or timer.
 pub(crate) struct Daemon {
     handler: Arc<Handler>,
     stopper: Stopper,
     task: Task,
     /// Alive as long as any of the handler's code runs, also on a thread that cannot be cancelled.
-    alive: Weak<Farewell>,
+    alive: Weak<ExitGuard>,
     stopping_since: Option<Instant>,
     is_cancelled: bool,
 }
@@ -66,7 +65,7 @@ pub(crate) struct Daemon {
 /// A daemon or timer that is stopped without anybody waiting, as long as it may still run.
 pub(crate) struct Leaving {
     stopper: Stopper,
-    alive: Weak<Farewell>,
+    alive: Weak<ExitGuard>,
 }
 
 /// Where its code runs.
@@ -102,11 +101,11 @@ pub(crate) struct Runner {
     /// What could not be written so far.
     unsent: Patch,
     ambiguity: AmbiguousRefusal,
-    alive: Arc<Farewell>,
+    alive: Arc<ExitGuard>,
 }
 
 /// Tells the reactor about the end, however it comes: when the last of the handler's code is over.
-struct Farewell {
+struct ExitGuard {
     shared: Arc<Shared>,
     key: Key,
     handler: Arc<Handler>,
@@ -118,16 +117,16 @@ impl Daemon {
     pub(crate) fn spawn(spawning: Spawning) -> Self {
         let Spawning { shared, served, key, handler, live, write_lock, memo, changed, was_there } =
             spawning;
-        shared.background.fetch_add(1, Ordering::Relaxed);
+        shared.background.count.fetch_add(1, Ordering::Relaxed);
         let stopper = Stopper::default();
-        let alive = Arc::new(Farewell {
+        let alive = Arc::new(ExitGuard {
             shared: Arc::clone(&shared),
             key,
             handler: Arc::clone(&handler),
             stopper: stopper.clone(),
         });
         let weak = Arc::downgrade(&alive);
-        let wheel = Arc::clone(&shared.wheel);
+        let timers = Arc::clone(&shared.background.timers);
         let runner = Runner {
             shared,
             served,
@@ -146,13 +145,13 @@ impl Daemon {
                 let spread_max =
                     runner.shared.runtime.context.settings.read().background.timer_spread_max;
                 let spread = match was_there {
-                    true => wheel.spread(options, spread_max),
+                    true => timers.spread(options, spread_max),
                     false => Duration::ZERO,
                 };
                 let delay = delay.saturating_add(spread);
                 // Idle timers count from the last change, which was at the start for all of them.
                 let changed = changed + spread;
-                Task::Timer(Timer::start(wheel, options.clone(), runner, delay, changed))
+                Task::Timer(Timer::start(timers, options.clone(), runner, delay, changed))
             }
             _ => Task::Daemon(runner.spawn()),
         };
@@ -297,12 +296,12 @@ pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> 
     }
 }
 
-impl Drop for Farewell {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         let on_request = self.stopper.is_set();
         emit(&logtext::daemon_exited(&self.handler, on_request));
         self.stopper.set(StopReason::DONE);
-        self.shared.background.fetch_sub(1, Ordering::Relaxed);
+        self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));
         // The reactor may be gone at the very end; then nobody has to know.
         let _ = self.shared.messages.send(Message::BackgroundEnded { key, handler });
@@ -369,11 +368,11 @@ impl Runner {
             return;
         }
         let mut state = self.fresh_state();
-        let mut hurry = Hurry::default();
+        let mut pacing = RetryPacing::default();
         while !self.stopper.is_set() {
             let begun = Instant::now();
             let Some(outcome) = self.attempt(&mut state).await else { return };
-            let delay = hurry.pace(begun.elapsed(), outcome.delay.unwrap_or_default());
+            let delay = pacing.pace(begun.elapsed(), outcome.delay.unwrap_or_default());
             if outcome.is_final || self.stopper.sleep(delay).await {
                 break;
             }

@@ -14,8 +14,10 @@ use kopf_core::write::Version;
 use kopf_model::{Object, Resource, Selector, Timestamp};
 use parking_lot::Mutex;
 
-use crate::insights::Desired;
-use crate::shared::Shared;
+use crate::operator::shared::Shared;
+use crate::watching::cluster_view::Desired;
+
+pub(crate) mod rehearsal;
 
 /// How many deletions are remembered, to tell late answers from children that exist.
 const DELETED_MAX: usize = 4096;

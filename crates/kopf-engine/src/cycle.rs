@@ -12,38 +12,37 @@ use kopf_core::cause::{Familiarity, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::invoke::{CallbackError, StopReason, panic_text};
 use kopf_core::logtext;
-use kopf_core::loops::{changed_fields, patched_fields};
 use kopf_core::occasion::{EventKind, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_core::write::Version;
 use kopf_model::storage::StorageError;
-use kopf_model::{Essence, EssenceHash, FieldPath, Fingerprints, Object, Patch, Timestamp};
+use kopf_model::{Essence, EssenceHash, Fingerprints, Object, Patch, Timestamp};
 use parking_lot::Mutex;
 use tracing::Instrument as _;
 
-use crate::background::Tending;
+use crate::background::{BackgroundState, Situation};
 use crate::callbacks::{self, CallbackContext};
-use crate::memory::{Memory, Progress};
-use crate::message::Key;
-use crate::shared::{Served, Shared, cause_span, object_span};
-use crate::store::Flags;
+use crate::operator::shared::{Served, Shared, cause_span, object_span};
+use crate::reactor::memory::{Memory, Progress};
+use crate::reactor::message::Key;
+use crate::reactor::store::Flags;
 use crate::write::{Applied, limit};
 
-mod chronicling;
 mod conflicts;
-mod desiring;
+mod desired;
+mod dry_run;
 mod execution;
-mod observing;
-mod rehearsing;
-mod tending;
+mod history;
+pub(crate) mod loops;
+mod observers;
+mod own_changes;
+mod sub_handlers;
 mod writing;
 
-use desiring::Wishes;
-
-/// After this many changes in a row that were caused by our own writes, the object is slowed down.
-const OWN_CHANGES_MAX: u32 = 5;
+use desired::Wishes;
+use own_changes::Wanted;
 
 /// What a worker gets.
 pub(crate) struct Job {
@@ -121,8 +120,7 @@ impl CycleError {
 pub(crate) struct Cycle {
     shared: Arc<Shared>,
     served: Arc<Served>,
-    key: Key,
-    ticket: Ticket<Key>,
+    origin: Origin,
     object: Object,
     gone: bool,
     memory: Box<Memory>,
@@ -130,27 +128,41 @@ pub(crate) struct Cycle {
     mode: Mode,
     /// What event handlers want to change, until it is written.
     patch: Arc<Mutex<Patch>>,
-    wake_at: Option<Timestamp>,
-    is_settled: bool,
-    /// Those of the newest state, at the end of a turn.
-    fingerprints: Option<Fingerprints>,
+    rest: Rest,
     /// That of the last turn, with its fingerprint.
     essence: Option<(EssenceHash, Essence)>,
     /// What handlers asked to change in this turn.
     wanted: Wanted,
-    known: (Version, Option<EssenceHash>),
+}
+
+/// What the reactor knows of the object besides the job.
+struct Origin {
+    ticket: Ticket<Key>,
+    version: Version,
+    settled: Option<EssenceHash>,
+}
+
+/// What is known at the end of a turn.
+#[derive(Default)]
+struct Rest {
+    /// When to look at the object again.
+    wake_at: Option<Timestamp>,
+    /// Whether nothing is left to do.
+    is_settled: bool,
+    /// Those of the newest state.
+    fingerprints: Option<Fingerprints>,
 }
 
 /// A cycle until its end. One that is cut off at the end of the engine has nobody to hand the memory
 /// of its object back to, but the daemons in it are to have their grace.
-struct Underway(Option<Cycle>);
+struct AbortGuard(Option<Cycle>);
 
-/// What handlers asked to change, as far as it is known before the write.
-#[derive(Default)]
-struct Wanted {
-    fields: Vec<FieldPath>,
-    /// The rest is known only from the answer.
-    is_transformed: bool,
+/// What the children of an object mean for its cycle.
+struct ChildrenState {
+    /// They wait for our finalizer.
+    must_wait: bool,
+    /// When to look again.
+    wake_at: Option<Timestamp>,
 }
 
 /// Whether the cycle goes on with the answer to its write.
@@ -165,27 +177,23 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         Subject { resource: Arc::clone(&job.served.resource), object: job.object.clone() };
     let span = object_span(&subject);
     let events = job.events;
-    let mut underway = Underway(Some(Cycle {
+    let mut guard = AbortGuard(Some(Cycle {
         shared,
         served: job.served,
-        key: job.ticket.key,
-        ticket: job.ticket,
+        origin: Origin { ticket: job.ticket, version: job.version, settled: job.settled },
         object: job.object,
         gone: job.gone,
         memory: job.memory,
         flags: job.flags,
         mode: job.mode,
         patch: Arc::default(),
-        wake_at: None,
-        is_settled: false,
-        fingerprints: None,
+        rest: Rest::default(),
         essence: None,
         wanted: Wanted::default(),
-        known: (job.version, job.settled),
     }));
     // Futures are pinned where they are made, lest they are moved into each of those around them.
     let working = pin!(async move {
-        let cycle = underway.0.as_mut().expect("it was put there above");
+        let cycle = guard.0.as_mut().expect("it was put there above");
         let context = cycle.callback_context();
         let caught = {
             let processing = std::panic::AssertUnwindSafe(pin!(cycle.process(events)));
@@ -199,19 +207,20 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
             Ok(result) => result,
             Err(panic) => Err(CycleError::of_panic(panic.as_ref())),
         };
-        let cycle = underway.0.take().expect("nobody else takes it");
+        let cycle = guard.0.take().expect("nobody else takes it");
         cycle.finish(result)
     });
     working.instrument(span).await
 }
 
-impl Drop for Underway {
+impl Drop for AbortGuard {
     fn drop(&mut self) {
         // Without a runtime there is no time left either, and they end with the memory.
         if let Some(cycle) = &mut self.0
             && tokio::runtime::Handle::try_current().is_ok()
         {
-            cycle.stop_in_background(StopReason::OPERATOR_EXITING);
+            let Cycle { shared, memory, .. } = cycle;
+            memory.background.stop_detached(shared, StopReason::OPERATOR_EXITING);
         }
     }
 }
@@ -225,13 +234,13 @@ impl Cycle {
         if self.mode == Mode::EventsOnly {
             return Box::pin(self.only_deliver(events)).await;
         }
-        if let Some(live) = &self.memory.live {
+        if let Some(live) = &self.memory.background.live {
             live.set(self.object.clone());
         }
         // Parts that few operators have are boxed, so that the others do not carry their size along.
         let is_indexed = !self.served.handlers.indexing.is_empty();
         let indexed = match is_indexed {
-            true => caught(Box::pin(self.index())).await,
+            true => caught(Box::pin(observers::index(self))).await,
             false => Ok(()),
         };
         if self.mode == Mode::IndexOnly {
@@ -241,7 +250,7 @@ impl Cycle {
         // keep them from their handlers, since nobody will tell them again.
         let delivered = match events.is_empty() {
             true => Ok(()),
-            false => Box::pin(self.deliver_events(events)).await,
+            false => Box::pin(observers::deliver_events(self, events)).await,
         };
         indexed?;
         self.work(is_indexed).await.and(delivered)
@@ -257,7 +266,7 @@ impl Cycle {
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
             // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
-            Box::pin(self.index()).await;
+            Box::pin(observers::index(self)).await;
         }
         Ok(())
     }
@@ -266,11 +275,11 @@ impl Cycle {
         &mut self,
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
-        let delivered = self.deliver_events(events).await;
-        self.report_conflicts();
+        let delivered = observers::deliver_events(self, events).await;
+        conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         self.wanted = Wanted::by(&self.patch.lock());
         let before = self.object.clone();
-        if !self.memory.unsent.is_empty() && Version::of(&before) == self.known.0 {
+        if !self.memory.unsent.is_empty() && Version::of(&before) == self.origin.version {
             // A full cycle is to come for this very state, and has to go on from the answer.
             let patch = std::mem::take(&mut *self.patch.lock());
             self.memory.unsent.absorb(patch);
@@ -278,24 +287,25 @@ impl Cycle {
         }
         if self.resend().await? && Version::of(&self.object) != Version::of(&before) {
             let after = self.object.clone();
-            self.watch_for_loops(&before, &after).await;
+            own_changes::watch_for_loops(self, &before, &after).await;
         }
         delivered
     }
 
-    /// One turn: detect, run, write.
+    /// One turn. The numbers are those of the path of a change in `ARCHITECTURE.md`.
     async fn turn(&mut self) -> Result<Next, CycleError> {
+        // 4. Gather all that decides.
         let fingerprint = self.scan().map(|it| it.essence);
         let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
-        let tending = self.tended(&snapshot).await;
+        let background = self.revise_background(&snapshot).await;
         let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
         // Kept until there is a newer one: a filter that panics must not lose it.
         let remembered = self.memory.progress.clone().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &served.handlers.changing,
-            has_background: tending.is_needed || wishes.is_needed,
+            has_background: background.is_needed || wishes.is_needed,
             storages: &served.storages,
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
@@ -303,10 +313,12 @@ impl Cycle {
             rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
             now: self.shared.runtime.clock.now(),
         };
+        // 5-7. What happened, whom it concerns, what is due.
         let mut agenda = Agenda::make(inputs)?;
         self.log_agenda(&agenda);
-        self.note_cause(&agenda, &snapshot);
+        history::note_cause(self, &agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
+        // 8. Run the handlers.
         let mut subs = remembered.subs.clone();
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = self.pass(&snapshot, change, subs);
@@ -314,54 +326,51 @@ impl Cycle {
             subs = std::mem::take(&mut *pass.subs.lock());
         }
         let view = wishes.view;
-        // Children that only we can delete must not be there before the finalizer. All others wait
-        // for it as well: what is said about them goes along with what the handlers write then.
-        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
-        let must_wait = step == Step::Add && has_family;
         if let Some(rehearsal) = self.shared.runtime.rehearsal.clone() {
             if view.is_some() || !wishes.is_empty() {
-                let proposals = Box::pin(self.propose(wishes)).await;
+                let proposals = Box::pin(desired::propose(self, wishes)).await;
                 rehearsal.end(&self.object, proposals);
             }
             return Ok(Next::Finish);
         }
-        let mut children_wake_at = match must_wait || wishes.is_empty() {
-            true => None,
-            false => Box::pin(self.pursue(wishes)).await,
-        };
-        if let Some(view) = view.filter(|_| !must_wait) {
-            let wake_at = Box::pin(self.observe(&snapshot, view)).await;
-            children_wake_at = children_wake_at.into_iter().chain(wake_at).min();
-        }
-        // Written progress is on the newer state; what is to be removed must be seen there.
+        let children = self.revise_children(wishes, &snapshot, step).await;
+        // 9. What to write. Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
-        self.report_conflicts();
+        conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         let patch = std::mem::take(&mut *self.patch.lock());
         self.wanted = Wanted::by(&patch);
-        let mut plan = agenda.conclude(inputs, patch, self.closing(&tending, children_wake_at));
-        plan.is_continued |= must_wait;
-        if plan.remember.is_some() && !plan.patch.is_empty() {
-            for state in subs.values_mut() {
-                state.store(&*served.storages.progress, &self.object, &mut plan.patch);
-            }
-        }
+        let closing = self.closing(&background, children.wake_at);
+        let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs);
+        plan.is_continued |= children.must_wait;
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
+        // 10-11. Write, and go on from the answer.
         let next = {
             let writing = pin!(self.carry_out(plan, step, &snapshot, fingerprint));
             writing.instrument(cause).await?
         };
-        Ok(self.reconsider(next, view))
+        Ok(desired::reconsider(self, next, view))
     }
 
-    /// What comes of the daemons and timers, where there are any.
-    async fn tended(&mut self, snapshot: &Snapshot) -> Tending {
-        if self.served.handlers.spawning.is_empty() && self.memory.daemons.is_empty() {
-            return Tending::default();
+    /// Starts and stops daemons and timers, where there are any.
+    async fn revise_background(&mut self, snapshot: &Snapshot) -> BackgroundState {
+        let Memory { background, memo, .. } = &mut *self.memory;
+        if self.served.handlers.spawning.is_empty() && background.is_idle() {
+            return BackgroundState::default();
         }
-        Box::pin(self.tend(snapshot)).await
+        let situation = Situation {
+            shared: &self.shared,
+            served: &self.served,
+            key: self.origin.ticket.key,
+            snapshot,
+            is_listed: self.flags.noticed_by_listing,
+            may_start: self.mode == Mode::Full,
+        };
+        let (memos, uid) = (&self.shared.runtime.memos, self.object.uid());
+        let memo = || Arc::clone(memo.get_or_insert_with(|| memos.of(uid)));
+        Box::pin(background.revise(&situation, memo)).await
     }
 
     /// The children that are wanted; none when the object has to wait for their end.
@@ -369,10 +378,35 @@ impl Cycle {
         if self.served.handlers.desiring.is_empty() {
             return Some(Wishes::default());
         }
-        if Box::pin(self.part(snapshot)).await {
+        if Box::pin(desired::part(self, snapshot)).await {
             return None;
         }
-        Some(Box::pin(self.wish(snapshot)).await)
+        Some(Box::pin(desired::wish(self, snapshot)).await)
+    }
+
+    /// Applies and deletes children as wished, and calls their observers.
+    async fn revise_children(
+        &mut self,
+        wishes: Wishes,
+        snapshot: &Snapshot,
+        step: Step,
+    ) -> ChildrenState {
+        let view = wishes.view;
+        // Children that only we can delete must not be there before the finalizer. All others wait
+        // for it as well: what is said about them goes along with what the handlers write then.
+        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
+        if step == Step::Add && has_family {
+            return ChildrenState { must_wait: true, wake_at: None };
+        }
+        let mut wake_at = match wishes.is_empty() {
+            true => None,
+            false => Box::pin(desired::pursue(self, wishes)).await,
+        };
+        if let Some(view) = view {
+            let observed = Box::pin(desired::observe(self, snapshot, view)).await;
+            wake_at = wake_at.into_iter().chain(observed).min();
+        }
+        ChildrenState { must_wait: false, wake_at }
     }
 
     fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
@@ -402,10 +436,14 @@ impl Cycle {
         Ok(snapshot)
     }
 
-    fn closing(&self, tending: &Tending, children_wake_at: Option<Timestamp>) -> Closing {
+    fn closing(
+        &self,
+        background: &BackgroundState,
+        children_wake_at: Option<Timestamp>,
+    ) -> Closing {
         Closing {
             now: self.shared.runtime.clock.now(),
-            background_wake_at: [tending.wake_at, children_wake_at].into_iter().flatten().min(),
+            background_wake_at: [background.wake_at, children_wake_at].into_iter().flatten().min(),
             persist_after: self.shared.runtime.context.settings.read().persistence.persist_after,
             persist_now: self.mode == Mode::Closing,
         }
@@ -435,7 +473,7 @@ impl Cycle {
             Applied::Changed(object) => {
                 let before = std::mem::replace(&mut self.object, object.clone());
                 has_remains = plan.is_handled && self.has_remains();
-                self.watch_for_loops(&before, &object).await;
+                own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
                     // Going on would ask for it again, without end.
                     return Err(CycleError::Unheld);
@@ -459,35 +497,27 @@ impl Cycle {
         if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        self.wake_at = plan.wake_at.map(|at| self.paced(at));
+        self.rest.wake_at = plan.wake_at.map(|at| own_changes::paced(self, at));
         if plan.is_release || self.gone {
             return Ok(Next::Finish);
         }
         if self.has_news(snapshot) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
-        self.fingerprints = self.scan();
-        let is_changed = self.fingerprints.map(|it| it.essence) != fingerprint;
+        self.rest.fingerprints = self.scan();
+        let is_changed = self.rest.fingerprints.map(|it| it.essence) != fingerprint;
         if !is_changed {
             self.memory.own_changes = 0;
-            self.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
+            self.rest.is_settled = plan.wake_at.is_none() && self.memory.progress.is_none();
             self.log_end(plan.is_handled, snapshot);
             return Ok(Next::Finish);
         }
         // By us or by others, also beside a result or a retry: the events about it are covered by
         // the answer, so nobody else will look at it.
         if self.mode != Mode::Closing {
-            return Ok(self.after_own_change(snapshot));
+            return Ok(own_changes::after_own_change(self, snapshot));
         }
         Ok(Next::Finish)
-    }
-
-    /// The moment of the next attempt, a little later if too many were wanted at once.
-    fn paced(&mut self, wake_at: Timestamp) -> Timestamp {
-        let wait = wake_at.duration_since(self.shared.runtime.clock.now());
-        let wait = Duration::try_from(wait).unwrap_or_default();
-        let pause = self.memory.hurry.pace(Duration::ZERO, wait);
-        if pause == wait { wake_at } else { self.after(pause) }
     }
 
     /// Whether the answer to our write has something that nobody has looked at yet.
@@ -511,61 +541,10 @@ impl Cycle {
             .is_ok_and(|state| state.iter().next().is_some())
     }
 
-    /// Slows an object down that handlers write again and again, whatever provokes them.
-    async fn watch_for_loops(&mut self, before: &Object, after: &Object) {
-        let Wanted { mut fields, is_transformed } = std::mem::take(&mut self.wanted);
-        if is_transformed {
-            // Only here the trees are needed.
-            let is_note = |key: &str| self.served.is_note(key);
-            for field in changed_fields(before.value(), after.value(), is_note) {
-                if !fields.contains(&field) {
-                    fields.push(field);
-                }
-            }
-        }
-        if fields.is_empty() {
-            return;
-        }
-        let Some(slowdown) = self.shared.loops.note_write(self.key, fields) else { return };
-        if let Some(report) = slowdown.report {
-            let fields: Vec<String> = report.fields.iter().map(ToString::to_string).collect();
-            tracing::warn!(
-                writes = report.writes,
-                within = ?report.within,
-                fields = fields.join(", "),
-                pause = ?slowdown.pause,
-                "the object is written again and again by its handlers; slowing down"
-            );
-        }
-        // The object stays taken meanwhile, so that its events are taken together.
-        tokio::time::sleep(slowdown.pause).await;
-    }
-
-    /// What came with our own write is a change to be handled, too; but not for ever.
-    fn after_own_change(&mut self, snapshot: &Snapshot) -> Next {
-        self.memory.own_changes += 1;
-        if self.memory.own_changes < OWN_CHANGES_MAX {
-            return Next::Again;
-        }
-        let mut fields: Vec<String> =
-            snapshot.diff.iter().map(|item| item.field.to_string()).collect();
-        fields.truncate(10);
-        let delays = self.shared.runtime.context.settings.read().queueing.error_delays.clone();
-        let index = (self.memory.own_changes - OWN_CHANGES_MAX) as usize;
-        let delay = delay_at(&delays, index);
-        tracing::warn!(
-            fields = fields.join(", "),
-            ?delay,
-            "the operator's own writes change the object again and again; slowing down"
-        );
-        self.wake_at = Some(self.after(delay));
-        Next::Finish
-    }
-
     fn finish(mut self, result: Result<(), CycleError>) -> Done {
         let error = result.err().map(|error| chain(&error));
         if error.is_some() {
-            self.is_settled = false;
+            self.rest.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
             // Events are told once, so that nobody would ask for it again.
             self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
@@ -574,29 +553,30 @@ impl Cycle {
             self.memory.errors = 0;
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }
-        self.note_end(error.as_deref());
+        history::note_end(&self, error.as_deref());
         // Whoever is looked at again needs the body then, too.
-        let keeps_body = self.served.keeps_bodies() || self.wake_at.is_some() || error.is_some();
+        let keeps_body =
+            self.served.keeps_bodies() || self.rest.wake_at.is_some() || error.is_some();
         let body = (keeps_body && !self.gone).then(|| self.object.at_rest());
         let (version, settled);
         if self.mode == Mode::EventsOnly {
-            (version, settled) = self.known;
+            (version, settled) = (self.origin.version, self.origin.settled);
         } else {
             version = Version::of(&self.object);
             self.flags.held = self.is_held(&self.object);
             self.flags.deleting = self.object.is_deleting();
-            settled = self.fingerprints.filter(|_| self.is_settled).map(|it| it.noted);
+            settled = self.rest.fingerprints.filter(|_| self.rest.is_settled).map(|it| it.noted);
         }
         self.flags.indexed = true;
         Done {
             subject: self.subject(),
-            ticket: self.ticket,
+            ticket: self.origin.ticket,
             version,
             memory: self.memory,
             body,
             flags: self.flags,
             settled,
-            wake_at: self.wake_at,
+            wake_at: self.rest.wake_at,
             error,
             gone: self.gone,
             mode: self.mode,
@@ -628,18 +608,6 @@ impl Cycle {
 async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
     caught.map_err(|panic| CycleError::of_panic(panic.as_ref()))
-}
-
-impl Wanted {
-    fn by(patch: &Patch) -> Self {
-        let is_transformed = !patch.transformations.is_empty();
-        Self { fields: patched_fields(patch), is_transformed }
-    }
-}
-
-/// The delay of the n-th failure in a row; the last one repeats.
-fn delay_at(delays: &[Duration], index: usize) -> Duration {
-    delays.get(index).or(delays.last()).copied().unwrap_or_default()
 }
 
 /// An error with its causes, in one line.

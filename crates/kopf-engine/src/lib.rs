@@ -1,50 +1,30 @@
 //! Runs the decisions: stores, workers, timers, daemons, indexes, probes and shutdown.
 //!
 //! Handlers come in as [`kopf_core::Registry`], the cluster through `kopf-client`; the rules are
-//! `kopf-core`'s. One reactor task owns all records; a cycle per busy object runs the handlers and
-//! makes at most one write per (sub)resource.
+//! `kopf-core`'s. The folders follow the path of a change, see `ARCHITECTURE.md`: `watching`,
+//! `reactor`, `cycle`, `attempt`, `write`. One reactor task owns all records; a cycle per busy
+//! object runs the handlers and makes at most one write per (sub)resource.
 
-mod activities;
 mod admission;
 mod attempt;
 mod background;
 pub mod callbacks;
 mod children;
-mod clock;
 mod cycle;
-mod engine;
-mod insights;
-pub mod journal;
-pub mod lines;
-mod loops;
-mod lost;
-mod memory;
-mod memos;
-mod message;
-mod metrics;
-mod narrowing;
-mod pass;
-mod peering;
-mod ports;
-mod poster;
-mod probes;
+mod operator;
 mod reactor;
-mod rehearsal;
-mod runtime;
-mod shared;
-mod status;
-mod stopper;
-mod store;
-mod timers;
-mod tuning;
+mod serving;
+mod watching;
 mod write;
 
-pub use activities::ActivityError;
 pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewGate};
-pub use clock::Clock;
-pub use engine::{Engine, EngineBuilder, EngineError, Running};
+pub use children::rehearsal::{Action, Proposal, Rehearsal};
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
-pub use peering::person;
-pub use probes::{ProbesEndpoint, ProbesError};
-pub use rehearsal::{Action, Proposal, Rehearsal};
-pub use status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};
+pub use operator::activities::ActivityError;
+pub use operator::clock::Clock;
+pub use operator::engine::{Engine, EngineBuilder, EngineError, Running};
+pub use operator::lines;
+pub use operator::peering::person;
+pub use serving::journal;
+pub use serving::probes::{ProbesEndpoint, ProbesError};
+pub use serving::status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};

@@ -1,131 +1,63 @@
 //! The one task that owns all records: takes in observations, hands out work, takes it back.
 //!
 //! No lock, task or channel per object. Watches feed it through one bounded channel, workers and
-//! daemons report through another. It never waits for handlers or for the cluster.
+//! daemons report through another. It never waits for handlers or for the cluster. Its parts own
+//! their state (`watching`, `dispatch`, `readiness`); here they are told of one another.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kopf_client::{Observation, Watcher};
-use kopf_core::finalizer::is_held;
-use kopf_core::handler::Handler;
+use kopf_client::Observation;
 use kopf_core::invoke::StopReason;
-use kopf_core::logtext;
-use kopf_core::occasion::EventKind;
-use kopf_core::queue::{Moment, Next, Queue, Ticket, Urgency};
-use kopf_core::write::Version;
-use kopf_model::{Object, Timestamp};
-use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use kopf_core::queue::{Next, Urgency};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
-use crate::cycle::{self, Done, Job, Mode};
-use crate::insights::{Desired, Insights, Scope};
-use crate::lost::LostEvents;
-use crate::memory::Memory;
-use crate::message::{Key, Message};
-use crate::shared::{Served, Shared, object_span};
-use crate::store::Store;
-use crate::tuning::Tuning;
+use crate::operator::shared::Shared;
+use crate::operator::tuning::Tuning;
+use crate::reactor::lost_events::LostEvents;
+use crate::reactor::message::{Key, Message};
+use crate::watching::cluster_view::{Revision, Scope};
+use crate::watching::{ChildWatches, Discovery, Feed, Observations, Tag, Watch, Watches};
 
-mod children;
 mod closing;
-mod orchestration;
-mod patchability;
+mod dispatch;
+mod intake;
+mod jobs;
+mod lost_events;
+pub(crate) mod memory;
+pub(crate) mod message;
 mod readiness;
-mod restoring;
-mod scouting;
+pub(crate) mod store;
 
-use children::ChildWatch;
-use orchestration::{Rediscovery, stop_daemons};
-use readiness::{FirstList, Trouble};
-use scouting::Scout;
+use dispatch::Dispatch;
+use intake::group_of;
+use readiness::Readiness;
 
-/// How many batches of observations may wait; watches stop reading beyond that.
-const BATCHES_MAX: usize = 8;
-
-/// No further object is begun while this many writes wait for the cluster.
-const WAITING_WRITES_MAX: usize = 16;
 /// How many objects are begun before their cycles get a turn.
 const BEGUN_AT_ONCE_MAX: usize = 16;
 /// How soon is looked again whether the writes have gone.
 const CONGESTED_TURN: Duration = Duration::from_millis(10);
+/// How often is looked at what nobody tells of.
+const TURN_MAX: Duration = Duration::from_secs(5);
 
 /// How often the size of the stores is measured.
 const MEASURING: Duration = Duration::from_secs(30);
 
-/// How often the age of the queue is looked up.
-const QUEUE_AGING: Duration = Duration::from_secs(1);
-
-/// Where an observation comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tag {
-    Served(u32),
-    Children(u32),
-    Definitions,
-    Namespaces,
-}
-
 pub(crate) struct Reactor {
     shared: Arc<Shared>,
-    scope: Scope,
-    handlers: Vec<Arc<Handler>>,
-    /// The same and those of reviews: whose resources are to be discovered.
-    interests: Vec<Arc<Handler>>,
-    insights: Insights,
-    watches: BTreeMap<u32, Watch>,
-    /// The watches of children, and the keys of objects that may have some, by uid.
-    child_watches: BTreeMap<u32, ChildWatch>,
-    owners: HashMap<String, Key>,
-    /// What was due while the children that its handlers look at were not listed.
-    held: HashSet<Key>,
-    queue: Queue<Key>,
-    /// How many objects wait, for lists to slow down.
-    backlog: watch::Sender<usize>,
-    cycles: JoinSet<()>,
-    sink: mpsc::Sender<(Tag, Vec<Observation>)>,
-    observations: mpsc::Receiver<(Tag, Vec<Observation>)>,
+    feed: Arc<Feed>,
+    discovery: Discovery,
+    watches: Watches,
+    children: ChildWatches,
+    dispatch: Dispatch,
+    readiness: Readiness,
+    observations: Observations,
     messages: mpsc::UnboundedReceiver<Message>,
-    origin: Instant,
-    /// Up until all indexes are filled; only indexing is done before.
-    barrier: bool,
-    unindexed: HashSet<Key>,
-    rediscovery: Rediscovery,
-    /// The watches of namespaces and of CRDs, if they are followed.
-    namespaces: Option<Scout>,
-    definitions: Option<Scout>,
-    listed_namespaces: Option<BTreeSet<Arc<str>>>,
-    is_paused: bool,
-    is_discovered: bool,
-    /// Resources that are looked for may be among what discovery could not tell.
-    gap: Option<Trouble>,
-    /// Whether it was decided whether CRDs are followed.
-    are_definitions_considered: bool,
-    /// Whether every watch has listed, or has failed for longer than handlers wait for it.
-    is_settled: bool,
-    /// Whether every watch has listed.
-    is_ready: bool,
     measured_at: Instant,
-    /// When the age of the queue was looked up, and what it was.
-    queue_age: (Instant, Duration),
     lost_events: LostEvents,
     tuning: Tuning,
-}
-
-struct Watch {
-    desired: Desired,
-    served: Arc<Served>,
-    store: Store,
-    task: AbortOnDropHandle<()>,
-    first_list: FirstList,
-    is_listing: bool,
-    is_failing: bool,
-    /// The version of the last list, or of an event since.
-    newest: Version,
 }
 
 impl Reactor {
@@ -135,58 +67,36 @@ impl Reactor {
         messages: mpsc::UnboundedReceiver<Message>,
         tuning: Tuning,
     ) -> Self {
-        let handlers: Vec<Arc<Handler>> = shared.registry.watched().cloned().collect();
-        let interests = shared.registry.about_resources().cloned().collect();
-        let (sink, observations) = mpsc::channel(BATCHES_MAX);
-        let limits = tuning.limits().clone();
+        let (feed, observations) = Feed::new(Arc::clone(&shared));
         Self {
-            scope,
-            handlers,
-            interests,
-            insights: Insights::default(),
-            watches: BTreeMap::new(),
-            child_watches: BTreeMap::new(),
-            owners: HashMap::new(),
-            held: HashSet::new(),
-            queue: Queue::new(limits),
-            backlog: watch::Sender::new(0),
-            cycles: JoinSet::new(),
-            sink,
+            discovery: Discovery::new(Arc::clone(&shared), Arc::clone(&feed), scope),
+            watches: Watches::new(Arc::clone(&shared), Arc::clone(&feed)),
+            children: ChildWatches::new(Arc::clone(&shared), Arc::clone(&feed)),
+            dispatch: Dispatch::new(Arc::clone(&shared), tuning.limits().clone()),
+            readiness: Readiness::new(),
             observations,
             messages,
-            origin: Instant::now(),
-            barrier: true,
-            unindexed: HashSet::new(),
-            rediscovery: Rediscovery::default(),
-            namespaces: None,
-            definitions: None,
-            listed_namespaces: None,
-            is_paused: false,
-            is_discovered: false,
-            gap: None,
-            are_definitions_considered: false,
-            is_settled: false,
-            is_ready: false,
             measured_at: Instant::now(),
-            queue_age: (Instant::now(), Duration::ZERO),
             lost_events: LostEvents::default(),
             tuning,
+            feed,
             shared,
         }
     }
 
     /// Paused from the beginning, until the peers say otherwise.
     pub(crate) fn starting_paused(mut self, is_paused: bool) -> Self {
-        self.is_paused = is_paused;
+        self.dispatch.is_paused = is_paused;
         self
     }
 
     /// Runs until the shutdown is asked for; to be closed afterwards.
     pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Self {
         tokio::pin!(shutdown);
-        self.begin();
+        self.discovery.begin();
+        self.check_readiness();
         loop {
-            let has_more = self.dispatch();
+            let has_more = self.hand_out();
             self.publish();
             if has_more {
                 // Those that were begun come to their writes before others are begun.
@@ -201,7 +111,7 @@ impl Reactor {
                 () = std::future::ready(()), if has_more => {}
                 () = self.shared.cluster.writes_widened() => {}
                 () = tokio::time::sleep_until(wake) => {
-                    self.rediscover_if_due();
+                    self.discovery.rediscover_if_due();
                     self.check_readiness();
                     self.release_held();
                     self.measure();
@@ -211,7 +121,7 @@ impl Reactor {
             while let Ok(message) = self.messages.try_recv() {
                 self.receive(message);
             }
-            while self.cycles.try_join_next().is_some() {}
+            while self.dispatch.cycles.try_join_next().is_some() {}
             self.follow_settings();
         }
         self
@@ -224,7 +134,7 @@ impl Reactor {
         }
         let changes = self.tuning.follow(&self.shared.runtime.context.settings.read());
         if let Some(limits) = changes.limits {
-            self.queue.set_limits(limits);
+            self.dispatch.set_limits(limits);
         }
         if let Some(policy) = changes.policy {
             self.shared.cluster.set_policy(policy);
@@ -238,167 +148,39 @@ impl Reactor {
     }
 
     fn next_wake(&mut self) -> Instant {
-        const TURN_MAX: Duration = Duration::from_secs(5);
-        let is_congested = self.is_congested();
         // Daemons write, too, and tell nobody when they are done.
-        let turn_max = if is_congested { CONGESTED_TURN } else { TURN_MAX };
+        let turn_max = if self.dispatch.is_congested() { CONGESTED_TURN } else { TURN_MAX };
         let turn = Instant::now() + turn_max;
-        // Nothing is handed out in a pause or a jam: what is due would leave us no rest.
-        let is_stopped = self.is_paused || is_congested;
-        let queue = self.queue.next_wake().filter(|_| !is_stopped);
-        let queue = queue.and_then(|moment| self.origin.checked_add(moment));
-        [queue, self.rediscovery.wake_at()].into_iter().flatten().fold(turn, Instant::min)
-    }
-
-    fn moment(&self) -> Moment {
-        self.origin.elapsed()
-    }
-
-    /// The moment of a wall-clock time; what is over is now.
-    fn moment_at(&self, at: Timestamp) -> Moment {
-        let wait = at.duration_since(self.shared.runtime.clock.now());
-        self.moment() + Duration::try_from(wait).unwrap_or_default()
+        let wakes = [self.dispatch.next_wake(), self.discovery.wake_at()];
+        wakes.into_iter().flatten().fold(turn, Instant::min)
     }
 
     fn observe(&mut self, tag: Tag, batch: Vec<Observation>) {
         match tag {
             Tag::Served(id) => self.observe_served(id, batch),
             Tag::Children(id) => self.observe_children(id, batch),
-            Tag::Definitions => self.observe_definitions(batch),
-            Tag::Namespaces => self.observe_namespaces(batch),
+            Tag::Definitions | Tag::Namespaces => {
+                if self.discovery.observe(tag, batch) && self.discovery.is_discovered() {
+                    let revision = self.discovery.revise();
+                    self.follow_revision(revision);
+                }
+                self.check_readiness();
+            }
         }
     }
 
-    fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
-        let mut is_heard = false;
-        for observation in batch {
-            // A list that only begins says nothing about the server.
-            is_heard |= !matches!(
-                observation,
-                Observation::ListBegun { .. } | Observation::Disturbed { .. }
-            );
-            // The watch may be stopped while its last observations are still on the way.
-            let Some(watch) = self.watches.get_mut(&id) else { return };
-            match observation {
-                Observation::ListBegun { version } => {
-                    watch.store.begin_list();
-                    watch.is_listing = true;
-                    if watch.is_back(&version) {
-                        self.doubt(id);
-                    }
-                }
-                Observation::Listed(object) => self.see(id, None, object),
-                Observation::ListEnded { version } => {
-                    watch.is_listing = false;
-                    if watch.is_back(&version) {
-                        self.begin_anew(id);
-                        continue;
-                    }
-                    watch.first_list.complete();
-                    for uid in watch.store.missing() {
-                        self.vanish(id, uid);
-                    }
-                    self.shared.runtime.board.update_watch(id, |status| status.listed = true);
-                }
-                Observation::Changed(kind, object) => {
-                    let kind = match kind {
-                        kopf_client::ChangeKind::Added => EventKind::Added,
-                        kopf_client::ChangeKind::Modified => EventKind::Modified,
-                        kopf_client::ChangeKind::Deleted => EventKind::Deleted,
-                    };
-                    self.see(id, Some(kind), object);
-                }
-                Observation::Disturbed { error, retry_in } => {
-                    self.disturbed(id, &error, retry_in);
-                }
-                _ => {}
+    fn observe_children(&mut self, id: u32, batch: Vec<Observation>) {
+        let concerned = self.children.observe(id, batch);
+        if !self.readiness.is_barred() {
+            for key in concerned.owners {
+                self.dispatch.offer(key, Urgency::Fresh);
             }
-        }
-        if let (true, Some(watch)) = (is_heard, self.watches.get_mut(&id)) {
-            watch.is_failing = false;
-            self.shared.runtime.board.heard(id, watch.store.len());
+            for key in self.children.owners().filter(|_| concerned.is_everybody) {
+                self.dispatch.offer(key, Urgency::Backlog);
+            }
         }
         self.check_readiness();
-    }
-
-    /// Takes in one state of one object.
-    fn see(&mut self, id: u32, kind: Option<EventKind>, object: Object) {
-        let now = self.moment();
-        let Some(watch) = self.watches.get_mut(&id) else { return };
-        let served = Arc::clone(&watch.served);
-        let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
-        if !served.handlers.desiring.is_empty() {
-            self.owners.insert(object.uid().to_owned(), key);
-        }
-        let gone = kind == Some(EventKind::Deleted);
-        let version = Version::of(&object);
-        if kind.is_some() {
-            watch.newest = watch.newest.max(version);
-        }
-        let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
-        let (record, is_new) = watch.store.enter(key.uid);
-        if is_new {
-            record.flags.noticed_by_listing = kind.is_none();
-        }
-        if !gone {
-            record.doubt_list();
-        }
-        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
-        let newest = waiting.map_or(record.version, Version::of).max(record.version);
-        // Whatever is heard of an object that was taken for gone has to be looked at afterwards.
-        let is_new = is_new || record.flags.leaving;
-        let is_known = !is_new && !gone && version.is_covered_by(newest);
-        // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
-        if !served.handlers.watching.is_empty() {
-            if record.put_event(kind, object.clone()) {
-                self.lost_events.note(&self.shared.runtime.board, &object);
-            }
-        } else if is_known {
-            return;
-        }
-        if !is_known {
-            let is_idle = record.inbox.is_none() && !record.flags.busy && !gone && !is_new;
-            if is_idle && served.essence_decides && is_unchanged(record, &served, &object) {
-                record.refresh(&object);
-                return;
-            }
-            record.put(object, gone);
-        }
-        let is_indexed = !served.handlers.indexing.is_empty();
-        if self.barrier && is_indexed {
-            self.unindexed.insert(key);
-        }
-        if !self.barrier || is_indexed {
-            self.queue.offer(key, urgency, now);
-        }
-    }
-
-    /// An object that was not in the last list does not exist any more.
-    fn vanish(&mut self, id: u32, uid: crate::store::Uid) {
-        let Some(watch) = self.watches.get_mut(&id) else { return };
-        let Some(record) = watch.store.get(uid) else { return };
-        let body = record.body.clone();
-        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
-        let Some(object) = waiting.or(body) else {
-            if !record.flags.busy {
-                watch.store.remove(uid);
-            }
-            return;
-        };
-        let key = Key { watch: id, group: group_of(&object), uid };
-        self.vanish_as(key, object);
-    }
-
-    fn vanish_as(&mut self, key: Key, object: Object) {
-        let now = self.moment();
-        let Some(watch) = self.watches.get_mut(&key.watch) else { return };
-        if let Some(record) = watch.store.get(key.uid) {
-            record.put_missing(object);
-            if self.barrier && !watch.served.handlers.indexing.is_empty() {
-                self.unindexed.insert(key);
-            }
-            self.queue.offer(key, Urgency::Fresh, now);
-        }
+        self.release_held();
     }
 
     fn receive(&mut self, message: Message) {
@@ -406,204 +188,146 @@ impl Reactor {
             Message::Done(done) => self.take_back(*done),
             Message::BackgroundEnded { key, handler } => {
                 tracing::trace!(%handler, "looking again at an object whose daemon has ended");
-                let now = self.moment();
-                let is_known = self
-                    .watches
-                    .get_mut(&key.watch)
-                    .is_some_and(|watch| watch.store.get(key.uid).is_some());
-                if is_known {
-                    self.queue.offer(key, Urgency::Fresh, now);
+                if self.watches.record(key).is_some() {
+                    self.dispatch.offer(key, Urgency::Fresh);
                 }
             }
-            Message::Discovered { groups, result } => self.discovered(groups, result),
+            Message::Discovered { groups, result } => {
+                if let Some(revision) = self.discovery.take_in(groups, result) {
+                    self.follow_revision(revision);
+                    self.check_readiness();
+                }
+            }
             Message::Paused(is_paused) => self.pause(is_paused),
         }
+    }
+
+    /// Starts the watches that are missing and stops those that are not wanted any more, with
+    /// everything that lives on their objects.
+    fn follow_revision(&mut self, revision: Revision) {
+        for (id, watch) in self.watches.revise(revision.watches, self.dispatch.is_paused) {
+            self.readiness.forget_watch(id, |_| false);
+            self.children.forget_watch(id);
+            self.dispatch.forget_watch(id);
+            forget_objects(&self.shared, watch);
+        }
+        self.children.revise(self.discovery.wanted_children());
+        self.release_held();
+    }
+
+    /// Goes on with what was due while children were not listed, unless it still has to wait.
+    fn release_held(&mut self) {
+        for key in self.children.release(&self.watches) {
+            self.dispatch.offer(key, Urgency::Backlog);
+        }
+    }
+
+    /// Lets handlers begin when all indexes are filled, and tells when everything is up.
+    fn check_readiness(&mut self) {
+        // Nothing is watched before the discovery and in a pause, so nothing is known to be full.
+        if self.dispatch.is_paused || !self.discovery.is_discovered() {
+            return;
+        }
+        let (shared, discovery) = (&self.shared, &self.discovery);
+        if !self.readiness.check(shared, discovery, &self.watches, &self.children) {
+            return;
+        }
+        for (id, watch) in self.watches.iter_mut() {
+            for (uid, record) in watch.store.iter_mut() {
+                let Some(inbox) = &record.inbox else { continue };
+                let newest = inbox.object.as_ref().or(inbox.events.last().map(|(_, it)| it));
+                let Some(object) = newest else { continue };
+                let key = Key { watch: id, group: group_of(object), uid };
+                self.dispatch.offer(key, Urgency::Backlog);
+            }
+        }
+    }
+
+    /// Stops or resumes the work on all objects in favour of another operator.
+    ///
+    /// What is known of the objects stays, so that nothing is resumed as if it were new.
+    fn pause(&mut self, is_paused: bool) {
+        if self.dispatch.is_paused == is_paused {
+            return;
+        }
+        self.dispatch.is_paused = is_paused;
+        if !is_paused {
+            self.resume();
+            return;
+        }
+        self.watches.pause();
+        for (_, watch) in self.watches.iter_mut() {
+            for (_, record) in watch.store.iter_mut() {
+                let Some(memory) = &mut record.memory else { continue };
+                memory.background.stop_detached(&self.shared, StopReason::OPERATOR_PAUSING);
+            }
+        }
+    }
+
+    fn resume(&mut self) {
+        self.watches.resume();
+        for (id, watch) in self.watches.iter_mut() {
+            for (uid, record) in watch.store.iter_mut() {
+                // Daemons and timers are started anew by the next cycle of their objects.
+                let Some(body) = &record.body else { continue };
+                let key = Key { watch: id, group: group_of(body), uid };
+                self.dispatch.offer(key, Urgency::Backlog);
+            }
+        }
+        if self.discovery.is_discovered() {
+            let revision = self.discovery.revise();
+            self.follow_revision(revision);
+        }
+        self.check_readiness();
     }
 
     /// Hands out as much work as the limits allow; tells whether there may be more right now.
     ///
     /// Only a little at once: what is begun takes memory, and its writes are to be counted first.
-    fn dispatch(&mut self) -> bool {
+    fn hand_out(&mut self) -> bool {
         for _ in 0..BEGUN_AT_ONCE_MAX {
-            if self.is_paused || self.is_congested() {
+            if self.dispatch.is_stopped() {
                 return false;
             }
-            let now = self.moment();
-            let Some(ticket) = self.queue.take(now) else { return false };
-            match self.prepare(ticket) {
-                Ok(job) => {
-                    let shared = Arc::clone(&self.shared);
-                    self.cycles.spawn(async move {
-                        let messages = shared.messages.clone();
-                        // On the heap at once: it is large, and spawning moves a task several times.
-                        let done = Box::pin(cycle::run(shared, job)).await;
-                        // The reactor is gone only when nobody cares any more.
-                        let _ = messages.send(Message::Done(Box::new(done)));
-                    });
-                }
+            let Some(ticket) = self.dispatch.take() else { return false };
+            let is_barred = self.readiness.is_barred();
+            match jobs::prepare(&mut self.watches, &mut self.children, is_barred, ticket) {
+                Ok(job) => self.dispatch.spawn(job),
                 Err(ticket) => {
-                    self.queue.done(ticket, Next::Rest, now);
+                    self.dispatch.done(ticket, Next::Rest);
                 }
             }
         }
         true
     }
 
-    /// Whether enough writes wait for the cluster: more objects would only wait in memory.
-    fn is_congested(&self) -> bool {
-        self.shared.cluster.writes_waiting() >= WAITING_WRITES_MAX
-    }
-
-    fn prepare(&mut self, ticket: Ticket<Key>) -> Result<Job, Ticket<Key>> {
-        let key = ticket.key;
-        let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
-        let served = Arc::clone(&watch.served);
-        let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
-        let mut mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
-        if mode == Mode::Full && children::are_awaited(&self.child_watches, &served) {
-            self.held.insert(key);
-            if served.handlers.indexing.is_empty() {
-                return Err(ticket);
-            }
-            mode = Mode::IndexOnly;
-        }
-        let kept = record.body.clone();
-        if mode == Mode::IndexOnly {
-            let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
-            let Some(object) = waiting.or(kept) else { return Err(ticket) };
-            let gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
-            record.flags.busy = true;
-            return Ok(job(ticket, served, object, gone, Vec::new(), record, mode));
-        }
-        let inbox = record.inbox.take().unwrap_or_default();
-        let (object, mode) = match (inbox.object, inbox.events.last()) {
-            (Some(object), _) => (object, mode),
-            (None, Some((_, object))) => {
-                let known = kept.unwrap_or_else(|| object.clone());
-                (Version::newest(object.clone(), known), Mode::EventsOnly)
-            }
-            (None, None) => match kept {
-                // Kept for what event handlers want, which could not be written yet.
-                Some(object) if Version::of(&object) < record.version => (object, Mode::EventsOnly),
-                Some(object) => (object, mode),
-                None => return Err(ticket),
-            },
-        };
-        record.flags.busy = true;
-        record.flags.leaving = inbox.is_guess;
-        Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))
-    }
-
-    /// Takes an object back from its worker.
-    fn take_back(&mut self, mut done: Done) {
-        let now = self.moment();
-        let key = done.ticket.key;
-        if self.is_paused {
-            // Started by a cycle that was under way when the pause began.
-            stop_daemons(&self.shared, &mut done.memory, StopReason::OPERATOR_PAUSING);
-        }
-        self.unindexed.remove(&key);
-        let next = match (&done.error, done.wake_at) {
-            (Some(_), _) if !done.gone => Next::Failed,
-            (_, Some(at)) => Next::WakeAt(self.moment_at(at)),
-            // Only event handlers were called; retries and wakes of the others are still to come.
-            _ if done.mode == Mode::EventsOnly => Next::AsBefore,
-            _ => Next::Rest,
-        };
-        let pause = self.queue.done(done.ticket, next, now);
-        if let (Some(error), Some(pause)) = (&done.error, pause) {
-            let _entered = object_span(&done.subject).entered();
-            self.shared.log(&done.subject, &logtext::throttling(pause, error));
-        }
-        let known = self.watches.get_mut(&key.watch);
-        if known.is_none_or(|watch| watch.store.get(key.uid).is_none()) {
-            stop_daemons(&self.shared, &mut done.memory, StopReason::RESOURCE_DELETED);
-            self.queue.forget(&key);
-            self.forget_indexed(key, &done.subject.object);
-        }
-        let Some(watch) = self.watches.get_mut(&key.watch) else { return };
-        let Some(record) = watch.store.get(key.uid) else { return };
-        record.flags = done.flags;
-        record.flags.busy = false;
-        record.memory =
-            Some(done.memory).filter(|it| !it.is_trivial(self.shared.runtime.memos.operator()));
-        let is_newest = |body: &Object| Version::of(body) >= record.version;
-        if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
-            record.body = done.body;
-        }
-        if done.mode == Mode::IndexOnly {
-            self.take_indexed(key, done.subject.object);
-            return;
-        }
-        record.come_to(done.version, done.settled);
-        if record.inbox.is_some() {
-            self.queue.offer(key, Urgency::Fresh, now);
-            return;
-        }
-        if done.gone {
-            watch.store.remove(key.uid);
-            self.queue.forget(&key);
-            self.owners.remove(done.subject.object.uid());
-            self.shared.runtime.memos.forget(done.subject.object.uid());
-        } else if !watch.is_listing && watch.store.is_missing(key.uid) {
-            // A list without it has ended while a worker was at it.
-            self.vanish_as(key, done.subject.object);
-        }
-    }
-
-    /// The watch of an object has ended while a worker was at it, which may have indexed it since.
-    fn forget_indexed(&mut self, key: Key, object: &Object) {
-        // Another version of its resource may be served instead.
-        if self.watches.values_mut().any(|watch| watch.store.get(key.uid).is_some()) {
-            return;
-        }
-        for index in self.shared.stores.values() {
-            index.discard(&object.key());
-        }
-    }
-
     /// Counts what is too expensive to be counted at every turn.
     fn measure(&mut self) {
         if self.measured_at.elapsed() >= MEASURING {
             self.measured_at = Instant::now();
+            let board = &self.shared.runtime.board;
             let mut all = 0;
-            for (id, watch) in &self.watches {
+            for (id, watch) in self.watches.iter() {
                 let bytes = watch.store.bytes();
                 all += bytes;
-                self.shared.runtime.board.update_watch(*id, |status| status.store_bytes = bytes);
+                board.update_watch(id, |status| status.store_bytes = bytes);
             }
-            self.shared.runtime.board.update(|status| status.store_bytes = all);
+            board.update(|status| status.store_bytes = all);
         }
-    }
-
-    /// How long the first of the queue has been waiting; looked up now and then, since it costs.
-    fn queue_age(&mut self, ready: usize) -> Duration {
-        if ready == 0 {
-            self.queue_age = (Instant::now(), Duration::ZERO);
-        } else if self.queue_age.0.elapsed() >= QUEUE_AGING {
-            let now = self.moment();
-            let oldest = self.queue.oldest_ready().unwrap_or(now);
-            self.queue_age = (Instant::now(), now.saturating_sub(oldest));
-        }
-        self.queue_age.1
     }
 
     fn publish(&mut self) {
-        let (objects, running) =
-            (self.watches.values().map(|watch| watch.store.len()).sum(), self.queue.running());
-        let ready = self.queue.ready();
-        let delayed = self.queue.len().saturating_sub(running + ready);
-        let age = self.queue_age(ready);
-        self.backlog.send_if_modified(|known| std::mem::replace(known, ready) != ready);
-        let background = self.shared.background.load(Ordering::Relaxed);
-        let (pool, is_paused) = (&self.shared.runtime.pool, self.is_paused);
+        let (objects, load) = (self.watches.objects(), self.dispatch.load());
+        self.feed.set_backlog(load.ready);
+        let background = self.shared.background.count.load(Ordering::Relaxed);
+        let (pool, is_paused) = (&self.shared.runtime.pool, self.dispatch.is_paused);
         let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());
         self.shared.runtime.board.update(|status| {
             status.objects = objects;
-            status.running = running;
-            status.queued = ready;
-            status.queue_age = age;
-            status.delayed = delayed;
+            status.running = load.running;
+            status.queued = load.ready;
+            status.queue_age = load.age;
+            status.delayed = load.delayed;
             status.background = background;
             status.blocking = blocking;
             status.blocking_waiting = blocking_waiting;
@@ -612,51 +336,18 @@ impl Reactor {
     }
 }
 
-fn job(
-    ticket: Ticket<Key>,
-    served: Arc<Served>,
-    object: Object,
-    gone: bool,
-    events: Vec<(Option<EventKind>, Object)>,
-    record: &mut crate::store::Record,
-    mode: Mode,
-) -> Job {
-    Job {
-        ticket,
-        served,
-        object,
-        gone,
-        events,
-        memory: record.memory.take().unwrap_or_else(|| Box::new(Memory::default())),
-        flags: record.flags,
-        mode,
-        version: record.version,
-        settled: record.settled,
+/// Ends everything that lives on the objects of a watch that is stopped.
+fn forget_objects(shared: &Shared, mut watch: Watch) {
+    for (_, record) in watch.store.iter_mut() {
+        if let Some(body) = &record.body {
+            for handler in &watch.served.handlers.indexing {
+                if let Some(index) = shared.stores.get(&handler.id) {
+                    index.discard(&body.key());
+                }
+            }
+        }
+        if let Some(memory) = &mut record.memory {
+            memory.background.stop_detached(shared, StopReason::RESOURCE_DELETED);
+        }
     }
-}
-
-/// Whether nothing has changed that could concern any handler.
-fn is_unchanged(record: &crate::store::Record, served: &Served, object: &Object) -> bool {
-    let Some(settled) = record.settled else { return false };
-    record.flags.deleting == object.is_deleting()
-        && record.flags.held == is_held(object, &served.finalizer)
-        && served.scanner.scan(object).is_ok_and(|hashes| hashes.noted == settled)
-}
-
-/// The namespace of an object as a number.
-fn group_of(object: &Object) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    object.namespace().hash(&mut hasher);
-    (hasher.finish() & u64::from(u32::MAX)) as u32
-}
-
-/// Starts a task that follows a collection until the reactor or the handle is gone.
-fn follow(
-    shared: &Shared,
-    collection: kopf_client::Collection,
-    tag: Tag,
-    sink: &mpsc::Sender<(Tag, Vec<Observation>)>,
-) -> AbortOnDropHandle<()> {
-    let watcher = Watcher::new(shared.cluster.clone(), collection, tag, sink.clone());
-    AbortOnDropHandle::new(tokio::spawn(watcher.run()))
 }

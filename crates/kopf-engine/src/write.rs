@@ -50,7 +50,8 @@ pub(crate) async fn send(
     let mut writer = Writer::new(patch, resource, object);
     let mut last_error = None;
     loop {
-        let next = writer.next().map(|request| (request.to_status, content_of(&request.content)));
+        let next =
+            writer.next_request().map(|request| (request.to_status, content_of(&request.content)));
         for panic in writer.panics() {
             tracing::error!(panic, "a transformation panicked; dropped");
         }

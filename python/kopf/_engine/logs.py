@@ -16,12 +16,14 @@ _EXCEPTIONS_MAX = 1000
 _MARK = "\0exception:"
 _WATCHED_LOGGERS = ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
 _NAMES = {
-    "kopf_engine::peering": "kopf._core.engines.peering",
+    "kopf_engine::operator::peering": "kopf._core.engines.peering",
     "kopf_engine::admission": "kopf._core.engines.admission",
-    "kopf_engine::probes": "kopf._core.engines.probing",
-    "kopf_engine::poster": "kopf._core.engines.posting",
+    "kopf_engine::serving::probes": "kopf._core.engines.probing",
+    "kopf_engine::operator::poster": "kopf._core.engines.posting",
     "kopf_engine::background": "kopf._core.engines.daemons",
-    "kopf_engine::reactor::orchestration": "kopf._core.reactor.orchestration",
+    "kopf_engine::watching::watches": "kopf._core.reactor.orchestration",
+    "kopf_engine::watching::discovery": "kopf._core.reactor.orchestration",
+    "kopf_engine::watching": "kopf._core.reactor.observation",
     "kopf_engine::reactor": "kopf._core.reactor.observation",
     "kopf_engine::cycle": "kopf.objects",
     "kopf_client": "kopf._cogs.clients",

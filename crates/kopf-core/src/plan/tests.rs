@@ -105,7 +105,7 @@ impl World {
     fn write(&mut self, plan: &Plan) {
         let (resource, object) = (resource(), Object::from_value(self.body.clone()));
         let mut writer = Writer::new(&plan.patch, &resource, &object);
-        while let Some(request) = writer.next() {
+        while let Some(request) = writer.next_request() {
             self.body = plan.patch.applied_to(&self.body);
             self.writes.push(match &request.content {
                 Content::Merge(part, _) => Value::Object(

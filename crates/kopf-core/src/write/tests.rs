@@ -34,7 +34,7 @@ impl Write {
 
 /// The next request, with its body as it is sent.
 fn next(writer: &mut Writer<'_>) -> (Write, String) {
-    let request = writer.next().expect("a request");
+    let request = writer.next_request().expect("a request");
     let body = String::from_utf8(request.content.to_bytes()).expect("text");
     (Write::of(&request), body)
 }
@@ -66,13 +66,13 @@ fn send_all(patch: Patch, resource: &Resource, body: Value) -> (Vec<Write>, Valu
     let object = Object::from_value(body.clone());
     let mut writer = Writer::new(&patch, resource, &object);
     let (mut writes, mut body) = (Vec::new(), body);
-    while let Some(request) = writer.next() {
+    while let Some(request) = writer.next_request() {
         let write = Write::of(&request);
         body = answer(&body, &write);
         writer.accepted(Object::from_value(body.clone()));
         writes.push(write);
     }
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     match writer.end() {
         End::Unchanged => assert_eq!(writes, []),
         End::Changed(object) => assert_eq!(object.value(), &body),
@@ -205,7 +205,7 @@ fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
     assert_eq!(operations[0], Operation::test_version("9"));
     assert_eq!(operations[1].path(), "/metadata/finalizers/1");
     writer.rejected(Rejection::Conflict, false);
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     let End::Outdated(remaining) = writer.end() else { panic!("it is outdated") };
     assert_eq!((remaining.merge.len(), remaining.transformations.len()), (1, 1));
 }
@@ -341,7 +341,7 @@ fn a_status_goes_to_newer_versions_after_conflicts_and_to_any_in_the_end() {
     assert!(!write.to_status);
     assert_eq!(sent, r#"{"metadata":{"uid":"u","annotations":{"note":"done"}}}"#);
     writer.accepted(object_of("u", "10"));
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     assert!(matches!(writer.end(), End::Changed(object) if object.resource_version() == "10"));
 }
 
@@ -353,7 +353,7 @@ fn a_status_that_is_never_taken_does_not_hold_up_the_rest() {
     writer.rejected(Rejection::Invalid, false);
     assert!(!next(&mut writer).0.to_status);
     writer.accepted(object_of("u", "6"));
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     assert!(matches!(writer.end(), End::Failed), "the status is not written");
 }
 
@@ -364,7 +364,7 @@ fn nothing_says_that_the_object_is_handled_while_its_status_may_still_be_written
         let mut writer = Writer::new(&patch, &with_status(), &object);
         assert!(next(&mut writer).0.to_status);
         writer.rejected(rejection, false);
-        let goes_on = writer.next().is_some();
+        let goes_on = writer.next_request().is_some();
         assert_eq!(goes_on, rejection == Rejection::Other, "{rejection:?}");
     }
 }
@@ -375,12 +375,12 @@ fn another_object_of_the_same_name_ends_it() {
     let mut writer = Writer::new(&patch, &with_status(), &object);
     assert!(next(&mut writer).0.to_status);
     writer.accepted(object_of("other", "6"));
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     assert!(matches!(writer.end(), End::Replaced));
     let mut writer = Writer::new(&patch, &resource(), &object);
     assert!(!next(&mut writer).0.to_status);
     writer.rejected(Rejection::Conflict, true);
-    assert!(writer.next().is_none());
+    assert!(writer.next_request().is_none());
     assert!(matches!(writer.end(), End::Replaced));
 }
 
@@ -388,7 +388,7 @@ fn another_object_of_the_same_name_ends_it() {
 fn fields_that_the_server_drops_are_named() {
     let (patch, object) = (result_and_note(), object_of("u", "5"));
     let mut writer = Writer::new(&patch, &with_status(), &object);
-    while let Some(request) = writer.next() {
+    while let Some(request) = writer.next_request() {
         drop(request);
         writer.accepted(object_of("u", "6"));
     }

@@ -325,7 +325,7 @@ impl World {
         let (resource, object) = (resource(), Object::from_value(self.body.clone()));
         let mut writer = Writer::new(&plan.patch, &resource, &object);
         let mut writes = 0;
-        while let Some(request) = writer.next() {
+        while let Some(request) = writer.next_request() {
             match &request.content {
                 Content::Merge(part, _) => {
                     let entries = part.iter().map(|(key, value)| (key.clone(), value.clone()));

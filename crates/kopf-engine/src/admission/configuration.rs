@@ -23,155 +23,158 @@ fn not_configured(name: &str, error: RequestError) -> AdmissionError {
     AdmissionError::Configure { name: name.to_owned(), source: Box::new(error) }
 }
 
-impl Admission {
-    /// Makes sure that the configurations exist for which there are handlers.
-    pub(super) async fn create(&self, name: &str) -> Result<(), AdmissionError> {
-        for resource in configurations().into_iter().filter(|it| self.has_handlers(it)) {
-            let body = json!({"metadata": {"name": name}}).to_string();
-            match self.cluster.create(&resource, None, body.into()).await {
-                Err(error) if error.failure != Failure::Conflict => {
-                    return Err(not_configured(name, error));
-                }
-                _ => {}
+/// Makes sure that the configurations exist for which there are handlers.
+pub(super) async fn create(admission: &Admission, name: &str) -> Result<(), AdmissionError> {
+    for resource in configurations().into_iter().filter(|it| has_handlers(admission, it)) {
+        let body = json!({"metadata": {"name": name}}).to_string();
+        match admission.cluster.create(&resource, None, body.into()).await {
+            Err(error) if error.failure != Failure::Conflict => {
+                return Err(not_configured(name, error));
             }
-        }
-        Ok(())
-    }
-
-    /// Whether there are handlers for a configuration: validating or mutating ones.
-    fn has_handlers(&self, configuration: &Resource) -> bool {
-        self.handlers.iter().any(|handler| is_of(configuration, handler))
-    }
-
-    /// Points the cluster to us, for validating and for mutating handlers, where that is news.
-    pub(super) async fn configure(
-        &self,
-        name: &str,
-        client_config: &Value,
-    ) -> Result<(), AdmissionError> {
-        for resource in configurations() {
-            let webhooks = self.webhooks(&resource, name, client_config, |_| true);
-            if self.written.lock().get(&resource.plural) == Some(&webhooks) {
-                continue;
-            }
-            let write = self.write(&resource, name, webhooks.clone());
-            if self.has_handlers(&resource) {
-                tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
-                write.await.map_err(|error| not_configured(name, error))?;
-            } else if let Err(error) = write.await {
-                // Only what a former version of the operator may have left would be emptied.
-                let is_fine = matches!(error.failure, Failure::NotFound | Failure::Forbidden);
-                if !is_fine {
-                    return Err(not_configured(name, error));
-                }
-            }
-            self.written.lock().insert(resource.plural, webhooks);
-        }
-        Ok(())
-    }
-
-    /// Leaves only what is meant to outlive us.
-    pub(super) async fn deconfigure(&self, name: &str) {
-        for resource in configurations().into_iter().filter(|it| self.has_handlers(it)) {
-            tracing::info!("Cleaning up the admission webhook {name}.");
-            let target = Target { resource: &resource, namespace: None, name, subresource: None };
-            let kept = match self.cluster.get(target).await {
-                Ok(object) => {
-                    let webhooks = object.value().get("webhooks").and_then(Value::as_array);
-                    self.kept(webhooks.map(Vec::as_slice).unwrap_or_default(), name)
-                }
-                // Operators need not be allowed to read it; they know what they wrote.
-                Err(error) => match self.written.lock().get(&resource.plural) {
-                    Some(written) => self.kept(written, name),
-                    None => {
-                        tracing::warn!(%error, "the webhook configuration is left as it is");
-                        continue;
-                    }
-                },
-            };
-            if let Err(error) = self.write(&resource, name, kept).await {
-                tracing::warn!(%error, "the webhook configuration could not be cleaned up");
-            }
+            _ => {}
         }
     }
+    Ok(())
+}
 
-    /// Those of the webhooks that are meant to outlive us.
-    fn kept(&self, webhooks: &[Value], name: &str) -> Vec<Value> {
-        let is_persistent =
-            |handler: &&Arc<Handler>| options(handler).is_some_and(|it| it.persistent);
-        let names: BTreeSet<String> = self
-            .handlers
-            .iter()
-            .filter(is_persistent)
-            .map(|handler| webhook_name(&handler.id, name))
-            .collect();
-        let is_kept = |webhook: &&Value| {
-            webhook.get("name").and_then(Value::as_str).is_some_and(|it| names.contains(it))
+/// Whether there are handlers for a configuration: validating or mutating ones.
+fn has_handlers(admission: &Admission, configuration: &Resource) -> bool {
+    admission.handlers.iter().any(|handler| is_of(configuration, handler))
+}
+
+/// Points the cluster to us, for validating and for mutating handlers, where that is news.
+pub(super) async fn configure(
+    admission: &Admission,
+    name: &str,
+    client_config: &Value,
+) -> Result<(), AdmissionError> {
+    for resource in configurations() {
+        let webhooks = webhooks(admission, &resource, name, client_config, |_| true);
+        if admission.written.lock().get(&resource.plural) == Some(&webhooks) {
+            continue;
+        }
+        let write = write(admission, &resource, name, webhooks.clone());
+        if has_handlers(admission, &resource) {
+            tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
+            write.await.map_err(|error| not_configured(name, error))?;
+        } else if let Err(error) = write.await {
+            // Only what a former version of the operator may have left would be emptied.
+            let is_fine = matches!(error.failure, Failure::NotFound | Failure::Forbidden);
+            if !is_fine {
+                return Err(not_configured(name, error));
+            }
+        }
+        admission.written.lock().insert(resource.plural, webhooks);
+    }
+    Ok(())
+}
+
+/// Leaves only what is meant to outlive us.
+pub(super) async fn deconfigure(admission: &Admission, name: &str) {
+    for resource in configurations().into_iter().filter(|it| has_handlers(admission, it)) {
+        tracing::info!("Cleaning up the admission webhook {name}.");
+        let target = Target { resource: &resource, namespace: None, name, subresource: None };
+        let kept = match admission.cluster.get(target).await {
+            Ok(object) => {
+                let webhooks = object.value().get("webhooks").and_then(Value::as_array);
+                kept(admission, webhooks.map(Vec::as_slice).unwrap_or_default(), name)
+            }
+            // Operators need not be allowed to read it; they know what they wrote.
+            Err(error) => match admission.written.lock().get(&resource.plural) {
+                Some(written) => kept(admission, written, name),
+                None => {
+                    tracing::warn!(%error, "the webhook configuration is left as it is");
+                    continue;
+                }
+            },
         };
-        webhooks.iter().filter(is_kept).cloned().collect()
+        if let Err(error) = write(admission, &resource, name, kept).await {
+            tracing::warn!(%error, "the webhook configuration could not be cleaned up");
+        }
     }
+}
 
-    async fn write(
-        &self,
-        resource: &Resource,
-        name: &str,
-        webhooks: Vec<Value>,
-    ) -> Result<(), RequestError> {
-        let target = Target { resource, namespace: None, name, subresource: None };
-        let content = PatchContent::Merge(json!({"webhooks": webhooks}).to_string().into());
-        self.cluster.patch(target, content, Urgency::Urgent).await.map(drop)
-    }
+/// Those of the webhooks that are meant to outlive us.
+fn kept(admission: &Admission, webhooks: &[Value], name: &str) -> Vec<Value> {
+    let is_persistent = |handler: &&Arc<Handler>| options(handler).is_some_and(|it| it.persistent);
+    let names: BTreeSet<String> = admission
+        .handlers
+        .iter()
+        .filter(is_persistent)
+        .map(|handler| webhook_name(&handler.id, name))
+        .collect();
+    let is_kept = |webhook: &&Value| {
+        webhook.get("name").and_then(Value::as_str).is_some_and(|it| names.contains(it))
+    };
+    webhooks.iter().filter(is_kept).cloned().collect()
+}
 
-    fn webhooks(
-        &self,
-        configuration: &Resource,
-        name: &str,
-        client_config: &Value,
-        wanted: impl Fn(&Handler) -> bool,
-    ) -> Vec<Value> {
-        self.handlers
-            .iter()
-            .filter(|it| is_of(configuration, it) && wanted(it))
-            .filter_map(|handler| self.webhook(handler, name, client_config))
-            .collect()
-    }
+async fn write(
+    admission: &Admission,
+    resource: &Resource,
+    name: &str,
+    webhooks: Vec<Value>,
+) -> Result<(), RequestError> {
+    let target = Target { resource, namespace: None, name, subresource: None };
+    let content = PatchContent::Merge(json!({"webhooks": webhooks}).to_string().into());
+    admission.cluster.patch(target, content, Urgency::Urgent).await.map(drop)
+}
 
-    fn webhook(&self, handler: &Handler, name: &str, client_config: &Value) -> Option<Value> {
-        let options = options(handler)?;
-        let resources = self.resources.read();
-        let rules: Vec<Value> = resources
-            .values()
-            .filter(|resource| handler.is_for(resource))
-            .map(|resource| {
-                let plural = match &options.subresource {
-                    Some(subresource) => format!("{}/{subresource}", resource.plural),
-                    None => resource.plural.clone(),
-                };
-                let operations = match options.operations.as_slice() {
-                    [] => vec!["*".to_owned()],
-                    some => some.to_vec(),
-                };
-                json!({
-                    "apiGroups": [resource.group],
-                    "apiVersions": [resource.version],
-                    "resources": [plural],
-                    "operations": operations,
-                    "scope": "*",
-                })
+fn webhooks(
+    admission: &Admission,
+    configuration: &Resource,
+    name: &str,
+    client_config: &Value,
+    wanted: impl Fn(&Handler) -> bool,
+) -> Vec<Value> {
+    admission
+        .handlers
+        .iter()
+        .filter(|it| is_of(configuration, it) && wanted(it))
+        .filter_map(|handler| webhook(admission, handler, name, client_config))
+        .collect()
+}
+
+fn webhook(
+    admission: &Admission,
+    handler: &Handler,
+    name: &str,
+    client_config: &Value,
+) -> Option<Value> {
+    let options = options(handler)?;
+    let resources = admission.resources.read();
+    let rules: Vec<Value> = resources
+        .values()
+        .filter(|resource| handler.is_for(resource))
+        .map(|resource| {
+            let plural = match &options.subresource {
+                Some(subresource) => format!("{}/{subresource}", resource.plural),
+                None => resource.plural.clone(),
+            };
+            let operations = match options.operations.as_slice() {
+                [] => vec!["*".to_owned()],
+                some => some.to_vec(),
+            };
+            json!({
+                "apiGroups": [resource.group],
+                "apiVersions": [resource.version],
+                "resources": [plural],
+                "operations": operations,
+                "scope": "*",
             })
-            .collect();
-        Some(json!({
-            "name": webhook_name(&handler.id, name),
-            "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
-            "failurePolicy": if options.ignore_failures { "Ignore" } else { "Fail" },
-            "matchPolicy": "Equivalent",
-            "rules": rules,
-            "objectSelector": object_selector(handler),
-            "clientConfig": addressed(client_config, &handler.id),
-            "timeoutSeconds": TIMEOUT_SECONDS,
-            "admissionReviewVersions": ["v1", "v1beta1"],
-        }))
-    }
+        })
+        .collect();
+    Some(json!({
+        "name": webhook_name(&handler.id, name),
+        "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
+        "failurePolicy": if options.ignore_failures { "Ignore" } else { "Fail" },
+        "matchPolicy": "Equivalent",
+        "rules": rules,
+        "objectSelector": object_selector(handler),
+        "clientConfig": addressed(client_config, &handler.id),
+        "timeoutSeconds": TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+    }))
 }
 
 /// Whether a handler belongs to a configuration.

@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 use super::Admission;
 use super::review::ReviewError;
 use crate::attempt::{self, Attempted, Cancelled, Request};
-use crate::shared::object_span;
+use crate::operator::shared::object_span;
 
 /// Why an object is not converted.
 #[derive(Debug, thiserror::Error)]
@@ -42,136 +42,134 @@ struct Destination<'a> {
     definition: Option<&'a str>,
 }
 
-impl Admission {
-    /// Answers a review about a definition, if it is known about which one.
-    pub(crate) async fn convert(
-        &self,
-        mut review: Value,
-        definition: Option<&str>,
-    ) -> Result<Value, ReviewError> {
-        let mut request = review["request"].take();
-        if !request.is_object() {
-            return Err(ReviewError::Incomplete("request"));
-        }
-        let Value::Array(objects) = request["objects"].take() else {
-            return Err(ReviewError::Incomplete("objects"));
-        };
-        let wanted = request["desiredAPIVersion"].as_str();
-        let wanted = wanted.ok_or(ReviewError::Incomplete("desiredAPIVersion"))?;
-        let (group, version) = split(wanted);
-        let destination = Destination { group, version, definition };
-        let mut converted = Vec::with_capacity(objects.len());
-        let mut result = json!({"status": "Success"});
-        for object in objects {
-            let object = Object::from_value(object);
-            let about = format!("{} {}", object.kind(), object.key());
-            match self.convert_object(object, &destination).await {
-                Ok(object) => converted.push(object),
-                Err(error) => {
-                    let message = format!("{about} cannot be converted to {wanted}: {error}");
-                    tracing::error!("{message}");
-                    result = json!({"status": "Failed", "message": message});
-                    converted.clear();
-                    break;
-                }
+/// Answers a review about a definition, if it is known about which one.
+pub(crate) async fn convert(
+    admission: &Admission,
+    mut review: Value,
+    definition: Option<&str>,
+) -> Result<Value, ReviewError> {
+    let mut request = review["request"].take();
+    if !request.is_object() {
+        return Err(ReviewError::Incomplete("request"));
+    }
+    let Value::Array(objects) = request["objects"].take() else {
+        return Err(ReviewError::Incomplete("objects"));
+    };
+    let wanted = request["desiredAPIVersion"].as_str();
+    let wanted = wanted.ok_or(ReviewError::Incomplete("desiredAPIVersion"))?;
+    let (group, version) = split(wanted);
+    let destination = Destination { group, version, definition };
+    let mut converted = Vec::with_capacity(objects.len());
+    let mut result = json!({"status": "Success"});
+    for object in objects {
+        let object = Object::from_value(object);
+        let about = format!("{} {}", object.kind(), object.key());
+        match convert_object(admission, object, &destination).await {
+            Ok(object) => converted.push(object),
+            Err(error) => {
+                let message = format!("{about} cannot be converted to {wanted}: {error}");
+                tracing::error!("{message}");
+                result = json!({"status": "Failed", "message": message});
+                converted.clear();
+                break;
             }
-            // Lists are long, and functions that are not async never wait.
-            consume_budget().await;
         }
-        Ok(json!({
-            "apiVersion": review["apiVersion"].as_str().unwrap_or("apiextensions.k8s.io/v1"),
-            "kind": "ConversionReview",
-            "response": {"uid": request["uid"], "convertedObjects": converted, "result": result},
-        }))
+        // Lists are long, and functions that are not async never wait.
+        consume_budget().await;
     }
+    Ok(json!({
+        "apiVersion": review["apiVersion"].as_str().unwrap_or("apiextensions.k8s.io/v1"),
+        "kind": "ConversionReview",
+        "response": {"uid": request["uid"], "convertedObjects": converted, "result": result},
+    }))
+}
 
-    async fn convert_object(
-        &self,
-        object: Object,
-        to: &Destination<'_>,
-    ) -> Result<Value, ConversionError> {
-        let (group, version) = split(object.api_version());
-        if group != to.group {
-            let (from, to) = (group.to_owned(), to.group.to_owned());
-            return Err(ConversionError::OtherGroup { from, to });
-        }
-        if version == to.version {
-            return Ok(object.value().clone());
-        }
-        let chart = self.chart(to, object.kind()).ok_or_else(|| {
-            let (kind, group) = (object.kind().to_owned(), group.to_owned());
-            ConversionError::Unknown { kind, group }
+async fn convert_object(
+    admission: &Admission,
+    object: Object,
+    to: &Destination<'_>,
+) -> Result<Value, ConversionError> {
+    let (group, version) = split(object.api_version());
+    if group != to.group {
+        let (from, to) = (group.to_owned(), to.group.to_owned());
+        return Err(ConversionError::OtherGroup { from, to });
+    }
+    if version == to.version {
+        return Ok(object.value().clone());
+    }
+    let chart = chart(admission, to, object.kind()).ok_or_else(|| {
+        let (kind, group) = (object.kind().to_owned(), group.to_owned());
+        ConversionError::Unknown { kind, group }
+    })?;
+    let mut converted = object.clone();
+    for (version, handler) in chart.route(version, to.version)? {
+        let result = run_conversion(admission, chart, handler, &converted).await?;
+        let completed = convert::completed(converted.value(), result, group, version);
+        let completed = completed.map_err(|source| {
+            let id = Arc::clone(&handler.id);
+            ConversionError::NotAnObject { id, source }
         })?;
-        let mut converted = object.clone();
-        for (version, handler) in chart.route(version, to.version)? {
-            let result = self.run_conversion(chart, handler, &converted).await?;
-            let completed = convert::completed(converted.value(), result, group, version);
-            let completed = completed.map_err(|source| {
-                let id = Arc::clone(&handler.id);
-                ConversionError::NotAnObject { id, source }
-            })?;
-            converted = Object::from_value(completed);
-        }
-        Ok(converted.value().clone())
+        converted = Object::from_value(completed);
     }
+    Ok(converted.value().clone())
+}
 
-    async fn run_conversion(
-        &self,
-        chart: &Chart,
-        handler: &Arc<Handler>,
-        object: &Object,
-    ) -> Result<Value, ConversionError> {
-        let resource = self.resource_of(chart, object);
-        let subject = Subject { resource, object: object.clone() };
-        let span = object_span(&subject);
-        // There is nothing to remember between two conversions.
-        let request = Request {
-            subject: Some(&subject),
-            ..self.request(handler, Occasion::Conversion, Arc::default())
-        };
-        let source = match attempt::run(&self.runtime, request).instrument(span).await {
-            Ok(Attempted { error: Some(error), .. }) => error,
-            Ok(Attempted { outcome, .. }) => match outcome.output {
-                Output::Json(value) => return Ok(value),
-                _ => return Ok(Value::Null),
-            },
-            Err(Cancelled) => HandlerError::Cancelled,
-        };
-        Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
-    }
+async fn run_conversion(
+    admission: &Admission,
+    chart: &Chart,
+    handler: &Arc<Handler>,
+    object: &Object,
+) -> Result<Value, ConversionError> {
+    let resource = resource_of(admission, chart, object);
+    let subject = Subject { resource, object: object.clone() };
+    let span = object_span(&subject);
+    // There is nothing to remember between two conversions.
+    let request = Request {
+        subject: Some(&subject),
+        ..admission.request(handler, Occasion::Conversion, Arc::default())
+    };
+    let source = match attempt::run(&admission.runtime, request).instrument(span).await {
+        Ok(Attempted { error: Some(error), .. }) => error,
+        Ok(Attempted { outcome, .. }) => match outcome.output {
+            Output::Json(value) => return Ok(value),
+            _ => return Ok(Value::Null),
+        },
+        Err(Cancelled) => HandlerError::Cancelled,
+    };
+    Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
+}
 
-    /// The conversions of a resource: by the name in the path, or else by the kind of its objects.
-    fn chart(&self, to: &Destination<'_>, kind: &str) -> Option<&Chart> {
-        let named = self.charts.iter().find(|chart| Some(chart.name().as_str()) == to.definition);
-        let is_of_kind = |chart: &&Chart| {
-            let resources = self.resources.read();
-            let mut all = resources.values();
-            all.any(|it| it.group == chart.group && it.plural == chart.plural && it.kind == kind)
-        };
-        let mut of_group = self.charts.iter().filter(|chart| chart.group == to.group);
-        let by_kind = || of_group.clone().find(is_of_kind);
-        let only = match (by_kind(), of_group.next(), of_group.next()) {
-            (Some(chart), ..) => Some(chart),
-            (None, only, None) => only,
-            _ => None,
-        };
-        named.or(only)
-    }
+/// The conversions of a resource: by the name in the path, or else by the kind of its objects.
+fn chart<'a>(admission: &'a Admission, to: &Destination<'_>, kind: &str) -> Option<&'a Chart> {
+    let named = admission.charts.iter().find(|chart| Some(chart.name().as_str()) == to.definition);
+    let is_of_kind = |chart: &&Chart| {
+        let resources = admission.resources.read();
+        let mut all = resources.values();
+        all.any(|it| it.group == chart.group && it.plural == chart.plural && it.kind == kind)
+    };
+    let mut of_group = admission.charts.iter().filter(|chart| chart.group == to.group);
+    let by_kind = || of_group.clone().find(is_of_kind);
+    let only = match (by_kind(), of_group.next(), of_group.next()) {
+        (Some(chart), ..) => Some(chart),
+        (None, only, None) => only,
+        _ => None,
+    };
+    named.or(only)
+}
 
-    /// The resource in the version of an object, which may be one that is not served any more.
-    fn resource_of(&self, chart: &Chart, object: &Object) -> Arc<Resource> {
-        let (group, version) = split(object.api_version());
-        let id = (group.to_owned(), version.to_owned(), chart.plural.clone());
-        let known = self.resources.read().get(&id).cloned();
-        known.unwrap_or_else(|| {
-            Arc::new(Resource {
-                version: version.to_owned(),
-                namespaced: object.namespace().is_some(),
-                preferred: false,
-                ..Resource::cluster_wide(group, &chart.plural, object.kind())
-            })
+/// The resource in the version of an object, which may be one that is not served any more.
+fn resource_of(admission: &Admission, chart: &Chart, object: &Object) -> Arc<Resource> {
+    let (group, version) = split(object.api_version());
+    let id = (group.to_owned(), version.to_owned(), chart.plural.clone());
+    let known = admission.resources.read().get(&id).cloned();
+    known.unwrap_or_else(|| {
+        Arc::new(Resource {
+            version: version.to_owned(),
+            namespaced: object.namespace().is_some(),
+            preferred: false,
+            ..Resource::cluster_wide(group, &chart.plural, object.kind())
         })
-    }
+    })
 }
 
 fn split(api_version: &str) -> (&str, &str) {

@@ -3,52 +3,59 @@
 //! Never taken back: without its conversion, an object that is read in another version than it is
 //! stored in would be a mixture of both, and the next write would make it last.
 
-use kopf_client::{Failure, PatchContent, RequestError, Target, Urgency};
+use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
+use kopf_core::convert::Chart;
 use kopf_core::endpoint;
 use kopf_model::{Resource, merge};
 use serde_json::{Map, Value, json};
 
-use super::{Admission, AdmissionError};
+use super::AdmissionError;
 
-impl Admission {
-    /// Points all definitions to us; those that do not exist yet are left for later.
-    pub(super) async fn define(&self, client_config: &Value) -> Result<(), AdmissionError> {
-        for chart in &self.charts {
-            let name = chart.name();
-            if let Err(error) = self.define_one(&name, client_config).await {
-                return Err(AdmissionError::Define { name, source: Box::new(error) });
-            }
+/// Points all definitions to us; those that do not exist yet are left for later.
+pub(super) async fn define(
+    cluster: &Cluster,
+    charts: &[Chart],
+    client_config: &Value,
+) -> Result<(), AdmissionError> {
+    for chart in charts {
+        let name = chart.name();
+        if let Err(error) = define_one(cluster, &name, client_config).await {
+            return Err(AdmissionError::Define { name, source: Box::new(error) });
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    async fn define_one(&self, name: &str, client_config: &Value) -> Result<(), RequestError> {
-        let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
-        let resource = Resource::cluster_wide(group, plural, "CustomResourceDefinition");
-        let target = Target { resource: &resource, namespace: None, name, subresource: None };
-        let definition = match self.cluster.get(target).await {
-            Err(error) if error.failure == Failure::NotFound => {
-                tracing::debug!(name, "the definition of what is converted does not exist yet");
-                return Ok(());
-            }
-            other => other?,
-        };
-        let patch = patch(client_config, name);
-        if !is_news(definition.value(), &patch) {
+async fn define_one(
+    cluster: &Cluster,
+    name: &str,
+    client_config: &Value,
+) -> Result<(), RequestError> {
+    let (group, plural) = ("apiextensions.k8s.io", "customresourcedefinitions");
+    let resource = Resource::cluster_wide(group, plural, "CustomResourceDefinition");
+    let target = Target { resource: &resource, namespace: None, name, subresource: None };
+    let definition = match cluster.get(target).await {
+        Err(error) if error.failure == Failure::NotFound => {
+            tracing::debug!(name, "the definition of what is converted does not exist yet");
             return Ok(());
         }
-        tracing::info!("Pointing the conversion of {name} to this operator.");
-        let content = PatchContent::Merge(Value::Object(patch).to_string().into());
-        self.cluster.patch(target, content, Urgency::Urgent).await.map(drop)
+        other => other?,
+    };
+    let patch = patch(client_config, name);
+    if !is_news(definition.value(), &patch) {
+        return Ok(());
     }
+    tracing::info!("Pointing the conversion of {name} to this operator.");
+    let content = PatchContent::Merge(Value::Object(patch).to_string().into());
+    cluster.patch(target, content, Urgency::Urgent).await.map(drop)
+}
 
-    /// Versions between which nothing leads can only be stored, or not be served.
-    pub(super) fn warn_of_gaps(&self) {
-        for chart in &self.charts {
-            for gap in chart.gaps() {
-                let name = chart.name();
-                tracing::warn!("The versions of {name} are not all convertible: {gap}.");
-            }
+/// Versions between which nothing leads can only be stored, or not be served.
+pub(super) fn warn_of_gaps(charts: &[Chart]) {
+    for chart in charts {
+        for gap in chart.gaps() {
+            let name = chart.name();
+            tracing::warn!("The versions of {name} are not all convertible: {gap}.");
         }
     }
 }

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::review::ReviewError;
-use super::{Admission, Serving};
-use crate::insights::Surroundings;
+use super::{Admission, Serving, configuration};
+use crate::watching::cluster_view::ClusterSnapshot;
 
 /// The pause before a configuration that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ impl ReviewGate {
     pub(super) fn open(
         &self,
         admission: Admission,
-        surroundings: watch::Receiver<Surroundings>,
+        surroundings: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         let admission = Arc::new(admission);
         // Engines are started once, so that it is not set yet.
@@ -79,7 +79,7 @@ impl ReviewGate {
 async fn keep_up(
     admission: Arc<Admission>,
     gate: ReviewGate,
-    mut surroundings: watch::Receiver<Surroundings>,
+    mut surroundings: watch::Receiver<ClusterSnapshot>,
 ) {
     admission.learn(None).await;
     let mut client_config = gate.0.client_config.subscribe();
@@ -105,7 +105,7 @@ async fn configure(admission: &Admission, gate: &ReviewGate, is_created: &mut bo
     let (Some(client_config), Some(name)) = (client_config, gate.managed()) else { return true };
     let configuring = async {
         if !*is_created {
-            admission.create(&name).await?;
+            configuration::create(admission, &name).await?;
             *is_created = true;
         }
         admission.point(&name, &client_config).await

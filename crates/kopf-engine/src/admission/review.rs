@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::Admission;
 use crate::attempt::{self, Cancelled, Request};
-use crate::shared::object_span;
+use crate::operator::shared::object_span;
 
 /// Why a request is no review that we could answer.
 #[derive(Debug, thiserror::Error)]

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::review::ReviewError;
-use super::{Admission, AdmissionEndpoint, AdmissionError, Pem};
-use crate::ports::{Answering, Asked, BodyError, refuse, respond};
+use super::{Admission, AdmissionEndpoint, AdmissionError, Pem, conversion};
+use crate::serving::ports::{Answering, Asked, BodyError, refuse, respond};
 
 /// How often it is logged that reviews are too large.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
@@ -146,7 +146,7 @@ impl Admission {
         };
         drop(body);
         let answer = match review["kind"] == "ConversionReview" {
-            true => self.convert(review, definition).await,
+            true => conversion::convert(self, review, definition).await,
             false => self.review(&review, webhook, headers).await,
         };
         match answer {

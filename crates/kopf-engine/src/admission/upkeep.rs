@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::server::{Tls, client_config};
 use super::{Admission, AdmissionEndpoint, Pem};
-use crate::insights::Surroundings;
+use crate::watching::cluster_view::ClusterSnapshot;
 
 /// How often the files are looked at, as in Kopf.
 const CHECKING: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub(super) struct Upkeep {
 
 impl Upkeep {
     /// Runs until it is dropped.
-    pub(super) async fn run(mut self, mut surroundings: watch::Receiver<Surroundings>) {
+    pub(super) async fn run(mut self, mut surroundings: watch::Receiver<ClusterSnapshot>) {
         let mut is_settled = true;
         // Not begun anew with every change: files are looked at however lively the cluster is.
         let mut checking = tokio::time::interval_at(Instant::now() + CHECKING, CHECKING);

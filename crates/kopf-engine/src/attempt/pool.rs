@@ -15,7 +15,7 @@ use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned, pan
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
-use crate::lines::{Speaker, heard, heard_here};
+use crate::operator::lines::{Speaker, heard, heard_here};
 
 /// One step of an async handler that takes longer than this delays everything else.
 const SLOW_POLL: Duration = Duration::from_millis(100);

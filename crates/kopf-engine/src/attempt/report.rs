@@ -10,10 +10,10 @@ use kopf_core::occasion::Subject;
 use kopf_core::progress::later;
 use kopf_core::retry::{Failure, FailureKind, Outcome};
 
-use crate::journal::{AttemptEnding, Episode, shorten};
-use crate::runtime::Runtime;
-use crate::shared::emit;
-use crate::status::Ending;
+use crate::operator::runtime::Runtime;
+use crate::operator::shared::emit;
+use crate::serving::journal::{AttemptEnding, Episode, shorten};
+use crate::serving::status::Ending;
 
 /// How a finished attempt went.
 pub(crate) struct Ended<'a> {

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::Cycle;
 use crate::attempt::Cancelled;
-use crate::pass::Pass;
+use crate::cycle::sub_handlers::Pass;
 use crate::write::Applied;
 
 impl Cycle {
@@ -33,9 +33,9 @@ impl Cycle {
             return;
         }
         let body = String::from_utf8_lossy(self.object.raw()).into_owned();
-        crate::shared::emit(&logtext::in_progress(change.reason, &body));
+        crate::operator::shared::emit(&logtext::in_progress(change.reason, &body));
         if !change.diff.is_empty() && change.old.is_some() && change.new.is_some() {
-            crate::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
+            crate::operator::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
         }
     }
 
@@ -44,7 +44,7 @@ impl Cycle {
     /// Kopf concludes it from the event of its write, which we do not look at.
     pub(super) fn log_end(&self, is_handled: bool, snapshot: &Snapshot) {
         let is_written = self.object.resource_version() != snapshot.object().resource_version();
-        if is_handled && is_written && self.is_settled && is_debugging() {
+        if is_handled && is_written && self.rest.is_settled && is_debugging() {
             self.shared.log(&snapshot.subject, &Line::debug(logtext::CYCLE_FINISHED));
         }
     }

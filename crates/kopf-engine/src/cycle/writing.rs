@@ -13,8 +13,8 @@ use kopf_core::write::{
 };
 use kopf_model::{Object, Patch};
 
-use super::{Cycle, CycleError, Mode};
-use crate::shared::Served;
+use super::{Cycle, CycleError, Mode, history};
+use crate::operator::shared::Served;
 use crate::write::{self, Applied, Outdated, limit, rejection};
 
 /// The least time after which a write is made again for which there was no newer state.
@@ -54,13 +54,13 @@ impl Cycle {
         patch: &Patch,
         urgency: Urgency,
     ) -> Result<Applied, RequestError> {
-        let _guard = match &self.memory.write_lock {
+        let _guard = match &self.memory.background.write_lock {
             Some(lock) => lock.take().await,
             None => None,
         };
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
         let applied = write::send(cluster, resource, &self.object, patch, urgency).await?;
-        if let (Applied::Changed(object), Some(live)) = (&applied, &self.memory.live) {
+        if let (Applied::Changed(object), Some(live)) = (&applied, &self.memory.background.live) {
             live.set(object.clone());
         }
         Ok(applied)
@@ -69,7 +69,7 @@ impl Cycle {
     async fn send(&self, patch: &Patch, urgency: Urgency) -> Result<Applied, RequestError> {
         let applied = self.send_alone(patch, urgency).await?;
         if let Applied::Changed(_) = &applied {
-            self.note_write(patch);
+            history::note_write(self, patch);
         }
         Ok(applied)
     }
@@ -216,7 +216,7 @@ impl Cycle {
     pub(super) fn wait_for_newer(&mut self) {
         let timeout = self.shared.runtime.context.settings.read().persistence.consistency_timeout;
         // Whoever does not want to wait for it is not to ask without end either.
-        self.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
+        self.rest.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
     }
 
     pub(super) fn is_held(&self, object: &Object) -> bool {

@@ -7,35 +7,29 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use kopf_core::invoke::StopReason;
-use kopf_core::queue::{Limits, Next, Queue, Urgency};
+use kopf_core::queue::{Next, Urgency};
 use kopf_core::settings::Background;
 use kopf_core::write::Version;
 use tokio::time::Instant;
 
-use super::{Reactor, group_of};
-use crate::clock::after;
+use super::{Reactor, group_of, jobs};
 use crate::cycle::{self, Mode};
-use crate::message::{Key, Message};
+use crate::operator::clock::after;
+use crate::reactor::message::{Key, Message};
 
 impl Reactor {
     /// Winds up within the limits of the settings.
     pub(crate) async fn close(mut self) {
         let settings = self.shared.settings();
-        for scout in self.namespaces.iter().chain(&self.definitions) {
-            scout.task.abort();
-        }
-        for watch in self.watches.values() {
-            watch.task.abort();
-        }
-        for watch in self.child_watches.values() {
-            watch.task.abort();
-        }
+        self.discovery.close();
+        self.watches.pause();
+        self.children.close();
         let deadline = after(settings.queueing.exit_timeout);
         self.drain(deadline).await;
-        if !self.cycles.is_empty() {
-            let left = self.cycles.len();
+        if !self.dispatch.cycles.is_empty() {
+            let left = self.dispatch.cycles.len();
             tracing::warn!(left, "some handlers did not finish in time and are cancelled");
-            self.cycles.shutdown().await;
+            self.dispatch.cycles.shutdown().await;
             while let Ok(message) = self.messages.try_recv() {
                 if let Message::Done(done) = message {
                     self.take_back(*done);
@@ -48,14 +42,14 @@ impl Reactor {
 
     /// Waits for the running cycles.
     async fn drain(&mut self, deadline: Instant) {
-        while !self.cycles.is_empty() {
+        while !self.dispatch.cycles.is_empty() {
             tokio::select! {
                 Some(message) = self.messages.recv() => {
                     if let Message::Done(done) = message {
                         self.take_back(*done);
                     }
                 }
-                Some(_) = self.cycles.join_next() => {}
+                Some(_) = self.dispatch.cycles.join_next() => {}
                 () = tokio::time::sleep_until(deadline) => return,
             }
         }
@@ -70,25 +64,23 @@ impl Reactor {
     /// could wait, and what the server did not take so far.
     async fn persist(&mut self, limit: Duration) {
         let mut keys = Vec::new();
-        for (id, watch) in &mut self.watches {
+        for (id, watch) in self.watches.iter_mut() {
             for (uid, record) in watch.store.iter_mut() {
                 let Some(memory) = &record.memory else { continue };
                 let is_unwritten = memory.progress.is_some() || !memory.unsent.is_empty();
                 if let (true, Some(body)) = (is_unwritten, &record.body) {
-                    keys.push(Key { watch: *id, group: group_of(body), uid });
+                    keys.push(Key { watch: id, group: group_of(body), uid });
                 }
             }
         }
-        let now = self.moment();
-        // A queue of their own: what else waits stays where it is, with its daemons, and cancelled
-        // cycles or the limit of workers do not keep anything from being written.
-        self.queue = Queue::new(Limits { running_max: usize::MAX, error_delays: Vec::new() });
+        self.dispatch.begin_closing();
         for key in keys {
-            self.queue.offer(key, Urgency::Fresh, now);
+            self.dispatch.offer(key, Urgency::Fresh);
         }
+        let is_barred = self.readiness.is_barred();
         let mut closings = FuturesUnordered::new();
-        while let Some(ticket) = self.queue.take(now) {
-            match self.prepare(ticket) {
+        while let Some(ticket) = self.dispatch.take() {
+            match jobs::prepare(&mut self.watches, &mut self.children, is_barred, ticket) {
                 Ok(mut job) => {
                     // A state that is older than what was handled decides nothing.
                     let is_outdated = Version::of(&job.object) < job.version;
@@ -96,7 +88,7 @@ impl Reactor {
                     closings.push(Box::pin(cycle::run(Arc::clone(&self.shared), job)));
                 }
                 Err(ticket) => {
-                    self.queue.done(ticket, Next::Rest, now);
+                    self.dispatch.done(ticket, Next::Rest);
                 }
             }
         }
@@ -116,17 +108,17 @@ impl Reactor {
 
     async fn stop_daemons(&mut self, settings: &Background) {
         let mut stopping = Vec::new();
-        for watch in self.watches.values_mut() {
+        for (_, watch) in self.watches.iter_mut() {
             for (_, record) in watch.store.iter_mut() {
                 let Some(memory) = &mut record.memory else { continue };
-                for daemon in std::mem::take(&mut memory.daemons).into_values() {
+                for daemon in memory.background.take() {
                     stopping.push(daemon.stop(StopReason::OPERATOR_EXITING, settings.clone()));
                 }
             }
         }
         join_all(stopping).await;
         // Those of objects that went before us, and of the last pause; each has its own patience.
-        self.shared.stopping.close();
-        self.shared.stopping.wait().await;
+        self.shared.background.stopping.close();
+        self.shared.background.stopping.wait().await;
     }
 }

@@ -1,130 +1,106 @@
 //! When handlers may begin, and when the operator counts as ready.
 //!
 //! Handlers begin behind a barrier, since they are to find indexes that are full. Resources that
-//! cannot be listed must not keep the others from being served, so the patience with their failures
-//! has limits. Readiness has none: it tells that everything which is to be watched has been listed.
+//! cannot be listed must not keep the others from being served, so handlers do not wait for them for
+//! ever. Readiness does: it tells that everything which is to be watched has been listed.
 
-use std::time::Duration;
+use std::collections::HashSet;
 
-use kopf_client::Failure;
-use kopf_core::queue::Urgency;
-use tokio::time::Instant;
+use crate::operator::shared::Shared;
+use crate::reactor::message::Key;
+use crate::watching::{ChildWatches, Discovery, FirstList, Watches};
 
-use super::{Reactor, Watch, group_of};
-use crate::message::Key;
-
-/// How long a refused list (403, 404) holds up the handlers: rights and definitions that come
-/// together with the operator take effect a little later.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a list that fails in any other way (429, 5xx, no answer) holds up the handlers.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(60);
-
-/// How far a watch has come with its first list.
-#[derive(Debug, Default)]
-pub(super) struct FirstList {
-    is_complete: bool,
-    trouble: Option<Trouble>,
+/// How far the operator has come.
+pub(super) struct Readiness {
+    /// Up until all indexes are filled; only indexing is done before.
+    is_barred: bool,
+    /// What is still to be indexed.
+    unindexed: HashSet<Key>,
+    /// Whether every watch has listed, or has failed for longer than handlers wait for it.
+    is_settled: bool,
+    /// Whether every watch has listed.
+    is_ready: bool,
 }
 
-/// Failures in a row, with nothing complete between them.
-#[derive(Debug)]
-pub(super) struct Trouble {
-    since: Instant,
-    is_refusal: bool,
-}
-
-impl FirstList {
-    pub(super) fn complete(&mut self) {
-        *self = Self { is_complete: true, trouble: None };
+impl Readiness {
+    pub(super) fn new() -> Self {
+        let unindexed = HashSet::new();
+        Self { is_barred: true, unindexed, is_settled: false, is_ready: false }
     }
 
-    pub(super) fn fail(&mut self, failure: Failure) {
-        let trouble = self.trouble.get_or_insert_with(Trouble::begin);
-        trouble.is_refusal = failure.is_refusal();
+    /// Whether only indexing is done.
+    pub(super) fn is_barred(&self) -> bool {
+        self.is_barred
     }
 
-    /// Whether handlers have to wait for it.
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.is_complete && self.trouble.as_ref().is_none_or(Trouble::is_bearable)
-    }
-}
-
-impl Trouble {
-    pub(super) fn begin() -> Self {
-        Self { since: Instant::now(), is_refusal: false }
-    }
-
-    fn is_bearable(&self) -> bool {
-        let patience = if self.is_refusal { REFUSAL_PATIENCE } else { OUTAGE_PATIENCE };
-        self.since.elapsed() < patience
-    }
-}
-
-impl Reactor {
-    /// Lifts the barrier when all indexes are filled, and tells when everything is up.
-    pub(super) fn check_readiness(&mut self) {
-        // Nothing is watched before the discovery and in a pause, so nothing is known to be full.
-        if self.is_ready || self.is_paused || !self.is_discovered {
-            return;
+    /// Notes an object that has to be indexed before handlers begin.
+    pub(super) fn await_index(&mut self, key: Key) {
+        if self.is_barred {
+            self.unindexed.insert(key);
         }
-        let is_explored = !self.list_of_namespaces().is_some_and(FirstList::is_awaited)
-            && !self.gap.as_ref().is_some_and(Trouble::is_bearable);
-        if self.barrier {
-            let is_indexed = |watch: &&Watch| !watch.served.handlers.indexing.is_empty();
-            let mut indexed = self.watches.values().filter(is_indexed);
+    }
+
+    /// Notes that an object is indexed.
+    pub(super) fn note_indexed(&mut self, key: Key) {
+        self.unindexed.remove(&key);
+    }
+
+    /// Forgets the objects of a watch, except some.
+    pub(super) fn forget_watch(&mut self, id: u32, mut is_kept: impl FnMut(&Key) -> bool) {
+        self.unindexed.retain(|key| key.watch != id || is_kept(key));
+    }
+
+    /// Lifts the barrier when all indexes are filled, and tells when everything is up; returns
+    /// whether the barrier was lifted just now.
+    pub(super) fn check(
+        &mut self,
+        shared: &Shared,
+        discovery: &Discovery,
+        watches: &Watches,
+        children: &ChildWatches,
+    ) -> bool {
+        if self.is_ready {
+            return false;
+        }
+        let was_barred = self.is_barred;
+        let is_explored = discovery.is_explored();
+        if self.is_barred {
+            let mut indexed = watches.iter().filter(|(_, watch)| watch.is_indexed());
             let is_filled = is_explored
                 && self.unindexed.is_empty()
-                && !indexed.any(|watch| watch.first_list.is_awaited());
-            let has_indexes = !self.shared.stores.is_empty();
+                && !indexed.any(|(_, watch)| watch.first_list.is_awaited());
+            let has_indexes = !shared.stores.is_empty();
             if has_indexes && !is_filled {
-                return;
+                return false;
             }
-            self.warn_about_gaps();
-            self.lift_barrier();
+            warn_about_gaps(watches);
+            self.is_barred = false;
         }
         if !self.is_settled {
-            let mut watches = self.watches.values();
-            self.is_settled = is_explored && !watches.any(|watch| watch.first_list.is_awaited());
+            let is_awaited = watches.iter().any(|(_, watch)| watch.first_list.is_awaited());
+            self.is_settled = is_explored && !is_awaited;
         }
-        let served = self.watches.values().map(|watch| &watch.first_list);
-        let children = self.child_watches.values().map(|watch| &watch.first_list);
-        let mut lists = served.chain(children).chain(self.list_of_namespaces());
-        self.is_ready = lists.all(|list| list.is_complete);
+        self.is_ready = watches.iter().all(|(_, watch)| watch.first_list.is_complete())
+            && children.are_listed()
+            && discovery.list_of_namespaces().is_none_or(FirstList::is_complete);
         let (is_settled, is_ready) = (self.is_settled, self.is_ready);
-        self.shared.runtime.board.update(|status| {
+        shared.runtime.board.update(|status| {
             status.settled = is_settled;
             status.ready = is_ready;
         });
+        was_barred
     }
+}
 
-    fn list_of_namespaces(&self) -> Option<&FirstList> {
-        self.namespaces.as_ref().map(|scout| &scout.first_list)
-    }
-
-    /// Says which indexes the handlers do not find full, which may explain what they do.
-    fn warn_about_gaps(&self) {
-        for watch in self.watches.values() {
-            if !watch.first_list.is_complete && !watch.served.handlers.indexing.is_empty() {
-                tracing::warn!(
-                    resource = %watch.desired.resource,
-                    namespace = watch.desired.namespace.as_deref(),
-                    "handlers begin although an index is not filled: its objects cannot be listed"
-                );
-            }
-        }
-    }
-
-    fn lift_barrier(&mut self) {
-        self.barrier = false;
-        let now = self.moment();
-        for (id, watch) in &mut self.watches {
-            for (uid, record) in watch.store.iter_mut() {
-                let Some(inbox) = &record.inbox else { continue };
-                let newest = inbox.object.as_ref().or(inbox.events.last().map(|(_, it)| it));
-                let Some(object) = newest else { continue };
-                let key = Key { watch: *id, group: group_of(object), uid };
-                self.queue.offer(key, Urgency::Backlog, now);
-            }
+/// Says which indexes the handlers do not find full, which may explain what they do.
+fn warn_about_gaps(watches: &Watches) {
+    for (_, watch) in watches.iter() {
+        if !watch.first_list.is_complete() && watch.is_indexed() {
+            tracing::warn!(
+                resource = %watch.desired.resource,
+                namespace = watch.desired.namespace.as_deref(),
+                "handlers begin although an index is not filled: its objects cannot be listed"
+            );
         }
     }
 }

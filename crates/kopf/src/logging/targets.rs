@@ -4,14 +4,14 @@
 
 /// Paths of modules, and the names that are shown for them; the first one that fits counts.
 const NAMES: [(&str, &str); 16] = [
-    ("kopf_engine::activities", "kopf.activities"),
     ("kopf_engine::admission", "kopf.admission"),
-    ("kopf_engine::insights", "kopf.watching"),
-    ("kopf_engine::peering", "kopf.peering"),
-    ("kopf_engine::ports", "kopf.serving"),
-    ("kopf_engine::poster", "kopf.posting"),
-    ("kopf_engine::probes", "kopf.serving"),
+    ("kopf_engine::operator::activities", "kopf.activities"),
+    ("kopf_engine::operator::peering", "kopf.peering"),
+    ("kopf_engine::operator::poster", "kopf.posting"),
+    ("kopf_engine::reactor::lost_events", "kopf.objects"),
     ("kopf_engine::reactor", "kopf.watching"),
+    ("kopf_engine::serving", "kopf.serving"),
+    ("kopf_engine::watching", "kopf.watching"),
     // All the rest of it is about objects.
     ("kopf_engine", "kopf.objects"),
     ("kopf_client::login", "kopf.login"),
@@ -38,7 +38,8 @@ mod tests {
     #[test]
     fn paths_of_modules_are_not_shown() {
         for (target, name) in [
-            ("kopf_engine::reactor::orchestration", "kopf.watching"),
+            ("kopf_engine::reactor::intake", "kopf.watching"),
+            ("kopf_engine::watching::discovery", "kopf.watching"),
             ("kopf_engine::cycle::writing", "kopf.objects"),
             ("kopf_engine::admission::configuration", "kopf.admission"),
             ("kopf_client::cluster", "kopf.requests"),

@@ -1,0 +1,245 @@
+//! The daemons and timers of one object: started while it matches, stopped when it does not.
+//!
+//! Owned by the memory of the object, lent to its cycle. Decides what this means for the finalizer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::cause::Snapshot;
+use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::invoke::{Extensions, StopReason};
+use kopf_core::occasion::{Live, Occasion};
+use kopf_core::progress::later;
+use kopf_core::select;
+use kopf_model::{Object, Timestamp};
+use tokio::time::Instant;
+
+use super::{Daemon, Leaving, Spawning, yield_for_exit};
+use crate::operator::shared::{Served, Shared};
+use crate::reactor::message::Key;
+use crate::write::WriteLock;
+
+/// The daemons and timers of one object.
+#[derive(Default)]
+pub(crate) struct ObjectBackground {
+    /// Those that run.
+    daemons: BTreeMap<HandlerId, Daemon>,
+    /// Those that are stopped without anybody waiting, in a pause or after their patience; as long
+    /// as they may run, there is no second instance.
+    leaving: BTreeMap<HandlerId, Leaving>,
+    /// Those that ended on their own.
+    forever_stopped: BTreeSet<HandlerId>,
+    /// What they look at.
+    pub(crate) live: Option<Live>,
+    /// Taken by whoever writes, if there are any.
+    pub(crate) write_lock: Option<WriteLock>,
+    /// When the object last changed essentially, for idle timers.
+    changed_at: Option<Instant>,
+}
+
+/// What the background of an object means for its cycle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BackgroundState {
+    /// A daemon or timer runs or should run, so the object must be held.
+    pub(crate) is_needed: bool,
+    /// When stopping daemons have to be looked at again.
+    pub(crate) wake_at: Option<Timestamp>,
+}
+
+/// What decides about the background of an object.
+pub(crate) struct Situation<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) served: &'a Arc<Served>,
+    pub(crate) key: Key,
+    pub(crate) snapshot: &'a Snapshot,
+    /// Whether the object was first seen in a list, with many others.
+    pub(crate) is_listed: bool,
+    /// Whether daemons and timers may be started.
+    pub(crate) may_start: bool,
+}
+
+impl ObjectBackground {
+    /// Whether forgetting it would change nothing.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.daemons.is_empty()
+            && self.leaving.is_empty()
+            && self.forever_stopped.is_empty()
+            && self.live.is_none()
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.daemons.is_empty()
+    }
+
+    /// Those that run, by id.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &HandlerId> {
+        self.daemons.keys()
+    }
+
+    /// Takes all that run, for somebody who waits for their end.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Daemon> {
+        std::mem::take(&mut self.daemons).into_values()
+    }
+
+    /// Stops everything without waiting for it; there is no second instance before its end.
+    pub(crate) fn stop_detached(&mut self, shared: &Shared, reason: StopReason) {
+        if self.daemons.is_empty() {
+            return;
+        }
+        let settings = shared.runtime.context.settings.read().background.clone();
+        for (id, daemon) in std::mem::take(&mut self.daemons) {
+            self.leaving.insert(id, daemon.leaving());
+            shared.background.stop_detached(daemon, reason, settings.clone());
+        }
+    }
+
+    /// Starts what should run, stops what should not, and tells what this means for the finalizer.
+    pub(crate) async fn revise(
+        &mut self,
+        situation: &Situation<'_>,
+        memo: impl FnMut() -> Arc<Extensions>,
+    ) -> BackgroundState {
+        let Situation { shared, served, snapshot, .. } = situation;
+        self.reap();
+        if snapshot.is_gone() {
+            self.stop_detached(shared, StopReason::RESOURCE_DELETED);
+            self.live = None;
+            return BackgroundState::default();
+        }
+        let was_there = self.live.is_none() && situation.is_listed;
+        let live = self.live(snapshot.object());
+        let matching = select::for_background(
+            &served.handlers.spawning,
+            &snapshot.subject,
+            &Occasion::Background { live },
+            &self.forever_stopped,
+        );
+        let is_deleting = snapshot.object().is_deleting();
+        if !snapshot.diff.is_empty() {
+            self.note_change();
+        }
+        if !is_deleting && situation.may_start {
+            self.spawn_missing(situation, &matching, was_there, memo);
+        }
+        let reason =
+            if is_deleting { StopReason::RESOURCE_DELETED } else { StopReason::FILTERS_MISMATCH };
+        let is_unwanted =
+            |handler: &str| is_deleting || !matching.iter().any(|wanted| *wanted.id == *handler);
+        let mut wait = self.stop_unwanted(shared, reason, is_unwanted).await;
+        let is_awaited = self.leaving.values().any(|leaving| !leaving.is_abandoned());
+        if is_awaited && is_deleting {
+            // They tell when they are over; until then the object is not let go.
+            let polling = shared.runtime.context.settings.read().background.cancellation_polling;
+            wait = wait.into_iter().chain([polling]).min();
+        }
+        BackgroundState {
+            is_needed: !matching.is_empty() || !self.daemons.is_empty() || is_awaited,
+            wake_at: wait.map(|wait| later(shared.runtime.clock.now(), wait)),
+        }
+    }
+
+    /// Forgets what has ended; what ended on its own is not started again.
+    fn reap(&mut self) {
+        self.leaving.retain(|_, leaving| !leaving.is_over());
+        let ended: Vec<_> = self
+            .daemons
+            .iter()
+            .filter(|(_, daemon)| daemon.is_over())
+            .map(|(id, daemon)| (Arc::clone(id), daemon.ended_on_its_own()))
+            .collect();
+        for (id, on_its_own) in ended {
+            self.daemons.remove(&id);
+            if on_its_own {
+                self.forever_stopped.insert(id);
+            }
+        }
+    }
+
+    fn live(&mut self, object: &Object) -> Live {
+        self.live.get_or_insert_with(|| Live::new(object.clone())).clone()
+    }
+
+    fn note_change(&mut self) {
+        let now = Instant::now();
+        self.changed_at = Some(now);
+        for daemon in self.daemons.values() {
+            daemon.note_change(now);
+        }
+    }
+
+    fn spawn_missing(
+        &mut self,
+        situation: &Situation<'_>,
+        matching: &[Arc<Handler>],
+        was_there: bool,
+        mut memo: impl FnMut() -> Arc<Extensions>,
+    ) {
+        for handler in matching {
+            if self.daemons.contains_key(&handler.id) || self.leaving.contains_key(&handler.id) {
+                continue;
+            }
+            let live = self.live(situation.snapshot.object());
+            let changed = *self.changed_at.get_or_insert_with(Instant::now);
+            let daemon = Daemon::spawn(Spawning {
+                shared: Arc::clone(situation.shared),
+                served: Arc::clone(situation.served),
+                key: situation.key,
+                handler: Arc::clone(handler),
+                live,
+                write_lock: self.write_lock.get_or_insert_default().clone(),
+                memo: memo(),
+                changed,
+                was_there,
+            });
+            self.daemons.insert(Arc::clone(&handler.id), daemon);
+        }
+    }
+
+    /// Signals the unwanted ones and goes on with their stages; returns when to look again.
+    async fn stop_unwanted(
+        &mut self,
+        shared: &Shared,
+        reason: StopReason,
+        is_unwanted: impl Fn(&str) -> bool,
+    ) -> Option<Duration> {
+        let settings = shared.runtime.context.settings.read().background.clone();
+        let polling = settings.cancellation_polling;
+        let mut is_any_signalled = false;
+        for (id, daemon) in &mut self.daemons {
+            if is_unwanted(id) {
+                is_any_signalled |= daemon.signal(reason);
+            }
+        }
+        if is_any_signalled {
+            let daemons = &self.daemons;
+            let all_over =
+                || daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over());
+            yield_for_exit(&settings, all_over).await;
+        }
+        let mut waits = Vec::new();
+        for (id, daemon) in &mut self.daemons {
+            if is_unwanted(id) && !daemon.is_over() {
+                match daemon.advance(polling, false) {
+                    Some(wait) => waits.push(wait),
+                    None => continue,
+                }
+            }
+        }
+        // Those that are over or abandoned do not hold the object any more.
+        let gone: Vec<_> = self
+            .daemons
+            .iter()
+            .filter(|(id, daemon)| is_unwanted(id) && (daemon.is_over() || daemon.is_abandoned()))
+            .map(|(id, _)| Arc::clone(id))
+            .collect();
+        for id in gone {
+            let Some(daemon) = self.daemons.remove(&id) else { continue };
+            if !daemon.is_over() {
+                self.leaving.insert(id, daemon.leaving());
+            }
+        }
+        waits.into_iter().min()
+    }
+}

@@ -1,0 +1,286 @@
+//! Timers without tasks: those that wait are in one list by time, and only a run has a task.
+//!
+//! Knows when to run, not what: the run itself and the stages of stopping are `background`'s, the
+//! arithmetic of times is `kopf-core`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::daemon::{AfterRun, FIRST_RUNS_STEP, after_run, idle_wait, spread};
+use kopf_core::handler::TimerOptions;
+use kopf_core::progress::State;
+use kopf_core::retry_pacing::RetryPacing;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use super::Runner;
+use crate::operator::clock::after;
+use crate::operator::shared::object_span;
+
+/// A place in the list: when, and which one of that moment.
+type Slot = (Instant, u64);
+
+/// All timers of an operator that wait for their time.
+#[derive(Default)]
+pub(crate) struct TimerQueue {
+    /// Written by whoever starts or stops a timer, emptied by [`TimerQueue::run`]. Locked after a timer,
+    /// never before one.
+    waiting: Mutex<Waiting>,
+    /// Told when the first one is sooner than before.
+    sooner: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    by_time: BTreeMap<Slot, Arc<Timer>>,
+    count: u64,
+    /// The first moment without a first run of a timer that was there before the operator.
+    free_at: Option<Instant>,
+}
+
+/// One timer of one object.
+pub(crate) struct Timer {
+    queue: Arc<TimerQueue>,
+    options: TimerOptions,
+    /// Written by the queue, by runs and by cycles that stop it; locked before the queue.
+    condition: Mutex<Condition>,
+    /// When the object last changed essentially; written by cycles, read before runs.
+    changed: Mutex<Instant>,
+    over: Notify,
+}
+
+enum Condition {
+    Waiting(Slot, Box<Rest>),
+    /// Runs again when the object has changed after this moment.
+    AwaitingChange(Instant, Box<Rest>),
+    Running(AbortHandle),
+    Over,
+}
+
+/// What a timer at rest keeps for its next run.
+struct Rest {
+    runner: Runner,
+    /// The attempts of the run so far; none before its first one, when its time begins.
+    progress: Option<State>,
+    origin: Instant,
+    pacing: RetryPacing,
+}
+
+/// Ends the timer when its run is cancelled, or comes to an end that has no next one.
+struct Ending(Arc<Timer>);
+
+impl TimerQueue {
+    /// Runs what is due until it is dropped.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let (due, next) = self.take_due(Instant::now());
+            for (slot, timer) in due {
+                timer.fire(slot);
+            }
+            match next {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.sooner.notified() => {}
+                },
+                None => self.sooner.notified().await,
+            }
+        }
+    }
+
+    /// Takes a place among the first runs after a start; returns how far away it is.
+    pub(crate) fn spread(&self, options: &TimerOptions, spread_max: Duration) -> Duration {
+        let now = Instant::now();
+        let mut waiting = self.waiting.lock();
+        let place = waiting.free_at.map_or(now, |free_at| free_at.max(now));
+        waiting.free_at = Some(place + FIRST_RUNS_STEP);
+        drop(waiting);
+        spread(options, place - now, spread_max)
+    }
+
+    fn take_due(&self, now: Instant) -> (BTreeMap<Slot, Arc<Timer>>, Option<Instant>) {
+        let mut waiting = self.waiting.lock();
+        let later = waiting.by_time.split_off(&(now, u64::MAX));
+        let due = std::mem::replace(&mut waiting.by_time, later);
+        let next = if due.is_empty() {
+            waiting.by_time.first_key_value().map(|((at, _), _)| *at)
+        } else {
+            // Runs may put themselves back at once: look again.
+            Some(now)
+        };
+        (due, next)
+    }
+
+    fn put(&self, at: Instant, timer: Arc<Timer>) -> Slot {
+        let mut waiting = self.waiting.lock();
+        waiting.count += 1;
+        let slot = (at, waiting.count);
+        let is_first = waiting.by_time.first_key_value().is_none_or(|(first, _)| slot < *first);
+        waiting.by_time.insert(slot, timer);
+        if is_first {
+            self.sooner.notify_one();
+        }
+        slot
+    }
+
+    fn remove(&self, slot: Slot) {
+        let removed = self.waiting.lock().by_time.remove(&slot);
+        // Outside the lock: it may be the last owner.
+        drop(removed);
+    }
+}
+
+impl Timer {
+    /// Puts a new timer to its initial rest.
+    pub(crate) fn start(
+        queue: Arc<TimerQueue>,
+        options: TimerOptions,
+        runner: Runner,
+        initial_delay: Duration,
+        changed: Instant,
+    ) -> Arc<Self> {
+        let now = Instant::now();
+        let timer = Arc::new(Self {
+            queue,
+            options,
+            condition: Mutex::new(Condition::Over),
+            changed: Mutex::new(changed),
+            over: Notify::new(),
+        });
+        let pacing = RetryPacing::default();
+        let rest = Box::new(Rest { runner, progress: None, origin: now, pacing });
+        timer.wait_until(after(initial_delay), rest, &mut timer.condition.lock());
+        timer
+    }
+
+    /// Whether it neither runs nor waits.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*self.condition.lock(), Condition::Over)
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(&self) {
+        loop {
+            let notified = self.over.notified();
+            tokio::pin!(notified);
+            // Registered before the check, so that an end in between is not missed.
+            notified.as_mut().enable();
+            if self.is_over() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Takes note of an essential change of the object.
+    pub(crate) fn note_change(self: &Arc<Self>, at: Instant) {
+        *self.changed.lock() = at;
+        let mut condition = self.condition.lock();
+        if matches!(&*condition, Condition::AwaitingChange(since, _) if at > *since)
+            && let Condition::AwaitingChange(_, rest) =
+                std::mem::replace(&mut *condition, Condition::Over)
+        {
+            self.wait_until(at, rest, &mut condition);
+        }
+    }
+
+    /// Ends it if it is at rest; a run is left to notice its flag.
+    pub(crate) fn stop(&self) {
+        let mut condition = self.condition.lock();
+        if matches!(*condition, Condition::Running(_)) {
+            return;
+        }
+        let former = std::mem::replace(&mut *condition, Condition::Over);
+        drop(condition);
+        if let Condition::Waiting(slot, _) = &former {
+            self.queue.remove(*slot);
+        }
+        drop(former);
+        self.over.notify_waiters();
+    }
+
+    /// Ends it, also in the middle of a run.
+    pub(crate) fn abort(&self) {
+        let running = match &*self.condition.lock() {
+            Condition::Running(task) => Some(task.clone()),
+            _ => None,
+        };
+        match running {
+            Some(task) => task.abort(),
+            None => self.stop(),
+        }
+    }
+
+    fn wait_until(self: &Arc<Self>, at: Instant, rest: Box<Rest>, condition: &mut Condition) {
+        *condition = Condition::Waiting(self.queue.put(at, Arc::clone(self)), rest);
+    }
+
+    /// Its time has come: runs, or waits on if the object has changed meanwhile.
+    fn fire(self: Arc<Self>, slot: Slot) {
+        let mut condition = self.condition.lock();
+        if !matches!(&*condition, Condition::Waiting(known, _) if *known == slot) {
+            return;
+        }
+        let Condition::Waiting(_, rest) = std::mem::replace(&mut *condition, Condition::Over)
+        else {
+            return;
+        };
+        let since = self.changed.lock().elapsed();
+        if let Some(wait) = idle_wait(self.options.idle, Duration::ZERO, since) {
+            self.wait_until(after(wait), rest, &mut condition);
+            return;
+        }
+        let span = object_span(&rest.runner.subject());
+        let run = Arc::clone(&self).run(rest);
+        *condition = Condition::Running(tokio::spawn(run.instrument(span)).abort_handle());
+    }
+
+    async fn run(self: Arc<Self>, mut rest: Box<Rest>) {
+        let _ending = Ending(Arc::clone(&self));
+        let started = Instant::now();
+        let mut progress = rest.progress.take().unwrap_or_else(|| rest.runner.fresh_state());
+        let Some(outcome) = rest.runner.attempt(&mut progress).await else { return };
+        if outcome.is_final && self.options.interval.is_none() {
+            // Nobody knows when the next run will be.
+            rest.runner.settle().await;
+        }
+        let mut condition = self.condition.lock();
+        // Looked at under the lock: whoever sets the flag later will see a timer at rest.
+        if rest.runner.is_stopping() {
+            return;
+        }
+        if !outcome.is_final {
+            rest.progress = Some(progress);
+            let pause = rest.pacing.pace(started.elapsed(), outcome.delay.unwrap_or_default());
+            self.wait_until(after(pause), rest, &mut condition);
+            return;
+        }
+        let origin = rest.origin;
+        match after_run(&self.options, started - origin, origin.elapsed()) {
+            AfterRun::End => {}
+            AfterRun::Sleep(pause) => {
+                let pause = rest.pacing.pace(started.elapsed(), pause);
+                self.wait_until(after(pause), rest, &mut condition);
+            }
+            AfterRun::AwaitChange if *self.changed.lock() > started => {
+                self.wait_until(Instant::now(), rest, &mut condition);
+            }
+            AfterRun::AwaitChange => *condition = Condition::AwaitingChange(started, rest),
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let timer = &self.0;
+        let mut condition = timer.condition.lock();
+        if matches!(*condition, Condition::Running(_)) {
+            *condition = Condition::Over;
+            drop(condition);
+            timer.over.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What is done about changes that our own writes have caused: handled, but not without end.
+
+use std::time::Duration;
+
+use kopf_core::cause::Snapshot;
+use kopf_core::loops::{changed_fields, patched_fields};
+use kopf_core::throttle::delay_after;
+use kopf_model::{FieldPath, Object, Patch, Timestamp};
+
+use super::{Cycle, Next};
+
+/// After this many changes in a row that were caused by our own writes, the object is slowed down.
+const OWN_CHANGES_MAX: u32 = 5;
+
+/// What handlers asked to change, as far as it is known before the write.
+#[derive(Default)]
+pub(super) struct Wanted {
+    fields: Vec<FieldPath>,
+    /// The rest is known only from the answer.
+    is_transformed: bool,
+}
+
+impl Wanted {
+    pub(super) fn by(patch: &Patch) -> Self {
+        let is_transformed = !patch.transformations.is_empty();
+        Self { fields: patched_fields(patch), is_transformed }
+    }
+}
+
+/// The moment of the next attempt, a little later if too many were wanted at once.
+pub(super) fn paced(cycle: &mut Cycle, wake_at: Timestamp) -> Timestamp {
+    let wait = wake_at.duration_since(cycle.shared.runtime.clock.now());
+    let wait = Duration::try_from(wait).unwrap_or_default();
+    let pause = cycle.memory.pacing.pace(Duration::ZERO, wait);
+    if pause == wait { wake_at } else { cycle.after(pause) }
+}
+
+/// Slows an object down that handlers write again and again, whatever provokes them.
+pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &Object) {
+    let Wanted { mut fields, is_transformed } = std::mem::take(&mut cycle.wanted);
+    if is_transformed {
+        // Only here the trees are needed.
+        let is_note = |key: &str| cycle.served.is_note(key);
+        for field in changed_fields(before.value(), after.value(), is_note) {
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+    }
+    if fields.is_empty() {
+        return;
+    }
+    let Some(slowdown) = cycle.shared.loops.note_write(cycle.origin.ticket.key, fields) else {
+        return;
+    };
+    if let Some(report) = slowdown.report {
+        let fields: Vec<String> = report.fields.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            writes = report.writes,
+            within = ?report.within,
+            fields = fields.join(", "),
+            pause = ?slowdown.pause,
+            "the object is written again and again by its handlers; slowing down"
+        );
+    }
+    // The object stays taken meanwhile, so that its events are taken together.
+    tokio::time::sleep(slowdown.pause).await;
+}
+
+/// What came with our own write is a change to be handled, too; but not for ever.
+pub(super) fn after_own_change(cycle: &mut Cycle, snapshot: &Snapshot) -> Next {
+    cycle.memory.own_changes += 1;
+    if cycle.memory.own_changes < OWN_CHANGES_MAX {
+        return Next::Again;
+    }
+    let mut fields: Vec<String> = snapshot.diff.iter().map(|item| item.field.to_string()).collect();
+    fields.truncate(10);
+    let delays = cycle.shared.runtime.context.settings.read().queueing.error_delays.clone();
+    let errors = cycle.memory.own_changes - OWN_CHANGES_MAX;
+    let delay = delay_after(errors, &delays).unwrap_or_default();
+    tracing::warn!(
+        fields = fields.join(", "),
+        ?delay,
+        "the operator's own writes change the object again and again; slowing down"
+    );
+    cycle.rest.wake_at = Some(cycle.after(delay));
+    Next::Finish
+}

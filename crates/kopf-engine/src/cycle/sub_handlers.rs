@@ -1,0 +1,351 @@
+//! Runs the handlers of one detected change, sub-handlers included.
+//!
+//! Gets the selected handlers from the cycle, calls what is due, and leaves the outcomes in the
+//! progress and the results in the patch. Writes nothing to the cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kopf_core::handler::{Handler, HandlerId, child_id};
+use kopf_core::invoke::{Attempt, BoxFuture, Children, Extensions, HandlerError};
+use kopf_core::occasion::{Change, Occasion, Reason, Subject};
+use kopf_core::plan::{change_since, deliver_result, told};
+use kopf_core::progress::State;
+use kopf_core::retry::Outcome;
+use kopf_core::select;
+use kopf_model::{FieldPath, Patch, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::attempt::{self, Cancelled, Request, SubHandlers};
+use crate::operator::shared::{Served, Shared};
+
+/// One pass over the handlers of a change.
+pub(crate) struct Pass {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) subject: Subject,
+    /// What has happened since the object was last handled.
+    pub(crate) change: Change,
+    /// Whether sub-handlers run again that have finished for an outdated state of the object.
+    pub(crate) rerun_outdated: bool,
+    pub(crate) memo: Arc<Extensions>,
+    /// What handlers want to change on the object.
+    pub(crate) patch: Arc<Mutex<Patch>>,
+    /// The progress of sub-handlers by parent; written by the running handler's sub-handlers, read
+    /// by the cycle; never held over an await point.
+    pub(crate) subs: Mutex<BTreeMap<HandlerId, State>>,
+    /// What finished handlers want to change, for notes that are written while others still run.
+    pub(crate) wishes: Mutex<Patch>,
+    /// Tells the cycle that a sub-handler has finished.
+    pub(crate) progressed: Notify,
+}
+
+/// What a handler is told, and its sub-handlers after it.
+struct Matter {
+    /// The change; of the field, if the handler or its parent has one.
+    change: Change,
+    /// The fields to which the change was reduced, one within the other.
+    fields: Vec<FieldPath>,
+    /// Whether fields of interest must have changed.
+    field_needs_change: bool,
+    /// Whether it is about a deletion, for which nothing counts that was done before.
+    is_deletion: bool,
+}
+
+impl Pass {
+    /// Takes down what is wanted between two handlers, when nobody is in the middle of something.
+    pub(crate) fn settle_wishes(&self) {
+        let wishes = self.patch.lock().clone();
+        *self.wishes.lock() = wishes;
+    }
+
+    /// Drops the oldest transformations: they are written, and may not be repeatable.
+    pub(crate) fn forget_transformations(&self, count: usize) {
+        for patch in [&*self.patch, &self.wishes] {
+            let transformations = &mut patch.lock().transformations;
+            transformations.drain(..count.min(transformations.len()));
+        }
+    }
+
+    /// Since when outcomes of sub-handlers exist in memory only, if they do.
+    pub(crate) fn unsaved_since(&self) -> Option<Timestamp> {
+        self.subs.lock().values().filter_map(State::unsaved_since).min()
+    }
+
+    /// The sub-handlers of a handler, at any depth.
+    pub(crate) fn sub_ids(&self, parent: &str) -> Vec<HandlerId> {
+        let subs = self.subs.lock();
+        let mut found: Vec<HandlerId> = Vec::new();
+        let mut parents = vec![parent];
+        while let Some(parent) = parents.pop() {
+            for child in subs.get(parent).into_iter().flat_map(State::iter) {
+                found.push(Arc::clone(&child.id));
+                parents.push(&child.id);
+            }
+        }
+        found
+    }
+
+    /// Calls one handler once, about its own view of the change.
+    pub(crate) async fn attempt(
+        self: &Arc<Self>,
+        handler: &Arc<Handler>,
+        attempt: Attempt,
+        change: Change,
+    ) -> Result<Outcome, Cancelled> {
+        let field_needs_change = handler.kind.field_needs_change();
+        let fields = handler.filters.field.iter().cloned().collect();
+        let is_deletion = handler.kind.reason() == Some(Reason::Delete);
+        let matter = Matter { change, fields, field_needs_change, is_deletion };
+        self.attempt_about(handler, attempt, matter).await
+    }
+
+    async fn attempt_about(
+        self: &Arc<Self>,
+        handler: &Arc<Handler>,
+        attempt: Attempt,
+        matter: Matter,
+    ) -> Result<Outcome, Cancelled> {
+        let occasion = Occasion::Change(matter.change.clone());
+        let sub_handlers = PassSubHandlers::new(self, handler, matter);
+        let request = Request {
+            subject: Some(&self.subject),
+            patch: Some(Arc::clone(&self.patch)),
+            sub_handlers: Some(Arc::new(sub_handlers)),
+            family: self.shared.family(&self.subject),
+            ..Request::new(handler, attempt, occasion, Arc::clone(&self.memo))
+        };
+        Ok(attempt::run(&self.shared.runtime, request).await?.outcome)
+    }
+}
+
+/// The sub-handlers of one attempt of one handler.
+#[derive(Clone)]
+struct PassSubHandlers(Arc<SubInner>);
+
+struct SubInner {
+    pass: Arc<Pass>,
+    parent: HandlerId,
+    /// Earlier ids of the parent.
+    was: Vec<HandlerId>,
+    /// What the parent is told.
+    matter: Matter,
+    registered: Mutex<Vec<Arc<Handler>>>,
+    /// What has changed for sub-handlers that run again.
+    reruns: Mutex<BTreeMap<HandlerId, Change>>,
+    executed: AtomicBool,
+    /// All ids at any depth.
+    seen: Mutex<Vec<HandlerId>>,
+}
+
+impl PassSubHandlers {
+    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>, matter: Matter) -> Self {
+        Self(Arc::new(SubInner {
+            pass: Arc::clone(pass),
+            parent: Arc::clone(&parent.id),
+            was: parent.was.clone(),
+            matter,
+            registered: Mutex::default(),
+            reruns: Mutex::default(),
+            executed: AtomicBool::new(false),
+            seen: Mutex::default(),
+        }))
+    }
+}
+
+impl Children for PassSubHandlers {
+    fn register(&self, mut handler: Handler) {
+        handler.was = self.0.former_ids(&handler);
+        handler.id = child_id(&self.0.parent, &handler.id);
+        let handler = Arc::new(handler);
+        let mut registered = self.0.registered.lock();
+        if registered.iter().any(|known| known.id == handler.id) {
+            tracing::warn!(handler = %handler.id, "a sub-handler of this id exists already");
+            return;
+        }
+        self.0.seen.lock().push(Arc::clone(&handler.id));
+        registered.push(handler);
+    }
+
+    fn execute(&self) -> BoxFuture<Result<(), HandlerError>> {
+        let inner = Arc::clone(&self.0);
+        inner.executed.store(true, Ordering::Release);
+        Box::pin(async move { inner.execute().await })
+    }
+
+    fn ids(&self) -> Vec<HandlerId> {
+        self.0.registered.lock().iter().map(|handler| Arc::clone(&handler.id)).collect()
+    }
+
+    fn note(&self, ids: Vec<HandlerId>) {
+        let mut seen = self.0.seen.lock();
+        for id in ids {
+            if !seen.contains(&id) {
+                seen.push(id);
+            }
+        }
+    }
+}
+
+impl SubHandlers for PassSubHandlers {
+    fn complete(&self) -> BoxFuture<Result<(), HandlerError>> {
+        match self.0.executed.load(Ordering::Acquire) {
+            true => Box::pin(std::future::ready(Ok(()))),
+            false => self.execute(),
+        }
+    }
+
+    fn seen(&self) -> Vec<HandlerId> {
+        self.0.seen.lock().clone()
+    }
+}
+
+impl SubInner {
+    /// The ids under which a sub-handler may have left its progress: it or the parent may have been
+    /// renamed, or both.
+    fn former_ids(&self, handler: &Handler) -> Vec<HandlerId> {
+        let names = || std::iter::once(&handler.id).chain(&handler.was);
+        let parents = std::iter::once(&self.parent).chain(&self.was);
+        let ids = parents.flat_map(|parent| names().map(|name| child_id(parent, name)));
+        // The first one is the present id.
+        ids.skip(1).collect()
+    }
+
+    async fn execute(self: Arc<Self>) -> Result<(), HandlerError> {
+        let registered = self.registered.lock().clone();
+        if registered.is_empty() {
+            return Ok(());
+        }
+        let pass = &self.pass;
+        let selected = self.load(&registered)?;
+        let mut attempted: Vec<HandlerId> = Vec::new();
+        loop {
+            let now = pass.shared.runtime.clock.now();
+            let chosen = {
+                let subs = pass.subs.lock();
+                let state = subs.get(&self.parent).expect("loaded just now");
+                let mut due = state.due(&selected, now);
+                // What wants to be tried again at once waits for the next pass, as others may too.
+                due.retain(|handler| !attempted.contains(&handler.id));
+                pass.shared.lifecycle.choose(due, state)
+            };
+            if chosen.is_empty() {
+                break;
+            }
+            for handler in chosen {
+                attempted.push(Arc::clone(&handler.id));
+                self.run(&handler).await?;
+            }
+        }
+        let now = pass.shared.runtime.clock.now();
+        let subs = pass.subs.lock();
+        let state = subs.get(&self.parent).expect("loaded at the beginning");
+        match state.wake_at(now) {
+            None => Ok(()),
+            Some(moment) => {
+                let delay = moment.duration_since(now).try_into().unwrap_or_default();
+                Err(HandlerError::Children { delay: Some(delay) })
+            }
+        }
+    }
+
+    /// Loads the progress of the sub-handlers, and returns those that the change concerns.
+    fn load(&self, registered: &[Arc<Handler>]) -> Result<Vec<Arc<Handler>>, HandlerError> {
+        let pass = &self.pass;
+        let Matter { change, field_needs_change, .. } = &self.matter;
+        let mut selected =
+            select::for_parent(registered, &pass.subject, change, *field_needs_change);
+        let now = pass.shared.runtime.clock.now();
+        let (object, storage) = (&pass.subject.object, &*pass.served.storages.progress);
+        let stored = State::load(storage, object, registered, now).map_err(|error| {
+            let message = format!("could not read the progress of sub-handlers: {error}");
+            HandlerError::Arbitrary { message, details: None }
+        })?;
+        let is_deletion = pass.change.reason == Reason::Delete;
+        let stored = match pass.rerun_outdated && !is_deletion {
+            true => stored.with_handled_states(pass.change.old.as_ref()),
+            false => stored,
+        };
+        let mut state = stored.with_purpose(pass.change.reason).with_handlers(&selected, now);
+        if pass.rerun_outdated && self.matter.is_deletion {
+            state.restart_others(&selected, now);
+        }
+        state.repurpose(&selected);
+        let mut subs = pass.subs.lock();
+        if let Some(remembered) = subs.remove(&self.parent) {
+            state = state.catch_up(&remembered);
+        }
+        if pass.rerun_outdated && !is_deletion {
+            self.recheck(registered, &mut selected, &mut state, now);
+        }
+        subs.insert(Arc::clone(&self.parent), state);
+        Ok(selected)
+    }
+
+    /// Lets sub-handlers run again that have finished for an outdated state.
+    fn recheck(
+        &self,
+        registered: &[Arc<Handler>],
+        selected: &mut Vec<Arc<Handler>>,
+        state: &mut State,
+        now: Timestamp,
+    ) {
+        let Some(new) = &self.pass.change.new else { return };
+        for handler in registered {
+            let known = state.get(&handler.id);
+            let Some(handled) = known.and_then(|known| known.handled.clone()) else { continue };
+            let since = change_since(&handled, self.pass.change.initial, new);
+            let since = self.matter.fields.iter().fold(since, |since, field| since.reduce(field));
+            let needs_change = self.matter.field_needs_change;
+            let one = std::slice::from_ref(handler);
+            let is_concerned = !handled.is(new)
+                && !select::for_parent(one, &self.pass.subject, &since, needs_change).is_empty();
+            if !is_concerned {
+                state.finish(&handler.id);
+                continue;
+            }
+            state.rerun(&handler.id, handled, now);
+            self.reruns.lock().insert(Arc::clone(&handler.id), since);
+            if !selected.iter().any(|known| known.id == handler.id) {
+                selected.push(Arc::clone(handler));
+            }
+        }
+    }
+
+    async fn run(self: &Arc<Self>, handler: &Arc<Handler>) -> Result<(), HandlerError> {
+        let pass = &self.pass;
+        let now = pass.shared.runtime.clock.now();
+        let attempt = match pass.subs.lock().get(&self.parent) {
+            Some(state) => state.attempt(&handler.id, now),
+            None => Attempt { retry: 0, started: now, now },
+        };
+        let running: BoxFuture<Result<Outcome, Cancelled>> = {
+            let (pass, handler) = (Arc::clone(pass), Arc::clone(handler));
+            let Matter { change, fields, field_needs_change, is_deletion } = &self.matter;
+            let own = self.reruns.lock().get(&handler.id).cloned();
+            let change = told(own.as_ref().unwrap_or(change), &handler);
+            let fields = fields.iter().chain(&handler.filters.field).cloned().collect();
+            let (field_needs_change, is_deletion) = (*field_needs_change, *is_deletion);
+            let matter = Matter { change, fields, field_needs_change, is_deletion };
+            Box::pin(async move { pass.attempt_about(&handler, attempt, matter).await })
+        };
+        let outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
+        for subref in &outcome.subrefs {
+            self.seen.lock().push(Arc::clone(subref));
+        }
+        deliver_result(&handler.id, &outcome, &mut pass.patch.lock());
+        let now = pass.shared.runtime.clock.now();
+        if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
+            state.take_in(&handler.id, &outcome, now);
+            let seen = pass.change.new.as_ref();
+            if let Some(seen) = seen.filter(|_| pass.rerun_outdated && outcome.is_final) {
+                state.note_handled(&handler.id, seen);
+            }
+        }
+        pass.settle_wishes();
+        pass.progressed.notify_one();
+        Ok(())
+    }
+}

@@ -1,0 +1,616 @@
+//! The engine as others see it: built from handlers, run until told to stop.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use kopf_client::{Cluster, Login, LoginError, Policy, default_login};
+use kopf_core::handler::HandlerKind;
+use kopf_core::index::Index;
+use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::occasion::Activity;
+use kopf_core::registry::Registry;
+use kopf_core::settings::Settings;
+use kopf_model::namespace::NamespacePattern;
+use parking_lot::RwLock;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, ReviewGate, Serving};
+use crate::attempt::Pool;
+use crate::background::BackgroundTasks;
+use crate::children::rehearsal::Rehearsal;
+use crate::cycle::loops::Loops;
+use crate::operator::activities::{self, ActivityError, HandlerLogin};
+use crate::operator::clock::Clock;
+use crate::operator::memos::Memos;
+use crate::operator::peering;
+use crate::operator::poster::Recorder;
+use crate::operator::runtime::Runtime;
+use crate::operator::shared::Shared;
+use crate::operator::tuning::{Marks, Tuning};
+use crate::reactor::Reactor;
+use crate::serving::journal::Journal;
+use crate::serving::ports::Ports;
+use crate::serving::probes::{Probes, ProbesEndpoint, ProbesError};
+use crate::serving::status::{Board, StatusHandle};
+use crate::watching::cluster_view::{ClusterSnapshot, Scope};
+
+/// How long events that still wait may be posted at the end.
+const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How long taking back the peering record may take at the end.
+const LEAVING_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// An operator that is ready to run.
+pub struct Engine {
+    registry: Registry,
+    cluster: Cluster,
+    scope: Scope,
+    lifecycle: Lifecycle,
+    poster: crate::operator::poster::Poster,
+    runtime: Arc<Runtime>,
+    stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
+    ready: watch::Sender<bool>,
+    identity: Option<String>,
+    endpoints: Endpoints,
+}
+
+/// Where others reach the operator.
+#[derive(Default)]
+struct Endpoints {
+    admission: Option<AdmissionEndpoint>,
+    gate: Option<ReviewGate>,
+    probes: Option<ProbesEndpoint>,
+}
+
+/// Collects what an engine needs.
+#[must_use]
+pub struct EngineBuilder {
+    registry: Registry,
+    settings: Settings,
+    cluster: Source,
+    namespaces: Vec<NamespacePattern>,
+    clock: Clock,
+    lifecycle: Lifecycle,
+    memo: Extensions,
+    state: Extensions,
+    identity: Option<String>,
+    endpoints: Endpoints,
+    rehearsal: Option<Rehearsal>,
+}
+
+enum Source {
+    Login(Arc<dyn Login>),
+    Client(kube::Client),
+    Default,
+}
+
+/// Why an engine could not run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A startup or cleanup handler failed for good.
+    #[error("the operator could not {phase}")]
+    Activity {
+        /// `start` or `clean up`.
+        phase: &'static str,
+        /// Which handler, and why.
+        source: ActivityError,
+    },
+    /// The prefix of our annotations is empty.
+    #[error("the prefixes of annotations in settings.persistence must not be empty")]
+    EmptyPrefix,
+    /// The probes cannot be served.
+    #[error("the operator could not serve its probes")]
+    Probes(#[from] ProbesError),
+    /// Reviews cannot be answered.
+    #[error("the operator could not answer the reviews of the cluster")]
+    Admission(#[from] AdmissionError),
+    /// The end took too long, and what was left of it was given up.
+    #[error("the operator did not end within {patience:?}")]
+    Overdue {
+        /// By `settings.process.ultimate_exiting_timeout`.
+        patience: std::time::Duration,
+    },
+    /// There are no credentials for the cluster.
+    #[error("the operator could not log in to the cluster")]
+    Login(#[from] LoginError),
+}
+
+/// What an engine has between reaching the cluster and its end.
+struct Connected {
+    marks: Marks,
+    tuning: Tuning,
+    probes: Option<AbortOnDropHandle<()>>,
+    surroundings: watch::Sender<ClusterSnapshot>,
+    admission: Option<Serving>,
+}
+
+/// An engine that runs in the background.
+pub struct Running {
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<Result<(), EngineError>>,
+    ready: watch::Receiver<bool>,
+    status: StatusHandle,
+}
+
+impl Engine {
+    /// An engine for these handlers.
+    pub fn builder(registry: Registry) -> EngineBuilder {
+        EngineBuilder {
+            registry,
+            settings: Settings::default(),
+            cluster: Source::Default,
+            namespaces: Vec::new(),
+            clock: Clock::default(),
+            lifecycle: Lifecycle::default(),
+            memo: Extensions::default(),
+            state: Extensions::default(),
+            identity: None,
+            endpoints: Endpoints::default(),
+            rehearsal: None,
+        }
+    }
+
+    /// A view of how the engine is doing, also while it runs.
+    #[must_use]
+    pub fn status(&self) -> StatusHandle {
+        StatusHandle { board: Arc::clone(&self.runtime.board), cluster: self.cluster.clone() }
+    }
+
+    /// The context that all handlers share.
+    #[must_use]
+    pub fn context(&self) -> Arc<OperatorContext> {
+        Arc::clone(&self.runtime.context)
+    }
+
+    /// The indexes, for front ends that read them outside of calls.
+    #[must_use]
+    pub fn indexes(&self) -> Arc<Indexes> {
+        Arc::clone(&self.runtime.indexes)
+    }
+
+    /// Turns true when the startup handlers are done and the cluster is reached.
+    #[must_use]
+    pub fn ready(&self) -> watch::Receiver<bool> {
+        self.ready.subscribe()
+    }
+
+    /// Runs until the shutdown is asked for, then winds up in order.
+    ///
+    /// When the startup handlers have succeeded, the cleanup handlers run, also when the cluster is
+    /// never reached.
+    ///
+    /// # Errors
+    /// Fails when a startup or cleanup handler fails for good, or when there are no credentials.
+    /// Nothing that the cluster does later ends it.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
+        tokio::pin!(shutdown);
+        tokio::select! {
+            started = self.start_up() => started?,
+            () = &mut shutdown => return Ok(()),
+        }
+        // From here on the startup is taken back, however this ends.
+        let connecting = self.connect(&mut shutdown).await;
+        let Ok(Some(connected)) = connecting else {
+            let cleaned_up = self.give_up().await;
+            return connecting.map(drop).and(cleaned_up);
+        };
+        let Connected { marks, tuning, probes, surroundings, admission } = connected;
+        let (close_poster, closing) = oneshot::channel();
+        let posting = self.poster.run(Arc::clone(&self.runtime.context), closing);
+        let poster = AbortOnDropHandle::new(tokio::spawn(posting));
+        let (sender, messages) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            cluster: self.cluster,
+            registry: self.registry.clone(),
+            runtime: Arc::clone(&self.runtime),
+            marks,
+            stores: self.stores,
+            lifecycle: self.lifecycle,
+            children: crate::children::ChildStore::default(),
+            loops: Loops::new(),
+            surroundings,
+            background: BackgroundTasks::default(),
+            messages: sender,
+        });
+        // However this ends, even by being dropped in the middle: no task outlives it.
+        let _ended = shared.background.ended.clone().drop_guard();
+        let timers = Arc::clone(&shared.background.timers);
+        let timers = AbortOnDropHandle::new(tokio::spawn(timers.run()));
+        self.ready.send_replace(true);
+        let identity =
+            self.identity.unwrap_or_else(|| peering::identity(shared.runtime.clock.now()));
+        let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
+        let peering = AbortOnDropHandle::new(tokio::spawn(peering));
+        let is_paused = peering::begins_paused(&self.runtime.context.settings.read().peering);
+        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages, tuning);
+        let reactor = reactor.starting_paused(is_paused).run(&mut shutdown).await;
+        let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
+        let ending = async {
+            reactor.close().await;
+            drop((probes, timers));
+            if let Some(admission) = admission {
+                admission.stop().await;
+            }
+            finish_posting(poster, close_poster).await;
+            let cleaned_up = clean_up(&self.registry, &self.runtime).await;
+            // Cleaning up is work, too: others begin when it is done.
+            // Without the resource the task ends by itself, and there is no record to take back.
+            if !peering.is_finished() {
+                peering.abort();
+                let leaving = peering::leave(&shared, &self.scope, &identity);
+                let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
+            }
+            cleaned_up
+        };
+        within(patience, ending).await
+    }
+
+    async fn start_up(&self) -> Result<(), EngineError> {
+        let handlers = self.registry.activities(Activity::Startup);
+        let started = activities::run(&self.runtime, Activity::Startup, &handlers).await;
+        started.map_err(|source| EngineError::Activity { phase: "start", source }).map(drop)
+    }
+
+    /// Takes up what startup handlers have set, and reaches the cluster; none if it is told to end.
+    async fn connect(
+        &self,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<Option<Connected>, EngineError> {
+        let settings = self.runtime.context.settings.read().clone();
+        let marks = Marks::of(&settings).map_err(|_| EngineError::EmptyPrefix)?;
+        let tuning = Tuning::of(&settings);
+        self.runtime.pool.resize(settings.execution.max_workers);
+        self.poster.set_queue_max(settings.posting.queue_max);
+        let (policy, ports) = (policy(&settings), Ports::new(settings.serving.clone()));
+        let probes = self.serve_probes(Arc::clone(&ports)).await?;
+        self.cluster.set_policy(policy);
+        tokio::pin!(shutdown);
+        tokio::select! {
+            connected = self.cluster.connect() => connected?,
+            () = &mut shutdown => return Ok(None),
+        };
+        self.runtime.context.state.insert(Arc::new(self.cluster.client().await?));
+        let surroundings = watch::Sender::default();
+        let admission = match self.admission() {
+            None => None,
+            Some(admission) if self.endpoints.gate.is_some() => {
+                let gate = self.endpoints.gate.as_ref();
+                gate.map(|gate| admission.start_behind(gate, surroundings.subscribe()))
+            }
+            Some(admission) => {
+                let endpoint = self.endpoints.admission.clone();
+                let surroundings = surroundings.subscribe();
+                match admission.start(endpoint, ports, surroundings, shutdown).await? {
+                    None => return Ok(None),
+                    serving => serving,
+                }
+            }
+        };
+        Ok(Some(Connected { marks, tuning, probes, surroundings, admission }))
+    }
+
+    /// Ends before the cluster is reached.
+    async fn give_up(&self) -> Result<(), EngineError> {
+        let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
+        within(patience, clean_up(&self.registry, &self.runtime)).await
+    }
+
+    fn admission(&self) -> Option<Admission> {
+        Admission::new(&self.registry, self.cluster.clone(), Arc::clone(&self.runtime))
+    }
+
+    async fn serve_probes(
+        &self,
+        ports: Arc<Ports>,
+    ) -> Result<Option<AbortOnDropHandle<()>>, ProbesError> {
+        let Some(endpoint) = self.endpoints.probes.clone() else { return Ok(None) };
+        let probes = Probes {
+            endpoint,
+            status: self.status(),
+            runtime: Arc::clone(&self.runtime),
+            handlers: self.registry.activities(Activity::Probe),
+            kept: tokio::sync::Mutex::default(),
+        };
+        Ok(Some(probes.start(ports).await?))
+    }
+
+    /// Starts in the background of the current tokio runtime.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime.
+    #[must_use]
+    pub fn start(self) -> Running {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (ready, status) = (self.ready(), self.status());
+        let task = tokio::spawn(self.run(async move {
+            // Dropping the handle asks for the end, too.
+            let _ = stopped.await;
+        }));
+        Running { stop: Some(stop), task, ready, status }
+    }
+}
+
+impl EngineBuilder {
+    /// The definitions of all resources that are known at compile time, one of each.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<serde_json::Value> {
+        kopf_core::definition::typed(self.handlers())
+    }
+
+    /// The definitions of resources that handlers only name, as far as they can be guessed.
+    #[must_use]
+    pub fn implied_definitions(&self) -> Vec<serde_json::Value> {
+        kopf_core::definition::guessed(self.handlers())
+    }
+
+    /// The handlers, in the order of their registration.
+    pub fn handlers(&self) -> impl Iterator<Item = &kopf_core::Handler> {
+        self.registry.iter().map(|handler| &**handler)
+    }
+
+    /// The least rights that the engine needs in the cluster for these handlers.
+    #[must_use]
+    pub fn rights(&self) -> Vec<kopf_core::rights::Right> {
+        let serves = match self.namespaces.as_slice() {
+            [] => kopf_core::rights::Serves::Cluster,
+            _ => kopf_core::rights::Serves::Namespaces,
+        };
+        kopf_core::rights::of(self.handlers(), &self.settings, serves)
+    }
+
+    /// These settings instead of the defaults.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// This client instead of a login, such as one into an in-process server.
+    pub fn client(mut self, client: kube::Client) -> Self {
+        self.cluster = Source::Client(client);
+        self
+    }
+
+    /// This way to log in, unless there are login handlers.
+    pub fn login(mut self, login: Arc<dyn Login>) -> Self {
+        self.cluster = Source::Login(login);
+        self
+    }
+
+    /// Only these namespaces, as names or patterns; without any, the whole cluster is served.
+    pub fn namespaces<P: Into<NamespacePattern>>(
+        mut self,
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.namespaces.extend(patterns.into_iter().map(Into::into));
+        self
+    }
+
+    /// The whole cluster.
+    pub fn clusterwide(mut self) -> Self {
+        self.namespaces.clear();
+        self
+    }
+
+    /// Answers reviews there; needed when there are admission or conversion handlers.
+    pub fn admission(mut self, endpoint: AdmissionEndpoint) -> Self {
+        self.endpoints.admission = Some(endpoint);
+        self
+    }
+
+    /// Reviews come through this gate, from a server of the front end.
+    pub fn review_gate(mut self, gate: ReviewGate) -> Self {
+        self.endpoints.gate = Some(gate);
+        self
+    }
+
+    /// This name among peering operators, instead of a generated one.
+    pub fn identity(mut self, identity: impl Into<String>) -> Self {
+        self.identity = Some(identity.into());
+        self
+    }
+
+    /// Nothing is done about children; what would be done goes there.
+    ///
+    /// For handlers of desired children and indexes only: others would be called as always.
+    pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
+        self.rehearsal = Some(rehearsal);
+        self
+    }
+
+    /// This clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// This way of choosing among the handlers that are due.
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+
+    /// Values that the memo of every object starts with.
+    pub fn memo(mut self, memo: Extensions) -> Self {
+        self.memo = memo;
+        self
+    }
+
+    /// The application's state.
+    pub fn state(mut self, state: Extensions) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Serves liveness, readiness and metrics there.
+    pub fn probes(mut self, endpoint: ProbesEndpoint) -> Self {
+        self.endpoints.probes = Some(endpoint);
+        self
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn build(self) -> Engine {
+        let pool = Pool::new(self.settings.execution.max_workers);
+        let runtime_cell: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
+        let login_handlers = self.registry.activities(Activity::Authentication);
+        let policy = policy(&self.settings);
+        let cluster = match self.cluster {
+            Source::Client(client) => Cluster::with_client(client, policy),
+            _ if !login_handlers.is_empty() => {
+                let runtime = Arc::clone(&runtime_cell);
+                let login = HandlerLogin { handlers: login_handlers, runtime };
+                Cluster::new(Arc::new(login), policy)
+            }
+            Source::Login(login) => Cluster::new(login, policy),
+            Source::Default => Cluster::new(default_login(), policy),
+        };
+        let queue_max = self.settings.posting.queue_max;
+        let (recorder, poster) = Recorder::new(cluster.clone(), self.clock.clone(), queue_max);
+        let context = Arc::new(OperatorContext {
+            settings: RwLock::new(self.settings),
+            state: self.state,
+            recorder,
+        });
+        let indexes = Arc::new(Indexes::default());
+        let mut stores = HashMap::new();
+        for handler in self.registry.iter().filter(|it| matches!(it.kind, HandlerKind::Index)) {
+            let index = Arc::new(Index::default());
+            indexes.insert(Arc::clone(&handler.id), Arc::clone(&index) as Arc<_>);
+            stores.insert(Arc::clone(&handler.id), index);
+        }
+        let has_admission = self.registry.admission().next().is_some();
+        let runtime = Arc::new(Runtime {
+            context,
+            memos: Arc::new(Memos::new(self.memo, has_admission)),
+            indexes,
+            clock: self.clock,
+            pool,
+            board: Board::new(),
+            journal: Arc::new(Journal::new(self.endpoints.probes.is_some())),
+            rehearsal: self.rehearsal,
+        });
+        // Set once here; the login of the cluster looks for it at the first request.
+        let _ = runtime_cell.set(Arc::clone(&runtime));
+        let scope = match self.namespaces {
+            none if none.is_empty() => Scope::Cluster,
+            some => Scope::Namespaces(some),
+        };
+        let (ready, _) = watch::channel(false);
+        Engine {
+            registry: self.registry,
+            cluster,
+            scope,
+            lifecycle: self.lifecycle,
+            poster,
+            runtime,
+            stores,
+            ready,
+            identity: self.identity,
+            endpoints: self.endpoints,
+        }
+    }
+}
+
+impl Running {
+    /// Waits until the startup handlers are done and the cluster is reached; false if it ended.
+    pub async fn ready(&mut self) -> bool {
+        self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
+    }
+
+    /// Waits until all watches have listed and all indexes are filled, as far as the cluster lets us.
+    pub async fn settled(&self) {
+        const POLLING: std::time::Duration = std::time::Duration::from_millis(5);
+        while !self.status.snapshot().settled && !self.task.is_finished() {
+            tokio::time::sleep(POLLING).await;
+        }
+    }
+
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// How the engine is doing.
+    #[must_use]
+    pub fn status(&self) -> &StatusHandle {
+        &self.status
+    }
+
+    /// Asks for the end and waits for it.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn stop(mut self) -> Result<(), EngineError> {
+        self.stop.take();
+        self.join().await
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    ///
+    /// # Panics
+    /// Passes a panic of the engine on.
+    pub async fn join(self) -> Result<(), EngineError> {
+        let Self { stop, task, .. } = self;
+        let result = task.await;
+        drop(stop);
+        match result {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Ends at once, as a crash would: nothing is finished or written any more.
+    pub fn abort(self) {
+        self.task.abort();
+    }
+}
+
+async fn clean_up(registry: &Registry, runtime: &Runtime) -> Result<(), EngineError> {
+    let handlers = registry.activities(Activity::Cleanup);
+    let cleaned_up = activities::run(runtime, Activity::Cleanup, &handlers).await;
+    cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source }).map(drop)
+}
+
+/// Gives up what takes longer than this; none to wait for ever.
+async fn within<T>(
+    patience: Option<std::time::Duration>,
+    ending: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    let Some(patience) = patience else { return ending.await };
+    let ended = tokio::time::timeout(patience, ending).await;
+    ended.unwrap_or(Err(EngineError::Overdue { patience }))
+}
+
+/// The limits of requests.
+pub(crate) fn policy(settings: &Settings) -> Policy {
+    let networking = &settings.networking;
+    Policy {
+        request_timeout: networking.request_timeout,
+        connect_timeout: networking.connect_timeout,
+        watch_connect_timeout: settings.watching.connect_timeout,
+        error_backoffs: networking.error_backoffs.clone(),
+        enforce_retry_after: networking.enforce_retry_after,
+        trust_env: networking.trust_env,
+        concurrent_writes_max: networking.concurrent_writes_max,
+        managed_fields: settings.watching.managed_fields,
+        names_rules: true,
+    }
+}
+
+/// Lets the poster send what is still waiting, but not for long.
+async fn finish_posting(poster: AbortOnDropHandle<()>, close: oneshot::Sender<()>) {
+    // It may have ended already; then there is nothing to close.
+    let _ = close.send(());
+    let _ = tokio::time::timeout(POSTING_GRACE, poster).await;
+}

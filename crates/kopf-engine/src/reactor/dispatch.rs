@@ -1,0 +1,142 @@
+//! The queue of objects on the engine's clock, and the cycles that run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
+use kopf_model::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::cycle::{self, Job};
+use crate::operator::clock::Clock;
+use crate::operator::shared::Shared;
+use crate::reactor::message::{Key, Message};
+
+/// No further object is begun while this many writes wait for the cluster.
+const WAITING_WRITES_MAX: usize = 16;
+
+/// How often the age of the queue is looked up.
+const QUEUE_AGING: Duration = Duration::from_secs(1);
+
+/// What waits, and what runs.
+pub(super) struct Dispatch {
+    shared: Arc<Shared>,
+    queue: Queue<Key>,
+    pub(super) cycles: JoinSet<()>,
+    origin: Instant,
+    pub(super) is_paused: bool,
+    /// When the age of the queue was looked up, and what it was.
+    age: (Instant, Duration),
+}
+
+/// How many objects are where.
+pub(super) struct Load {
+    pub(super) running: usize,
+    pub(super) ready: usize,
+    pub(super) delayed: usize,
+    /// How long the first of the queue has been waiting.
+    pub(super) age: Duration,
+}
+
+impl Dispatch {
+    pub(super) fn new(shared: Arc<Shared>, limits: Limits) -> Self {
+        let now = Instant::now();
+        Self {
+            shared,
+            queue: Queue::new(limits),
+            cycles: JoinSet::new(),
+            origin: now,
+            is_paused: false,
+            age: (now, Duration::ZERO),
+        }
+    }
+
+    pub(super) fn set_limits(&mut self, limits: Limits) {
+        self.queue.set_limits(limits);
+    }
+
+    /// Whether nothing is handed out: in a pause, or while enough writes wait for the cluster, since
+    /// more objects would only wait in memory.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_paused || self.is_congested()
+    }
+
+    pub(super) fn is_congested(&self) -> bool {
+        self.shared.cluster.writes_waiting() >= WAITING_WRITES_MAX
+    }
+
+    /// When something is due, unless nothing is handed out anyway.
+    pub(super) fn next_wake(&mut self) -> Option<Instant> {
+        let moment = self.queue.next_wake()?;
+        if self.is_stopped() { None } else { self.origin.checked_add(moment) }
+    }
+
+    fn now(&self) -> Moment {
+        self.origin.elapsed()
+    }
+
+    /// The moment of a wall-clock time; past moments count as now.
+    pub(super) fn moment_at(&self, at: Timestamp, clock: &Clock) -> Moment {
+        let wait = at.duration_since(clock.now());
+        self.now() + Duration::try_from(wait).unwrap_or_default()
+    }
+
+    pub(super) fn offer(&mut self, key: Key, urgency: Urgency) {
+        let now = self.now();
+        self.queue.offer(key, urgency, now);
+    }
+
+    pub(super) fn take(&mut self) -> Option<Ticket<Key>> {
+        let now = self.now();
+        self.queue.take(now)
+    }
+
+    /// Releases a key; returns the pause after a failure.
+    pub(super) fn done(&mut self, ticket: Ticket<Key>, next: Next) -> Option<Duration> {
+        let now = self.now();
+        self.queue.done(ticket, next, now)
+    }
+
+    pub(super) fn forget(&mut self, key: Key) {
+        self.queue.forget(&key);
+    }
+
+    /// Forgets the objects of a watch that is stopped.
+    pub(super) fn forget_watch(&mut self, id: u32) {
+        self.queue.retain(|key| key.watch != id);
+    }
+
+    /// Begins with an empty queue that has no limits: what else waits stays where it is, with its
+    /// daemons, and cancelled cycles or the limit of workers do not keep anything from being
+    /// written.
+    pub(super) fn begin_closing(&mut self) {
+        self.queue = Queue::new(Limits { running_max: usize::MAX, error_delays: Vec::new() });
+    }
+
+    /// Runs a cycle, which tells the reactor when it is done.
+    pub(super) fn spawn(&mut self, job: Job) {
+        let shared = Arc::clone(&self.shared);
+        self.cycles.spawn(async move {
+            let messages = shared.messages.clone();
+            // On the heap at once: it is large, and spawning moves a task several times.
+            let done = Box::pin(cycle::run(shared, job)).await;
+            // The reactor is gone only when nobody cares any more.
+            let _ = messages.send(Message::Done(Box::new(done)));
+        });
+    }
+
+    /// How many objects are where; the age is looked up now and then, since it costs.
+    pub(super) fn load(&mut self) -> Load {
+        let (running, ready) = (self.queue.running(), self.queue.ready());
+        let delayed = self.queue.len().saturating_sub(running + ready);
+        if ready == 0 {
+            self.age = (Instant::now(), Duration::ZERO);
+        } else if self.age.0.elapsed() >= QUEUE_AGING {
+            let now = self.now();
+            let oldest = self.queue.oldest_ready().unwrap_or(now);
+            self.age = (Instant::now(), now.saturating_sub(oldest));
+        }
+        Load { running, ready, delayed, age: self.age.1 }
+    }
+}

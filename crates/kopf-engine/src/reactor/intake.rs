@@ -1,0 +1,271 @@
+//! Takes in what happens to objects: states and events from the watches, and objects from workers.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use kopf_client::{ChangeKind, Observation};
+use kopf_core::finalizer::is_held;
+use kopf_core::invoke::StopReason;
+use kopf_core::logtext;
+use kopf_core::occasion::EventKind;
+use kopf_core::queue::{Next, Urgency};
+use kopf_core::write::Version;
+use kopf_model::Object;
+
+use super::Reactor;
+use crate::cycle::{Done, Mode};
+use crate::operator::shared::{Served, object_span};
+use crate::reactor::message::Key;
+use crate::reactor::store::{Record, Uid};
+
+impl Reactor {
+    pub(super) fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
+        let mut is_heard = false;
+        for observation in batch {
+            // A list that only begins says nothing about the server.
+            is_heard |= !matches!(
+                observation,
+                Observation::ListBegun { .. } | Observation::Disturbed { .. }
+            );
+            // The watch may be stopped while its last observations are still on the way.
+            let Some(watch) = self.watches.get_mut(id) else { return };
+            match observation {
+                Observation::ListBegun { version } => {
+                    watch.store.begin_list();
+                    watch.is_listing = true;
+                    if watch.is_back(&version) {
+                        self.doubt(id);
+                    }
+                }
+                Observation::Listed(object) => self.see(id, None, object),
+                Observation::ListEnded { version } => {
+                    watch.is_listing = false;
+                    if watch.is_back(&version) {
+                        self.begin_anew(id);
+                        continue;
+                    }
+                    watch.note_listed();
+                    for uid in watch.store.missing() {
+                        self.vanish(id, uid);
+                    }
+                    self.shared.runtime.board.update_watch(id, |status| status.listed = true);
+                }
+                Observation::Changed(kind, object) => {
+                    let kind = match kind {
+                        ChangeKind::Added => EventKind::Added,
+                        ChangeKind::Modified => EventKind::Modified,
+                        ChangeKind::Deleted => EventKind::Deleted,
+                    };
+                    self.see(id, Some(kind), object);
+                }
+                Observation::Disturbed { error, retry_in } => {
+                    let missing = self.watches.note_failure(id, &error, retry_in);
+                    if let Some(resource) = missing {
+                        self.discovery.rediscover_group(&resource.group);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if is_heard {
+            self.watches.note_heard(id);
+        }
+        self.check_readiness();
+    }
+
+    /// Takes in one state of one object.
+    fn see(&mut self, id: u32, kind: Option<EventKind>, object: Object) {
+        let Some(watch) = self.watches.get_mut(id) else { return };
+        let served = Arc::clone(&watch.served);
+        let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
+        if !served.handlers.desiring.is_empty() {
+            self.children.note_owner(object.uid(), key);
+        }
+        let gone = kind == Some(EventKind::Deleted);
+        let version = Version::of(&object);
+        if kind.is_some() {
+            watch.note_version(version);
+        }
+        let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
+        let (record, is_new) = watch.store.enter(key.uid);
+        if is_new {
+            record.flags.noticed_by_listing = kind.is_none();
+        }
+        if !gone {
+            record.doubt_list();
+        }
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
+        let newest = waiting.map_or(record.version, Version::of).max(record.version);
+        // Whatever is heard of an object that was taken for gone has to be looked at afterwards.
+        let is_new = is_new || record.flags.leaving;
+        let is_known = !is_new && !gone && version.is_covered_by(newest);
+        // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
+        if !served.handlers.watching.is_empty() {
+            if record.put_event(kind, object.clone()) {
+                self.lost_events.note(&self.shared.runtime.board, &object);
+            }
+        } else if is_known {
+            return;
+        }
+        if !is_known {
+            let is_idle = record.inbox.is_none() && !record.flags.busy && !gone && !is_new;
+            if is_idle && served.essence_decides && is_unchanged(record, &served, &object) {
+                record.refresh(&object);
+                return;
+            }
+            record.put(object, gone);
+        }
+        let is_indexed = !served.handlers.indexing.is_empty();
+        if is_indexed {
+            self.readiness.await_index(key);
+        }
+        if is_indexed || !self.readiness.is_barred() {
+            self.dispatch.offer(key, urgency);
+        }
+    }
+
+    /// An object that was not in the last list does not exist any more.
+    fn vanish(&mut self, id: u32, uid: Uid) {
+        let Some(watch) = self.watches.get_mut(id) else { return };
+        let Some(record) = watch.store.get(uid) else { return };
+        let body = record.body.clone();
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
+        let Some(object) = waiting.or(body) else {
+            if !record.flags.busy {
+                watch.store.remove(uid);
+            }
+            return;
+        };
+        let key = Key { watch: id, group: group_of(&object), uid };
+        self.vanish_as(key, object);
+    }
+
+    fn vanish_as(&mut self, key: Key, object: Object) {
+        let Some(watch) = self.watches.get_mut(key.watch) else { return };
+        let is_indexed = watch.is_indexed();
+        if let Some(record) = watch.store.get(key.uid) {
+            record.put_missing(object);
+            if is_indexed {
+                self.readiness.await_index(key);
+            }
+            self.dispatch.offer(key, Urgency::Fresh);
+        }
+    }
+
+    /// Takes an object back from its worker.
+    pub(super) fn take_back(&mut self, mut done: Done) {
+        let key = done.ticket.key;
+        if self.dispatch.is_paused {
+            // Started by a cycle that was under way when the pause began.
+            done.memory.background.stop_detached(&self.shared, StopReason::OPERATOR_PAUSING);
+        }
+        self.readiness.note_indexed(key);
+        let next = match (&done.error, done.wake_at) {
+            (Some(_), _) if !done.gone => Next::Failed,
+            (_, Some(at)) => Next::WakeAt(self.dispatch.moment_at(at, &self.shared.runtime.clock)),
+            // Only event handlers were called; retries and wakes of the others are still to come.
+            _ if done.mode == Mode::EventsOnly => Next::AsBefore,
+            _ => Next::Rest,
+        };
+        let pause = self.dispatch.done(done.ticket, next);
+        if let (Some(error), Some(pause)) = (&done.error, pause) {
+            let _entered = object_span(&done.subject).entered();
+            self.shared.log(&done.subject, &logtext::throttling(pause, error));
+        }
+        if self.watches.record(key).is_none() {
+            done.memory.background.stop_detached(&self.shared, StopReason::RESOURCE_DELETED);
+            self.dispatch.forget(key);
+            self.forget_indexed(key, &done.subject.object);
+        }
+        let Some(watch) = self.watches.get_mut(key.watch) else { return };
+        let Some(record) = watch.store.get(key.uid) else { return };
+        record.flags = done.flags;
+        record.flags.busy = false;
+        record.memory =
+            Some(done.memory).filter(|it| !it.is_trivial(self.shared.runtime.memos.operator()));
+        let is_newest = |body: &Object| Version::of(body) >= record.version;
+        if done.mode != Mode::EventsOnly || !record.body.as_ref().is_some_and(is_newest) {
+            record.body = done.body;
+        }
+        if done.mode == Mode::IndexOnly {
+            self.take_indexed(key, done.subject.object);
+            return;
+        }
+        record.come_to(done.version, done.settled);
+        if record.inbox.is_some() {
+            self.dispatch.offer(key, Urgency::Fresh);
+            return;
+        }
+        if done.gone {
+            watch.store.remove(key.uid);
+            self.dispatch.forget(key);
+            self.children.forget_owner(done.subject.object.uid());
+            self.shared.runtime.memos.forget(done.subject.object.uid());
+        } else if !watch.is_listing && watch.store.is_missing(key.uid) {
+            // A list without it has ended while a worker was at it.
+            self.vanish_as(key, done.subject.object);
+        }
+    }
+
+    /// The watch of an object has ended while a worker was at it, which may have indexed it since.
+    fn forget_indexed(&mut self, key: Key, object: &Object) {
+        // Another version of its resource may be served instead.
+        if self.watches.iter_mut().any(|(_, watch)| watch.store.get(key.uid).is_some()) {
+            return;
+        }
+        for index in self.shared.stores.values() {
+            index.discard(&object.key());
+        }
+    }
+
+    /// Looks at all objects of a watch anew, and waits for its list as for the first one: the server
+    /// was restored from a backup.
+    fn doubt(&mut self, id: u32) {
+        let Some(watch) = self.watches.get_mut(id) else { return };
+        watch.doubt();
+        // Nothing is left to be indexed until the list tells of it, except where a worker is at it.
+        let store = &mut watch.store;
+        let is_busy = |key: &Key| store.get(key.uid).is_some_and(|record| record.flags.busy);
+        self.readiness.forget_watch(id, is_busy);
+    }
+
+    /// A stream tells its version at its end only, by when its objects were taken for known: all of
+    /// them have to be told once more.
+    fn begin_anew(&mut self, id: u32) {
+        self.doubt(id);
+        // Whoever ends the pause begins anew in any case.
+        if !self.dispatch.is_paused {
+            self.watches.follow_anew(id);
+        }
+    }
+
+    /// An object was indexed before handlers begin, in the state that was known then.
+    fn take_indexed(&mut self, key: Key, object: Object) {
+        let Some(watch) = self.watches.get_mut(key.watch) else { return };
+        let Some(record) = watch.store.get(key.uid) else { return };
+        let is_waiting = record.is_waiting();
+        if record.is_outdated() {
+            // It is in the queue again.
+            self.readiness.await_index(key);
+        } else if !is_waiting && !watch.is_listing && watch.store.is_missing(key.uid) {
+            // A list without it has ended while a worker was at it.
+            self.vanish_as(key, object);
+        }
+        self.check_readiness();
+    }
+}
+
+/// Whether nothing has changed that could concern any handler.
+fn is_unchanged(record: &Record, served: &Served, object: &Object) -> bool {
+    let Some(settled) = record.settled else { return false };
+    record.flags.deleting == object.is_deleting()
+        && record.flags.held == is_held(object, &served.finalizer)
+        && served.scanner.scan(object).is_ok_and(|hashes| hashes.noted == settled)
+}
+
+/// The namespace of an object as a number.
+pub(super) fn group_of(object: &Object) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    object.namespace().hash(&mut hasher);
+    (hasher.finish() & u64::from(u32::MAX)) as u32
+}

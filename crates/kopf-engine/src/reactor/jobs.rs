@@ -1,0 +1,87 @@
+//! What a cycle gets: the newest state of an object with its events and its memory.
+
+use std::sync::Arc;
+
+use kopf_core::occasion::EventKind;
+use kopf_core::queue::Ticket;
+use kopf_core::write::Version;
+use kopf_model::Object;
+
+use crate::cycle::{Job, Mode};
+use crate::operator::shared::Served;
+use crate::reactor::memory::Memory;
+use crate::reactor::message::Key;
+use crate::reactor::store::Record;
+use crate::watching::{ChildWatches, Watches};
+
+/// Takes all that is known of an object; hands the ticket back if there is nothing to be done.
+///
+/// While handlers are barred, and while the children that they look at are not listed, only the
+/// indexes are filled.
+pub(super) fn prepare(
+    watches: &mut Watches,
+    children: &mut ChildWatches,
+    is_barred: bool,
+    ticket: Ticket<Key>,
+) -> Result<Job, Ticket<Key>> {
+    let key = ticket.key;
+    let Some(watch) = watches.get_mut(key.watch) else { return Err(ticket) };
+    let served = Arc::clone(&watch.served);
+    let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
+    let mut mode = if is_barred { Mode::IndexOnly } else { Mode::Full };
+    if mode == Mode::Full && children.are_awaited(&served) {
+        children.hold(key);
+        if served.handlers.indexing.is_empty() {
+            return Err(ticket);
+        }
+        mode = Mode::IndexOnly;
+    }
+    let kept = record.body.clone();
+    if mode == Mode::IndexOnly {
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.clone());
+        let Some(object) = waiting.or(kept) else { return Err(ticket) };
+        let gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
+        record.flags.busy = true;
+        return Ok(job(ticket, served, object, gone, Vec::new(), record, mode));
+    }
+    let inbox = record.inbox.take().unwrap_or_default();
+    let (object, mode) = match (inbox.object, inbox.events.last()) {
+        (Some(object), _) => (object, mode),
+        (None, Some((_, object))) => {
+            let known = kept.unwrap_or_else(|| object.clone());
+            (Version::newest(object.clone(), known), Mode::EventsOnly)
+        }
+        (None, None) => match kept {
+            // Kept for what event handlers want, which could not be written yet.
+            Some(object) if Version::of(&object) < record.version => (object, Mode::EventsOnly),
+            Some(object) => (object, mode),
+            None => return Err(ticket),
+        },
+    };
+    record.flags.busy = true;
+    record.flags.leaving = inbox.is_guess;
+    Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))
+}
+
+fn job(
+    ticket: Ticket<Key>,
+    served: Arc<Served>,
+    object: Object,
+    gone: bool,
+    events: Vec<(Option<EventKind>, Object)>,
+    record: &mut Record,
+    mode: Mode,
+) -> Job {
+    Job {
+        ticket,
+        served,
+        object,
+        gone,
+        events,
+        memory: record.memory.take().unwrap_or_else(|| Box::new(Memory::default())),
+        flags: record.flags,
+        mode,
+        version: record.version,
+        settled: record.settled,
+    }
+}

@@ -1,0 +1,245 @@
+//! What kubelets, scrapers and people ask over HTTP: alive, ready, metrics, what happened to objects.
+//!
+//! Liveness reflects progress, not "the port answers": every watch must have heard its server lately,
+//! and the reactor must turn. The answers of probe handlers are kept for a moment, as Kopf does.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use kopf_core::handler::Handler;
+use kopf_core::invoke::Output;
+use kopf_core::occasion::Activity;
+use serde_json::{Map, Value};
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::operator::activities::{self, ActivityError};
+use crate::operator::runtime::Runtime;
+use crate::serving::journal::Unknown;
+use crate::serving::metrics;
+use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
+use crate::serving::status::StatusHandle;
+
+/// How long the answers of probe handlers are kept.
+const PROBES_KEPT: Duration = Duration::from_secs(10);
+/// How much longer than a silent watch is left alone the liveness probe waits for it.
+const REOPENING_GRACE: Duration = Duration::from_secs(30);
+
+/// Why the probes cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[error("could not serve probes on {address}")]
+pub struct ProbesError {
+    /// The address.
+    pub address: SocketAddr,
+    /// What is wrong with it.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// Where probes are served.
+#[derive(Clone, Debug)]
+pub struct ProbesEndpoint {
+    /// The address to listen on.
+    pub address: SocketAddr,
+    /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are beside it.
+    pub path: String,
+    /// A socket that listens there already.
+    listener: Option<Arc<std::net::TcpListener>>,
+}
+
+impl ProbesEndpoint {
+    /// Probes at an address; the socket is opened when the engine starts.
+    pub fn new(address: SocketAddr, path: impl Into<String>) -> Self {
+        Self { address, path: path.into(), listener: None }
+    }
+
+    /// Probes on a free port of this machine, for this machine only.
+    ///
+    /// # Errors
+    /// Fails when no socket can be opened.
+    pub fn on_loopback() -> Result<Self, ProbesError> {
+        let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+        let open = || -> std::io::Result<_> {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = open().map_err(|source| ProbesError { address, source })?;
+        let listener = Some(Arc::new(listener));
+        Ok(Self { address, path: "/healthz".into(), listener })
+    }
+
+    async fn listen(&self) -> Result<TcpListener, ProbesError> {
+        let listener = match &self.listener {
+            Some(listener) => listener.try_clone().and_then(TcpListener::from_std),
+            None => TcpListener::bind(self.address).await,
+        };
+        listener.map_err(|source| ProbesError { address: self.address, source })
+    }
+}
+
+/// Answers requests while the handle of [`Probes::start`] is kept.
+pub(crate) struct Probes {
+    pub(crate) endpoint: ProbesEndpoint,
+    pub(crate) status: StatusHandle,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) handlers: Vec<Arc<Handler>>,
+    /// Written by the request that finds it too old, read by the others meanwhile.
+    pub(crate) kept: Mutex<Option<(Instant, Result<String, String>)>>,
+}
+
+impl Probes {
+    /// Listens, and answers in the background.
+    pub(crate) async fn start(
+        self,
+        ports: Arc<Ports>,
+    ) -> Result<AbortOnDropHandle<()>, ProbesError> {
+        let listener = self.endpoint.listen().await?;
+        tracing::debug!(address = %self.endpoint.address, "serving probes");
+        let port = Port { listener, tls: None, answering: Arc::new(self) };
+        Ok(AbortOnDropHandle::new(tokio::spawn(ports.serve(port))))
+    }
+}
+
+impl Answering for Probes {
+    /// Answers at once: no probe has a body.
+    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
+        let uri = asked.request.uri();
+        if !matches!(*asked.request.method(), Method::GET | Method::HEAD) {
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
+        }
+        match uri.path() {
+            // What objects contain is for those who are on this machine or forward a port to it.
+            path if path.starts_with("/debug/") && asked.peer.ip().to_canonical().is_loopback() => {
+                self.debug(path, uri.query().unwrap_or_default())
+            }
+            "/metrics" => {
+                let text = metrics::render(&self.status.snapshot());
+                respond(StatusCode::OK, metrics::CONTENT_TYPE, text)
+            }
+            "/readyz" => self.readiness(),
+            path if path == self.endpoint.path || path == "/healthz" => self.liveness().await,
+            _ => not_found(),
+        }
+    }
+}
+
+impl Probes {
+    /// `/debug/objects?since=N`, or one object: `/debug/objects/PLURAL.GROUP/[NAMESPACE/]NAME`.
+    fn debug(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
+        let Some(rest) = path.strip_prefix("/debug/objects") else { return not_found() };
+        let parts: Vec<&str> = rest.split('/').skip(1).filter(|part| !part.is_empty()).collect();
+        let (resource, namespace, name) = match parts.as_slice() {
+            [] => {
+                let since = query.strip_prefix("since=").and_then(|text| text.parse().ok());
+                return json(StatusCode::OK, &self.runtime.journal.since(since.unwrap_or(0)));
+            }
+            [resource, name] => (*resource, None, *name),
+            [resource, namespace, name] => (*resource, Some(*namespace), *name),
+            _ => return not_found(),
+        };
+        match self.runtime.journal.of(resource, namespace, name) {
+            Some(chronicle) => json(StatusCode::OK, &chronicle),
+            None => json(StatusCode::NOT_FOUND, &self.unknown(resource, namespace)),
+        }
+    }
+
+    fn unknown(&self, resource: &str, namespace: Option<&str>) -> Unknown {
+        let mut watches = self.status.snapshot().watches.into_iter();
+        let watch = watches.find(|watch| {
+            // `plural.version.group` without the version is what people ask for.
+            let mut parts = watch.resource.splitn(3, '.');
+            let (plural, _, group) = (parts.next(), parts.next(), parts.next());
+            let name: Vec<&str> = plural.into_iter().chain(group).collect();
+            let is_there = watch.namespace.is_none() || watch.namespace.as_deref() == namespace;
+            name.join(".") == resource && is_there
+        });
+        watch.map_or_else(Unknown::default, |watch| Unknown {
+            watched: true,
+            labels: watch.labels,
+            fields: watch.fields,
+        })
+    }
+
+    fn readiness(&self) -> Response<Full<Bytes>> {
+        let status = self.status.snapshot();
+        if status.ready {
+            return respond(StatusCode::OK, "text/plain", "ok\n".into());
+        }
+        if status.paused {
+            // Standing by is all that can be asked of it: a rolling update would wait for ever for
+            // a new operator that gives way to the old one.
+            return respond(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
+        }
+        let mut reasons: Vec<String> = status
+            .watches
+            .iter()
+            .chain(status.own_watches())
+            .filter(|watch| watch.awaited && !watch.listed)
+            .map(|watch| match &watch.failing {
+                Some(error) => format!("{} is not listed yet: {error}\n", watch.resource),
+                None => format!("{} is not listed yet\n", watch.resource),
+            })
+            .collect();
+        reasons.push("not ready\n".into());
+        respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain", reasons.concat())
+    }
+
+    /// How long a watch may be silent while the operator counts as alive.
+    fn silence_max(&self) -> Duration {
+        let settings = self.runtime.context.settings.read();
+        let reopened = settings.watching.inactivity_timeout.saturating_add(REOPENING_GRACE);
+        settings.serving.liveness_timeout.max(reopened)
+    }
+
+    async fn liveness(&self) -> Response<Full<Bytes>> {
+        let status = self.status.snapshot();
+        if let Some(reason) = status.stuck(self.silence_max()) {
+            let text = format!("no progress: {reason}\n");
+            return respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text);
+        }
+        match self.probe().await {
+            Ok(text) => respond(StatusCode::OK, "application/json", text),
+            Err(text) => respond(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", text),
+        }
+    }
+
+    async fn probe(&self) -> Result<String, String> {
+        let mut kept = self.kept.lock().await;
+        if let Some((at, answer)) = &*kept
+            && at.elapsed() < PROBES_KEPT
+        {
+            return answer.clone();
+        }
+        let results = activities::run(&self.runtime, Activity::Probe, &self.handlers).await;
+        let answer = render(results);
+        *kept = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
+
+type Results = Result<Vec<(Arc<str>, Output)>, ActivityError>;
+
+fn render(results: Results) -> Result<String, String> {
+    let results = results.map_err(|error| format!("{error}\n"))?;
+    let values = results.into_iter().filter_map(|(id, output)| match output {
+        Output::Json(value) => Some((id.to_string(), value)),
+        _ => None,
+    });
+    Ok(Value::Object(values.collect::<Map<_, _>>()).to_string())
+}
+
+fn not_found() -> Response<Full<Bytes>> {
+    respond(StatusCode::NOT_FOUND, "text/plain", "not found\n".into())
+}
+
+fn json(status: StatusCode, content: &impl serde::Serialize) -> Response<Full<Bytes>> {
+    let text = serde_json::to_string(content).expect("plain values are always written");
+    respond(status, "application/json", text)
+}

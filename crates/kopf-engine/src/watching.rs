@@ -1,0 +1,21 @@
+//! Step 1 of the path of a change: which collections are followed, and what is heard on them.
+//!
+//! [`Discovery`] knows what the cluster has and what of it is wanted, [`Watches`] follows the
+//! objects of handlers, [`ChildWatches`] those of their children. Each owns its state; the reactor
+//! tells one what another has found out.
+
+mod child_watches;
+pub(crate) mod cluster_view;
+mod discovery;
+mod feed;
+mod first_list;
+mod meta_watch;
+mod patchability;
+mod server_filters;
+mod watches;
+
+pub(crate) use child_watches::ChildWatches;
+pub(crate) use discovery::Discovery;
+pub(crate) use feed::{Feed, Observations, Tag};
+pub(crate) use first_list::FirstList;
+pub(crate) use watches::{Watch, Watches};
