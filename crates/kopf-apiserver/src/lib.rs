@@ -50,6 +50,7 @@ mod subresources;
 mod table;
 mod tokens;
 mod user;
+mod websocket;
 
 pub use admission::{WebhookFunction, WebhookTarget};
 pub use body::Body;

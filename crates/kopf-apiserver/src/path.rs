@@ -36,6 +36,26 @@ pub(crate) enum Route {
     Unknown,
 }
 
+impl Route {
+    /// Whether there is nothing to do but to read; other methods are refused.
+    pub(crate) fn is_only_read(&self) -> bool {
+        match self {
+            Self::Version
+            | Self::OpenId
+            | Self::CoreVersions
+            | Self::Groups
+            | Self::Group(_)
+            | Self::Resources(..) => true,
+            Self::Root
+            | Self::Health
+            | Self::OpenApi
+            | Self::Objects(_)
+            | Self::UnknownVersion
+            | Self::Unknown => false,
+        }
+    }
+}
+
 /// Parts of the health that have paths of their own.
 const HEALTH_CHECKS: [&str; 5] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
 

@@ -16,7 +16,7 @@ use crate::body::Body;
 use crate::path::{Route, route};
 use crate::query::Query;
 use crate::rbac::{Attributes, Decision};
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, Verb};
 use crate::request_log::LoggedRequest;
 use crate::server::Inner;
 use crate::{StatusError, User, authn, discovery, openapi};
@@ -64,16 +64,20 @@ pub(crate) fn admit(
     fallback: &User,
     parts: &http::request::Parts,
 ) -> Result<(), StatusError> {
-    let user = inner.authenticator.authenticate(&parts.headers, fallback)?;
+    let user = inner.authenticator.authenticate(&parts.headers, fallback, inner.present())?;
     // Impersonated users are judged once the body is read.
-    if inner.allows_all || authn::impersonation(&parts.headers).is_some() {
+    if inner.allows_all
+        || authn::impersonation(&parts.headers).is_some()
+        || authn::impersonation_without_user(&parts.headers).is_some()
+    {
         return Ok(());
     }
     let path = crate::query::decode_path(parts.uri.path());
     let Route::Objects(info) = route(&parts.method, &path, false, &inner.registry()) else {
         return Ok(());
     };
-    authorize(inner, &user, &info).inspect_err(|error| {
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    authorize(inner, &user, &info, &query).inspect_err(|error| {
         inner.log.push(LoggedRequest {
             number: 0,
             info,
@@ -91,16 +95,42 @@ async fn run(
     fallback: &User,
     request: &Request,
 ) -> Result<Response<Body>, StatusError> {
-    let user = inner.authenticator.authenticate(&request.headers, fallback)?;
+    let user = inner.authenticator.authenticate(&request.headers, fallback, inner.present())?;
+    if let Some(wanted) = authn::impersonation_without_user(&request.headers) {
+        let text = format!(
+            "Internal Server Error: {:?}: requested [{wanted}] without impersonating a user\n",
+            request.target
+        );
+        return Ok(bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN_TEXT, text));
+    }
     let user = impersonate(inner, request, user)?;
     let registry = inner.registry();
     let path = crate::query::decode_path(&request.path);
     let route = route(&request.method, &path, request.query.flag("watch"), &registry);
     if let Route::Objects(info) = route {
+        if !has_verb(&request.method) {
+            check(inner, &user, &attributes_of(&info, "", &request.query))?;
+            return Err(method_not_allowed());
+        }
         return objects::handle(inner, user, request, info).await;
     }
     authorize_path(inner, &user, request)?;
+    let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    if request.method == Method::CONNECT || (route.is_only_read() && !is_read) {
+        return Err(method_not_allowed());
+    }
     static_answer(inner, request, &route)
+}
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+/// Whether a method does anything to objects.
+fn has_verb(method: &Method) -> bool {
+    matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE")
+}
+
+fn method_not_allowed() -> StatusError {
+    StatusError::method_not_supported("", "", "")
 }
 
 fn impersonate(inner: &Inner, request: &Request, user: User) -> Result<User, StatusError> {
@@ -120,24 +150,45 @@ fn check(inner: &Inner, user: &User, attributes: &Attributes) -> Result<(), Stat
 }
 
 /// Refuses a request about objects that the user may not make.
-pub(crate) fn authorize(inner: &Inner, user: &User, info: &RequestInfo) -> Result<(), StatusError> {
+pub(crate) fn authorize(
+    inner: &Inner,
+    user: &User,
+    info: &RequestInfo,
+    query: &Query,
+) -> Result<(), StatusError> {
     if inner.allows_all {
         return Ok(());
     }
-    check(
-        inner,
-        user,
-        &Attributes {
-            verb: info.verb.as_str().to_owned(),
-            group: info.group.clone(),
-            version: info.version.clone(),
-            resource: info.resource.clone(),
-            subresource: info.subresource.clone(),
-            namespace: info.namespace.clone(),
-            name: info.name.clone(),
-            path: String::new(),
-        },
-    )
+    check(inner, user, &attributes_of(info, info.verb.as_str(), query))
+}
+
+fn attributes_of(info: &RequestInfo, verb: &str, query: &Query) -> Attributes {
+    Attributes {
+        verb: verb.to_owned(),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: authorized_name(info, query),
+        path: String::new(),
+    }
+}
+
+/// The only object that a request can be about. A collection that is narrowed down to one name is
+/// authorized as that object, as upstream does.
+fn authorized_name(info: &RequestInfo, query: &Query) -> String {
+    let is_collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    if !info.name.is_empty() || !is_collection {
+        return info.name.clone();
+    }
+    let exact = |term: &str| {
+        let value = term.trim().strip_prefix("metadata.name=")?;
+        let name = value.strip_prefix('=').unwrap_or(value);
+        let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+        is_segment.then(|| name.to_owned())
+    };
+    query.text("fieldSelector").split(',').find_map(exact).unwrap_or_default()
 }
 
 fn authorize_path(inner: &Inner, user: &User, request: &Request) -> Result<(), StatusError> {
@@ -227,16 +278,15 @@ fn static_answer(
 
 /// Whether the server works; a disk that fails makes it unhealthy, but not dead.
 fn health(inner: &Inner, request: &Request) -> Response<Body> {
-    const PLAIN: &str = "text/plain; charset=utf-8";
     let path = request.path.trim_matches('/');
     let is_liveness = path.split('/').next() == Some("livez");
     if let Some(problem) = inner.store.disk_problem().filter(|_| !is_liveness) {
         let text = format!("[+]ping ok\n[-]etcd failed: {problem}\n{path} check failed\n");
-        return bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, text);
+        return bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN_TEXT, text);
     }
     if request.query.get("verbose").is_some() {
         let text = format!("[+]ping ok\n{path} check passed\n");
-        return bytes_response(StatusCode::OK, PLAIN, text);
+        return bytes_response(StatusCode::OK, PLAIN_TEXT, text);
     }
     text_response(StatusCode::OK, "ok")
 }

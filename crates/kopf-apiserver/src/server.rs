@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::admission::{Chain, WebhookTarget};
-use crate::authn::Authenticator;
+use crate::authn::{Authenticator, Present};
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
 use crate::faults::{Fault, Faults};
@@ -100,6 +100,11 @@ impl Inner {
         self.authority.get_or_init(|| {
             Authority::generate().expect("key generation needs nothing from outside")
         })
+    }
+
+    /// The state of the world that tokens are judged by.
+    pub(crate) fn present(&self) -> Present<'_> {
+        Present { store: &self.store, now: self.clock.now() }
     }
 
     /// Whom the listener takes for a request without credentials.

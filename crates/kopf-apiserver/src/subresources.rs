@@ -3,7 +3,6 @@
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::StatusError;
 use crate::body::Body;
 use crate::decode;
 use crate::encode::Encoder;
@@ -11,6 +10,7 @@ use crate::meta;
 use crate::pipeline::{Request, bytes_response, json_response};
 use crate::rest::{self, Call, Change, DeleteRequest, Made};
 use crate::tokens::AUDIENCE;
+use crate::{StatusError, authn};
 
 /// Handles the subresources of this module; none means that the generic code takes over.
 pub(crate) async fn handle(
@@ -40,39 +40,55 @@ pub(crate) async fn handle(
     }
 }
 
+/// How long a token lives, in seconds.
+fn token_seconds(spec: &Value) -> Result<i64, StatusError> {
+    const DEFAULT: i64 = 3600;
+    const MIN: i64 = 600;
+    const MAX: i64 = 1 << 32;
+    let seconds = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
+    let problem = match seconds {
+        ..MIN => "may not specify a duration less than 10 minutes",
+        MIN..=MAX => return Ok(seconds),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let value = &spec["expirationSeconds"];
+    let error = crate::FieldError::invalid("spec.expirationSeconds", value, problem);
+    Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+}
+
 /// Signs a token for a service account.
 fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
-    const EXPIRATION_DEFAULT: i64 = 3600;
-    const EXPIRATION_MIN: i64 = 600;
     let account = call.read()?;
-    let seconds = review["spec"]["expirationSeconds"].as_i64().unwrap_or(EXPIRATION_DEFAULT);
-    if seconds < EXPIRATION_MIN {
-        let error = crate::FieldError::invalid(
-            "spec.expirationSeconds",
-            &review["spec"]["expirationSeconds"],
-            "may not specify a duration less than 10 minutes",
-        );
-        return Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]));
-    }
+    let seconds = token_seconds(&review["spec"])?;
     let now = call.inner.clock.now();
-    let expires = now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     let audiences = match review["spec"]["audiences"].as_array() {
         Some(items) if !items.is_empty() => json!(items),
         _ => json!([AUDIENCE]),
     };
-    let claims = json!({
+    let reference = &review["spec"]["boundObjectRef"];
+    let (namespace, name) = (&call.info.namespace, &call.info.name);
+    let bound = authn::bind(reference, namespace, name, &call.inner.store)?;
+    let (expires, warn_after) = authn::lifetime(seconds, bound.is_pod(), now);
+    let mut claims = json!({
         "iss": AUDIENCE,
         "aud": audiences,
         "iat": now.as_second(),
         "nbf": now.as_second(),
         "exp": expires.as_second(),
         "jti": call.inner.ids.uid(),
-        "sub": format!("system:serviceaccount:{}:{}", call.info.namespace, call.info.name),
+        "sub": format!("system:serviceaccount:{namespace}:{name}"),
         "kubernetes.io": {
-            "namespace": call.info.namespace,
-            "serviceaccount": { "name": call.info.name, "uid": account.uid() },
+            "namespace": namespace,
+            "serviceaccount": { "name": name, "uid": account.uid() },
         },
     });
+    let private = &mut claims["kubernetes.io"];
+    for (kind, object) in bound.claims {
+        private[kind] = object;
+    }
+    if let Some(time) = warn_after {
+        private["warnafter"] = json!(time);
+    }
     let sent = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": review["spec"],
@@ -104,7 +120,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     managed.put_into(&mut review);
     review["status"] = json!({
         "token": call.inner.authenticator.issuer.sign(&claims),
-        "expirationTimestamp": meta::format_time(expires),
+        "expirationTimestamp": authn::nominal_end(seconds, now),
     });
     Ok(json_response(StatusCode::CREATED, &review))
 }

@@ -51,7 +51,7 @@ async fn answer(
     request: &Request,
     info: RequestInfo,
 ) -> Result<Response<Body>, StatusError> {
-    authorize(inner, &user, &info)?;
+    authorize(inner, &user, &info, &request.query)?;
     let troubles = inner.faults.strike(&info, &user.name);
     strike(inner, &troubles, &info).await?;
     let resource = find(inner, &info)?;

@@ -444,3 +444,28 @@ async fn policies_deny_warn_and_admit_what_they_cannot_judge() {
          denied request: no bad names"
     );
 }
+
+#[tokio::test]
+async fn webhooks_may_rename_new_objects_but_not_move_them() {
+    let world = World::new().await;
+    world.serve("n", |request| {
+        let name = request["object"]["metadata"]["name"].as_str().unwrap_or_default();
+        let (path, value) = match name {
+            "moved" => ("/metadata/namespace", "kube-system"),
+            _ => ("/metadata/name", "renamed"),
+        };
+        patching(&json!([{ "op": "replace", "path": path, "value": value }]))
+    });
+    world.configure(MUTATING, "n", json!({})).await;
+    let refused = world.create("moved", json!({})).await.unwrap_err();
+    assert_eq!(refused.code, 400);
+    assert_eq!(
+        refused.message,
+        "the namespace of the provided object does not match the namespace sent on the request"
+    );
+    let created = world.create("x", json!({})).await.unwrap();
+    assert_eq!(created["metadata"]["name"], "renamed");
+    let get = |name: &'static str| world.client.get(Target::new("configmaps", "ns", name));
+    assert_eq!(get("renamed").await.unwrap().name(), "renamed");
+    assert!(get("x").await.unwrap_err().is_not_found());
+}

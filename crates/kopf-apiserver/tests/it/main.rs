@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod access;
 mod admission;
 mod applying;
 mod client;
@@ -23,3 +24,4 @@ mod status;
 mod terminating;
 mod toolkit;
 mod watch_checker;
+mod websockets;
