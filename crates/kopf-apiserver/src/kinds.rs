@@ -8,7 +8,7 @@ mod defaults;
 mod fields;
 mod jobs;
 mod pods;
-mod quantity;
+pub(crate) mod quantity;
 mod rules;
 mod services;
 pub(crate) mod shape;

@@ -16,6 +16,8 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and their parts.
     Health,
+    /// `/metrics`.
+    Metrics,
     /// `/openapi/...`.
     OpenApi,
     /// `/.well-known/openid-configuration` and `/openid/v1/jwks`.
@@ -48,6 +50,7 @@ impl Route {
             | Self::Resources(..) => true,
             Self::Root
             | Self::Health
+            | Self::Metrics
             | Self::OpenApi
             | Self::Objects(_)
             | Self::UnknownVersion
@@ -57,7 +60,8 @@ impl Route {
 }
 
 /// Parts of the health that have paths of their own.
-const HEALTH_CHECKS: [&str; 5] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
+pub(crate) const HEALTH_CHECKS: [&str; 6] =
+    ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"];
 
 /// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
 pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
@@ -67,6 +71,7 @@ pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Regi
         ["version"] => Route::Version,
         ["healthz" | "livez" | "readyz"] => Route::Health,
         ["healthz" | "livez" | "readyz", check] if HEALTH_CHECKS.contains(check) => Route::Health,
+        ["metrics"] => Route::Metrics,
         ["openapi", ..] | ["swagger-2.0.0.pb-v1"] => Route::OpenApi,
         [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => Route::OpenId,
         ["api"] => Route::CoreVersions,

@@ -68,7 +68,8 @@ fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
     Err(StatusError::invalid(&call.resource.group, "", "", &errors))
 }
 
-fn user_info(user: &User) -> Value {
+/// A user as reviews and the audit log tell it.
+pub(crate) fn user_info(user: &User) -> Value {
     let mut info = json!({ "username": user.name });
     if !user.uid.is_empty() {
         info["uid"] = json!(user.uid);

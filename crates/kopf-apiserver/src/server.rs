@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::admission::{Chain, WebhookTarget};
+use crate::audit::AuditLog;
 use crate::authn::{Authenticator, Present};
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
@@ -21,6 +22,7 @@ use crate::limits::Serving;
 use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
 use crate::matcher::RequestMatcher;
+use crate::metrics::Metrics;
 use crate::rbac::Authorizer;
 use crate::registry::Registry;
 use crate::request_log::{LoggedRequest, RequestLog};
@@ -69,6 +71,10 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) serving: Arc<Serving>,
     pub(crate) log: RequestLog,
+    /// Counters for `/metrics`.
+    pub(crate) metrics: Metrics,
+    /// Where requests are written down, if anywhere.
+    pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) admin_token: String,
     // Made when first needed, since keys take a while.
     authority: Arc<OnceLock<Authority>>,
@@ -169,6 +175,8 @@ impl Server {
             faults: inner.faults.fork(),
             serving: Arc::new(Serving::new(inner.serving.limits)),
             log: RequestLog::default(),
+            metrics: Metrics::default(),
+            audit: inner.audit.clone(),
             admin_token: inner.admin_token.clone(),
             authority: Arc::clone(&inner.authority),
         };

@@ -30,14 +30,28 @@ pub(crate) async fn handle(
         ("pods", "eviction") => eviction(call, &body()?).await.map(Some),
         ("pods", "log") => log(call).map(Some),
         ("pods" | "services" | "nodes", "exec" | "attach" | "portforward" | "proxy") => {
-            Err(StatusError::new(
-                501,
-                "NotImplemented",
-                format!("{subresource} is not emulated by this server"),
-            ))
+            Err(not_emulated(call, &subresource))
         }
         _ => Ok(None),
     }
+}
+
+/// Why there is nothing to talk to: no such object, no node, or no process.
+fn not_emulated(call: &Call, subresource: &str) -> StatusError {
+    let object = match call.read() {
+        Ok(object) => object,
+        Err(error) => return error,
+    };
+    let is_pod = &*call.resource.table == "pods";
+    let node = object.content()["spec"]["nodeName"].as_str().unwrap_or_default();
+    if is_pod && node.is_empty() && subresource != "proxy" {
+        let problem = format!("pod {} does not have a host assigned", call.info.name);
+        return StatusError::bad_request(problem);
+    }
+    let problem = format!(
+        "{subresource} is not emulated by this server: its pods run no processes and have no ports"
+    );
+    StatusError::new(501, "NotImplemented", problem)
 }
 
 /// How long a token lives, in seconds.
@@ -188,36 +202,91 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
 
 /// Deletes a pod unless a disruption budget forbids it.
 async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
-    let snapshot = call.inner.store.snapshot();
     let pod = call.read()?;
     let name = meta::text(body, "name");
     if !name.is_empty() && name != call.info.name {
         let problem = "name in URL does not match name in Eviction object";
         return Err(StatusError::bad_request(problem));
     }
-    for (_, budget) in snapshot.list("poddisruptionbudgets.policy", &call.info.namespace) {
-        let selector = &budget.content()["spec"]["selector"];
-        let selects =
-            crate::selector::matches_object(selector, &pod.content()["metadata"]["labels"]);
-        let allowed = budget.content()["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
-        if selects && allowed <= 0 {
-            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(StatusError::new(429, "TooManyRequests", message).with_cause(
-                crate::Cause {
-                    reason: "DisruptionBudget".to_owned(),
-                    message: format!(
-                        "The disruption budget {} does not allow evicting pods currently",
-                        budget.name()
-                    ),
-                    field: String::new(),
-                },
-            ));
-        }
+    let mut query = crate::query::Query::default();
+    if call.options.dry_run {
+        query = crate::query::Query::parse("dryRun=All");
     }
-    let options = DeleteRequest::parse(&crate::query::Query::default(), &body["deleteOptions"])?;
+    let options = DeleteRequest::parse(&query, &body["deleteOptions"])?;
+    if !needs_no_budget(pod.content()) {
+        disrupt(call, pod.content()).await?;
+    }
     call.info.subresource.clear();
     rest::delete(call, &options).await?;
     Ok(success())
+}
+
+/// Whether nobody can miss a pod: it has ended, has not begun, or goes already.
+fn needs_no_budget(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    matches!(phase, "Succeeded" | "Failed" | "Pending") || meta::is_deleting(pod)
+}
+
+/// Takes one eviction from the budget of a pod, if it has one.
+async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
+    const BUDGETS: &str = "poddisruptionbudgets.policy";
+    let snapshot = call.inner.store.snapshot();
+    let labels = &pod["metadata"]["labels"];
+    let selecting: Vec<_> = snapshot
+        .list(BUDGETS, &call.info.namespace)
+        .map(|(_, budget)| budget)
+        .filter(|one| crate::selector::matches_object(&one.content()["spec"]["selector"], labels))
+        .collect();
+    let budget = match selecting.as_slice() {
+        [] => return Ok(()),
+        [budget] => budget,
+        _ => {
+            let problem = "This pod has more than one PodDisruptionBudget, which the eviction \
+                           subresource does not support.";
+            return Err(StatusError::new(500, "InternalError", problem));
+        }
+    };
+    let resource = call.inner.resource_of_table(BUDGETS)?;
+    let info = crate::RequestInfo {
+        verb: crate::Verb::Update,
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        resource: resource.resource.clone(),
+        subresource: "status".to_owned(),
+        namespace: call.info.namespace.clone(),
+        name: budget.name().to_owned(),
+    };
+    let now = meta::format_time(call.inner.clock.now());
+    let mut write = Call::internal(&call.inner, &resource, info, "kube-apiserver");
+    write.options.dry_run = call.options.dry_run;
+    rest::update_with(&mut write, Change::Patch, |_, present| {
+        let mut budget = present.object.clone();
+        let allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+        if allowed <= 0 {
+            return Err(too_disruptive(&budget));
+        }
+        budget["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        budget["status"]["disruptedPods"][&call.info.name] = json!(now);
+        Ok(Made::from(budget))
+    })
+    .await?;
+    Ok(())
+}
+
+/// 429 for an eviction that a budget does not allow.
+fn too_disruptive(budget: &Value) -> StatusError {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    StatusError::new(429, "TooManyRequests", message).with_cause(crate::Cause {
+        reason: "DisruptionBudget".to_owned(),
+        message: format!(
+            "The disruption budget {} needs {} healthy pods and has {} currently",
+            meta::text(budget, "name"),
+            count("desiredHealthy"),
+            count("currentHealthy")
+        ),
+        field: String::new(),
+    })
 }
 
 /// The log of a pod: nothing yet when no node runs it.

@@ -5,6 +5,7 @@
 mod access;
 mod admission;
 mod applying;
+mod auditing;
 mod client;
 mod controllers;
 mod conversion;
@@ -18,6 +19,8 @@ mod json_patches;
 mod kubectl;
 mod limits;
 mod overload;
+mod plugins;
+mod policies;
 mod rbac;
 mod runtime;
 mod status;
