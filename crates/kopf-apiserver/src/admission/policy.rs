@@ -190,7 +190,10 @@ impl Policy<'_> {
         match annotation.value {
             Ok(None) => {}
             Ok(Some(mut value)) => {
-                let cut = value.floor_char_boundary(ANNOTATION_BYTES_MAX);
+                let mut cut = value.len().min(ANNOTATION_BYTES_MAX);
+                while !value.is_char_boundary(cut) {
+                    cut -= 1;
+                }
                 value.truncate(cut);
                 let values = published.entry(annotation.key).or_default();
                 if !values.contains(&value) {

@@ -93,7 +93,7 @@ impl Cron<'_> {
                 (time(job, &["status", "startTime"]), fields::name(job).to_owned())
             });
             let surplus = ended.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
-            let actions = ended.into_iter().take(surplus).map(|job| delete(job));
+            let actions = ended.into_iter().take(surplus).map(delete);
             outcome.actions.extend(actions);
         }
     }
@@ -126,7 +126,7 @@ impl Cron<'_> {
         }
         let has_replaced = policy == "Replace" && is_busy;
         if has_replaced {
-            outcome.actions.extend(self.active().map(|job| delete(job)));
+            outcome.actions.extend(self.active().map(delete));
         }
         outcome.push(Action::Create { collection: JOBS, object: self.job(&name, due) });
         Some(Started { at: due, has_replaced })

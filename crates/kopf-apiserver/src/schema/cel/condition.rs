@@ -246,7 +246,8 @@ fn compose(expression: &mut IdedExpr) -> bool {
         return true;
     }
     let all = |parts: Vec<&mut IdedExpr>| {
-        parts.into_iter().fold(false, |found, part| compose(part) || found)
+        // All of them, so not `any`.
+        parts.into_iter().filter_map(|part| compose(part).then_some(())).count() > 0
     };
     match &mut expression.expr {
         Expr::Call(call) => {

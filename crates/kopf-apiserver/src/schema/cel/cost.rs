@@ -275,7 +275,7 @@ impl<'s> Estimator<'s> {
                 let value = self.estimate(value).clone();
                 let cost = LIST_COST + value.cost;
                 let result = self.with(variable, value, |this| this.estimate(result));
-                is_cel.then(|| Estimate { cost: cost + result.cost, ..result })
+                is_cel.then_some(Estimate { cost: cost + result.cost, ..result })
             }
             ("all" | "exists" | "exists_one" | "existsOne", [first, second, predicate]) => {
                 /// What the logic around a predicate costs.

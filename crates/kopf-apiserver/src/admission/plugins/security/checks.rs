@@ -179,7 +179,7 @@ fn host_ports(pod: &Pod<'_>) -> Option<(String, String)> {
         all.filter_map(|port| number(port, &["hostPort"])).filter(|port| *port != 0).collect()
     };
     let names = pod.named(|one| !ports(one).is_empty());
-    let mut used: Vec<i64> = pod.containers().flat_map(|one| ports(one)).collect();
+    let mut used: Vec<i64> = pod.containers().flat_map(ports).collect();
     used.sort_unstable();
     used.dedup();
     let (verb, plural) =
