@@ -25,6 +25,7 @@ use crate::resource::ResourceInfo;
 use crate::store::Snapshot;
 use crate::{StatusError, User};
 
+pub(crate) use plugins::quota_usage;
 pub use resolver::{WebhookFunction, WebhookTarget};
 
 /// Table of the configurations of mutating webhooks.
@@ -78,6 +79,8 @@ pub(crate) struct AdmissionRequest<'a> {
     pub(crate) options: Value,
     /// Warnings for the client, filled by plugins.
     pub(crate) warnings: Vec<String>,
+    /// Notes for the audit log, filled by plugins.
+    pub(crate) annotations: Vec<(String, String)>,
 }
 
 /// The ordered plugins of one server.
@@ -96,7 +99,7 @@ impl Chain {
         request: &mut AdmissionRequest<'_>,
     ) -> Result<(), StatusError> {
         let snapshot = client.snapshot();
-        plugins::mutate(&snapshot, request);
+        plugins::mutate(&snapshot, request)?;
         if has_any(&snapshot, MUTATING) {
             dispatch::mutate(self, client, &snapshot, request).await?;
         }
@@ -110,13 +113,14 @@ impl Chain {
         request: &mut AdmissionRequest<'_>,
     ) -> Result<(), StatusError> {
         let snapshot = client.snapshot();
+        plugins::validate(&snapshot, request)?;
         if has_any(&snapshot, policy::BINDINGS) {
-            policy::validate(&snapshot, request).await?;
+            policy::validate(client, &snapshot, request).await?;
         }
         if has_any(&snapshot, VALIDATING) {
             dispatch::validate(self, client, &snapshot, request).await?;
         }
-        Ok(())
+        plugins::check_quota(&snapshot, request)
     }
 
     /// Asks a webhook that is none of admission's, such as one that converts.
@@ -133,10 +137,10 @@ impl Chain {
 
     /// Whether any plugin could look at this write; false lets the pipeline skip copies.
     pub(crate) fn concerns(&self, client: &LocalClient, resource: &ResourceInfo) -> bool {
-        if plugins::concern(resource) {
+        let snapshot = client.snapshot();
+        if plugins::concern(resource, &snapshot) {
             return true;
         }
-        let snapshot = client.snapshot();
         [MUTATING, VALIDATING, policy::BINDINGS].iter().any(|table| has_any(&snapshot, table))
     }
 }

@@ -2,13 +2,19 @@
 //!
 //! Refuses to decide what the user may do; that is authorization.
 
+mod accounts;
+
 use std::collections::HashMap;
 
 use http::HeaderMap;
+use jiff::Timestamp;
 use parking_lot::RwLock;
 
-use crate::tokens::TokenIssuer;
+use crate::store::Store;
+use crate::tokens::{AUDIENCE, TokenIssuer};
 use crate::{StatusError, User};
+
+pub(crate) use accounts::{bind, lifetime, nominal_end};
 
 /// The known credentials of one server.
 pub(crate) struct Authenticator {
@@ -16,6 +22,23 @@ pub(crate) struct Authenticator {
     tokens: RwLock<HashMap<String, User>>,
     /// Signs and reads the tokens of service accounts.
     pub(crate) issuer: TokenIssuer,
+}
+
+/// The state of the world that tokens are judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Present<'a> {
+    /// The objects that tokens are bound to.
+    pub(crate) store: &'a Store,
+    /// The present moment.
+    pub(crate) now: Timestamp,
+}
+
+/// A user, and for whom among the asked ones its token is meant.
+pub(crate) struct Identified {
+    /// The user behind the token.
+    pub(crate) user: User,
+    /// The asked audiences that the token is meant for.
+    pub(crate) audiences: Vec<String>,
 }
 
 /// What an impersonation asks for.
@@ -39,12 +62,25 @@ impl Authenticator {
         self.tokens.write().remove(token);
     }
 
-    /// The user behind a token.
-    pub(crate) fn user_of_token(&self, token: &str) -> Option<User> {
+    /// The user behind a token that is meant for one of `audiences`; the error says why there is
+    /// none.
+    pub(crate) fn identify(
+        &self,
+        token: &str,
+        audiences: &[&str],
+        present: Present<'_>,
+    ) -> Result<Identified, String> {
+        const UNKNOWN: &str = "invalid bearer token";
         if let Some(user) = self.tokens.read().get(token) {
-            return Some(user.clone());
+            // Tokens without an audience are meant for this server.
+            if !audiences.contains(&AUDIENCE) {
+                return Err(UNKNOWN.to_owned());
+            }
+            return Ok(Identified { user: user.clone(), audiences: vec![AUDIENCE.to_owned()] });
         }
-        self.issuer.user_of(token)
+        let claims = self.issuer.verify(token).ok_or(UNKNOWN)?;
+        accounts::identify(&claims, audiences, present)
+            .map_err(|problem| format!("[{UNKNOWN}, {problem}]"))
     }
 
     /// The user behind a request; `fallback` is whom the door takes for a request without
@@ -53,15 +89,25 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         fallback: &User,
+        present: Present<'_>,
     ) -> Result<User, StatusError> {
         let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some(header) = header else { return Ok(fallback.clone()) };
-        let token = header
-            .split_once(' ')
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, token)| token.trim());
+        let token = match header {
+            Some(header) => header
+                .split_once(' ')
+                .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+                .map(|(_, token)| token.trim().to_owned()),
+            None => match crate::websocket::bearer_token(headers) {
+                Some(token) => Some(token),
+                None => return Ok(fallback.clone()),
+            },
+        };
         let Some(token) = token else { return Ok(User::anonymous()) };
-        let mut user = self.user_of_token(token).ok_or_else(StatusError::unauthorized)?;
+        let identified = self.identify(&token, &[AUDIENCE], present).map_err(|problem| {
+            tracing::debug!(%problem, "a request is not authenticated");
+            StatusError::unauthorized()
+        })?;
+        let mut user = identified.user;
         if !user.groups.iter().any(|group| group == "system:authenticated") {
             user.groups.push("system:authenticated".to_owned());
         }
@@ -69,30 +115,60 @@ impl Authenticator {
     }
 }
 
+/// The text of a header that may be repeated.
+fn texts(headers: &HeaderMap, name: &str) -> Vec<String> {
+    let values = headers.get_all(name).iter();
+    values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+}
+
+/// What `Impersonate-*` headers ask for without naming a user, as Go prints it; upstream answers
+/// such requests with an internal error.
+pub(crate) fn impersonation_without_user(headers: &HeaderMap) -> Option<String> {
+    const VERSION: &str = "authentication.k8s.io/v1";
+    if texts(headers, "impersonate-user").first().is_some_and(|name| !name.is_empty()) {
+        return None;
+    }
+    let mut wanted: Vec<String> = texts(headers, "impersonate-group")
+        .iter()
+        .map(|name| format!("{{Group  {name}    }}"))
+        .collect();
+    for (name, value) in headers {
+        if let Some(key) = name.as_str().strip_prefix("impersonate-extra-") {
+            let value = value.to_str().unwrap_or_default();
+            wanted.push(format!("{{UserExtra  {value}  {VERSION}  {}}}", extra_key(key)));
+        }
+    }
+    let uid = texts(headers, "impersonate-uid").into_iter().next().unwrap_or_default();
+    if !uid.is_empty() {
+        wanted.push(format!("{{UID  {uid}  {VERSION}  }}"));
+    }
+    (!wanted.is_empty()).then(|| wanted.join(" "))
+}
+
+/// Keys of extra attributes are percent-encoded, since headers cannot carry everything.
+fn extra_key(key: &str) -> String {
+    crate::query::decode_path(key).into_owned()
+}
+
 /// The identity that `Impersonate-*` headers ask for, if any.
 pub(crate) fn impersonation(headers: &HeaderMap) -> Option<Impersonation> {
-    let texts = |name: &str| -> Vec<String> {
-        headers
-            .get_all(name)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .map(str::to_owned)
-            .collect()
-    };
-    let name = texts("impersonate-user").into_iter().next()?;
-    let mut user = User { name, groups: texts("impersonate-group"), ..User::default() };
-    user.uid = texts("impersonate-uid").into_iter().next().unwrap_or_default();
+    let first =
+        |name: &str| texts(headers, name).into_iter().next().filter(|text| !text.is_empty());
+    let name = first("impersonate-user")?;
+    let groups = texts(headers, "impersonate-group");
+    let uid = first("impersonate-uid").unwrap_or_default();
+    let mut user = User { name, groups, uid, ..User::default() };
     if let Some(account) = user.name.strip_prefix("system:serviceaccount:")
         && user.groups.is_empty()
         && let Some((namespace, name)) = account.split_once(':')
     {
-        user = User::service_account(namespace, name);
+        user = User { uid: user.uid, ..User::service_account(namespace, name) };
     }
     for (name, value) in headers {
         if let Some(key) = name.as_str().strip_prefix("impersonate-extra-")
             && let Ok(value) = value.to_str()
         {
-            user.extra.entry(key.to_owned()).or_default().push(value.to_owned());
+            user.extra.entry(extra_key(key)).or_default().push(value.to_owned());
         }
     }
     if user.name != "system:anonymous"

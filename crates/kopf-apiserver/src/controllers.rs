@@ -8,9 +8,11 @@ mod accounts;
 mod aggregation;
 pub(crate) mod bootstrap;
 mod claims;
+mod cron_jobs;
 mod daemon_sets;
 mod definitions;
 mod deployments;
+mod disruptions;
 mod endpoints;
 pub(crate) mod fields;
 mod garbage;
@@ -19,7 +21,10 @@ mod kinds;
 mod namespaces;
 mod pod_state;
 mod pods;
+mod policies;
+mod quotas;
 mod replica_sets;
+mod replication_controllers;
 mod revisions;
 mod runner;
 mod scheduler;
@@ -67,6 +72,8 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         Box::new(namespaces::NamespaceLifecycle::default()),
         Box::new(definitions::DefinitionCleanup::default()),
         Box::new(aggregation::RoleAggregation),
+        Box::new(quotas::Quotas),
+        Box::new(policies::PolicyTypes),
         Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
     ];
     let workloads: Vec<Box<dyn Controller>> = vec![
@@ -75,6 +82,9 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
         Box::new(stateful_sets::StatefulSets),
         Box::new(daemon_sets::DaemonSets),
         Box::new(jobs::Jobs),
+        Box::new(cron_jobs::CronJobs),
+        Box::new(replication_controllers::ReplicationControllers),
+        Box::new(disruptions::Disruptions),
     ];
     let mut nodes: Vec<Box<dyn Controller>> = Vec::new();
     if setup.scope.nodes {

@@ -53,6 +53,7 @@ pub(crate) fn paths(registry: &Registry) -> Value {
     for path in [
         "/healthz",
         "/livez",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",

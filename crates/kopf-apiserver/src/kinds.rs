@@ -3,11 +3,12 @@
 //! Owns the [`KindStrategy`] trait and the lookup of strategies. The pipeline calls a strategy
 //! after decoding and schema defaults; kinds without a strategy behave like plain storage.
 
+mod certificates;
 mod defaults;
 mod fields;
 mod jobs;
 mod pods;
-mod quantity;
+pub(crate) mod quantity;
 mod rules;
 mod services;
 pub(crate) mod shape;
@@ -19,6 +20,8 @@ use crate::FieldError;
 use crate::clock::{Clock, IdSource};
 use crate::resource::ResourceInfo;
 use crate::store::Store;
+
+pub(crate) use certificates::{CERTIFICATE_REQUESTS, name_requester};
 
 /// What a strategy may look at besides the object.
 pub(crate) struct KindContext<'a> {

@@ -5,6 +5,7 @@
 
 mod admission;
 mod apply;
+mod audit;
 mod authn;
 mod body;
 mod clock;
@@ -23,6 +24,7 @@ mod local;
 mod lockstep;
 mod matcher;
 mod meta;
+mod metrics;
 mod negotiate;
 mod openapi;
 mod patch;
@@ -50,6 +52,7 @@ mod subresources;
 mod table;
 mod tokens;
 mod user;
+mod websocket;
 
 pub use admission::{WebhookFunction, WebhookTarget};
 pub use body::Body;

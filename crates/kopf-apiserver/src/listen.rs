@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::service::Service;
 
 pub(crate) use certificates::Authority;
-use connection::{Activity, Tracked, Watched};
+use connection::{Activity, Switched, Tracked, Watched};
 
 /// Why a server does not listen.
 #[derive(Debug, thiserror::Error)]
@@ -217,10 +217,20 @@ where
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle_time_max);
     builder.http2().max_concurrent_streams(limits.streams_max);
     let stream = Watched { stream, activity: Arc::clone(&activity) };
-    let service = Tracked { service, serving, activity: Arc::clone(&activity) };
+    let switched = Arc::<Switched>::default();
+    let service = Tracked {
+        service,
+        serving,
+        activity: Arc::clone(&activity),
+        switched: Arc::clone(&switched),
+    };
     let service = TowerToHyperService::new(service);
+    let serve = async {
+        builder.serve_connection_with_upgrades(stream, service).await?;
+        switched.serve().await
+    };
     tokio::select! {
-        outcome = builder.serve_connection_with_upgrades(stream, service) => outcome,
+        outcome = serve => outcome,
         reason = activity.end(&limits) => {
             tracing::debug!(reason, "a connection is closed");
             Ok(())

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::clock::{Clock, IdSource};
 use crate::decode::Decoded;
 use crate::pipeline;
+use crate::query::Query;
 use crate::request::{RequestInfo, Verb};
 use crate::resource::ResourceInfo;
 use crate::rest::{self, Call, DeleteRequest, Deleted, PatchKind};
@@ -229,7 +230,7 @@ impl LocalClient {
             namespace: target.namespace.to_owned(),
             name: target.name.to_owned(),
         };
-        pipeline::authorize(&self.inner, &self.user, &info)?;
+        pipeline::authorize(&self.inner, &self.user, &info, &Query::default())?;
         let mut call = Call::internal(&self.inner, &resource, info, &self.manager);
         call.user = Arc::clone(&self.user);
         Ok(call)

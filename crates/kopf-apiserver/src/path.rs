@@ -16,6 +16,8 @@ pub(crate) enum Route {
     Version,
     /// `/healthz`, `/livez`, `/readyz` and their parts.
     Health,
+    /// `/metrics`.
+    Metrics,
     /// `/openapi/...`.
     OpenApi,
     /// `/.well-known/openid-configuration` and `/openid/v1/jwks`.
@@ -36,8 +38,30 @@ pub(crate) enum Route {
     Unknown,
 }
 
+impl Route {
+    /// Whether there is nothing to do but to read; other methods are refused.
+    pub(crate) fn is_only_read(&self) -> bool {
+        match self {
+            Self::Version
+            | Self::OpenId
+            | Self::CoreVersions
+            | Self::Groups
+            | Self::Group(_)
+            | Self::Resources(..) => true,
+            Self::Root
+            | Self::Health
+            | Self::Metrics
+            | Self::OpenApi
+            | Self::Objects(_)
+            | Self::UnknownVersion
+            | Self::Unknown => false,
+        }
+    }
+}
+
 /// Parts of the health that have paths of their own.
-const HEALTH_CHECKS: [&str; 5] = ["ping", "log", "etcd", "etcd-readiness", "informer-sync"];
+pub(crate) const HEALTH_CHECKS: [&str; 6] =
+    ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"];
 
 /// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
 pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
@@ -47,6 +71,7 @@ pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Regi
         ["version"] => Route::Version,
         ["healthz" | "livez" | "readyz"] => Route::Health,
         ["healthz" | "livez" | "readyz", check] if HEALTH_CHECKS.contains(check) => Route::Health,
+        ["metrics"] => Route::Metrics,
         ["openapi", ..] | ["swagger-2.0.0.pb-v1"] => Route::OpenApi,
         [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] => Route::OpenId,
         ["api"] => Route::CoreVersions,

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::Value;
 
+use crate::audit::{self, Trail};
 use crate::body::Body;
-use crate::path::{Route, route};
+use crate::path::{HEALTH_CHECKS, Route, route};
 use crate::query::Query;
 use crate::rbac::{Attributes, Decision};
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, Verb};
 use crate::request_log::LoggedRequest;
 use crate::server::Inner;
 use crate::{StatusError, User, authn, discovery, openapi};
@@ -52,10 +53,31 @@ pub(crate) async fn handle(
     fallback: &User,
     request: Request,
 ) -> Response<Body> {
-    match run(inner, fallback, &request).await {
+    let (received, started) = (inner.clock.now(), std::time::Instant::now());
+    let mut trail = Trail::default();
+    let response = match run(inner, fallback, &request, &mut trail).await {
         Ok(response) => response,
         Err(error) => error_response(&error),
+    };
+    if let Some(info) = &trail.info {
+        inner.metrics.count(info, response.status().as_u16(), started.elapsed());
     }
+    if let Some(log) = &inner.audit {
+        let times = (received, inner.clock.now());
+        log.write(&audit::event(&inner.ids.uid(), &request, &trail, &response, times));
+    }
+    response
+}
+
+/// Answers a request that was refused before its body was read.
+pub(crate) fn refuse(inner: &Inner, request: &Request, error: &StatusError) -> Response<Body> {
+    let response = error_response(error);
+    if let Some(log) = &inner.audit {
+        let now = inner.clock.now();
+        let trail = Trail::default();
+        log.write(&audit::event(&inner.ids.uid(), request, &trail, &response, (now, now)));
+    }
+    response
 }
 
 /// Refuses a request that its sender may not make, before its body is read.
@@ -64,16 +86,20 @@ pub(crate) fn admit(
     fallback: &User,
     parts: &http::request::Parts,
 ) -> Result<(), StatusError> {
-    let user = inner.authenticator.authenticate(&parts.headers, fallback)?;
+    let user = inner.authenticator.authenticate(&parts.headers, fallback, inner.present())?;
     // Impersonated users are judged once the body is read.
-    if inner.allows_all || authn::impersonation(&parts.headers).is_some() {
+    if inner.allows_all
+        || authn::impersonation(&parts.headers).is_some()
+        || authn::impersonation_without_user(&parts.headers).is_some()
+    {
         return Ok(());
     }
     let path = crate::query::decode_path(parts.uri.path());
     let Route::Objects(info) = route(&parts.method, &path, false, &inner.registry()) else {
         return Ok(());
     };
-    authorize(inner, &user, &info).inspect_err(|error| {
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    authorize(inner, &user, &info, &query).inspect_err(|error| {
         inner.log.push(LoggedRequest {
             number: 0,
             info,
@@ -90,17 +116,48 @@ async fn run(
     inner: &Arc<Inner>,
     fallback: &User,
     request: &Request,
+    trail: &mut Trail,
 ) -> Result<Response<Body>, StatusError> {
-    let user = inner.authenticator.authenticate(&request.headers, fallback)?;
+    let user = inner.authenticator.authenticate(&request.headers, fallback, inner.present())?;
+    trail.user = Some(user.clone());
+    if let Some(wanted) = authn::impersonation_without_user(&request.headers) {
+        let text = format!(
+            "Internal Server Error: {:?}: requested [{wanted}] without impersonating a user\n",
+            request.target
+        );
+        return Ok(bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN_TEXT, text));
+    }
     let user = impersonate(inner, request, user)?;
+    trail.impersonated = Some(user.clone()).filter(|user| trail.user.as_ref() != Some(user));
     let registry = inner.registry();
     let path = crate::query::decode_path(&request.path);
     let route = route(&request.method, &path, request.query.flag("watch"), &registry);
     if let Route::Objects(info) = route {
+        trail.info = Some(info.clone());
+        if !has_verb(&request.method) {
+            check(inner, &user, &attributes_of(&info, "", &request.query))?;
+            return Err(method_not_allowed());
+        }
         return objects::handle(inner, user, request, info).await;
     }
     authorize_path(inner, &user, request)?;
+    let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    if request.method == Method::CONNECT || (route.is_only_read() && !is_read) {
+        return Err(method_not_allowed());
+    }
     static_answer(inner, request, &route)
+}
+
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+
+/// Whether a method does anything to objects.
+fn has_verb(method: &Method) -> bool {
+    matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE")
+}
+
+fn method_not_allowed() -> StatusError {
+    StatusError::method_not_supported("", "", "")
 }
 
 fn impersonate(inner: &Inner, request: &Request, user: User) -> Result<User, StatusError> {
@@ -120,24 +177,45 @@ fn check(inner: &Inner, user: &User, attributes: &Attributes) -> Result<(), Stat
 }
 
 /// Refuses a request about objects that the user may not make.
-pub(crate) fn authorize(inner: &Inner, user: &User, info: &RequestInfo) -> Result<(), StatusError> {
+pub(crate) fn authorize(
+    inner: &Inner,
+    user: &User,
+    info: &RequestInfo,
+    query: &Query,
+) -> Result<(), StatusError> {
     if inner.allows_all {
         return Ok(());
     }
-    check(
-        inner,
-        user,
-        &Attributes {
-            verb: info.verb.as_str().to_owned(),
-            group: info.group.clone(),
-            version: info.version.clone(),
-            resource: info.resource.clone(),
-            subresource: info.subresource.clone(),
-            namespace: info.namespace.clone(),
-            name: info.name.clone(),
-            path: String::new(),
-        },
-    )
+    check(inner, user, &attributes_of(info, info.verb.as_str(), query))
+}
+
+fn attributes_of(info: &RequestInfo, verb: &str, query: &Query) -> Attributes {
+    Attributes {
+        verb: verb.to_owned(),
+        group: info.group.clone(),
+        version: info.version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: authorized_name(info, query),
+        path: String::new(),
+    }
+}
+
+/// The only object that a request can be about. A collection that is narrowed down to one name is
+/// authorized as that object, as upstream does.
+fn authorized_name(info: &RequestInfo, query: &Query) -> String {
+    let is_collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    if !info.name.is_empty() || !is_collection {
+        return info.name.clone();
+    }
+    let exact = |term: &str| {
+        let value = term.trim().strip_prefix("metadata.name=")?;
+        let name = value.strip_prefix('=').unwrap_or(value);
+        let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
+        is_segment.then(|| name.to_owned())
+    };
+    query.text("fieldSelector").split(',').find_map(exact).unwrap_or_default()
 }
 
 fn authorize_path(inner: &Inner, user: &User, request: &Request) -> Result<(), StatusError> {
@@ -187,6 +265,10 @@ fn static_answer(
         Route::Root => json(discovery::paths(&registry)),
         Route::Version => json(discovery::version()),
         Route::Health => Ok(health(inner, request)),
+        Route::Metrics => {
+            let page = inner.metrics.page(&inner.store.snapshot());
+            Ok(bytes_response(StatusCode::OK, METRICS_TEXT, page))
+        }
         Route::CoreVersions | Route::Groups => {
             let core = *route == Route::CoreVersions;
             if let Some(version) = discovery::aggregated_version(request.header("accept")) {
@@ -227,16 +309,33 @@ fn static_answer(
 
 /// Whether the server works; a disk that fails makes it unhealthy, but not dead.
 fn health(inner: &Inner, request: &Request) -> Response<Body> {
-    const PLAIN: &str = "text/plain; charset=utf-8";
     let path = request.path.trim_matches('/');
-    let is_liveness = path.split('/').next() == Some("livez");
-    if let Some(problem) = inner.store.disk_problem().filter(|_| !is_liveness) {
-        let text = format!("[+]ping ok\n[-]etcd failed: {problem}\n{path} check failed\n");
-        return bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, text);
+    let (endpoint, only) = path.split_once('/').unwrap_or((path, ""));
+    let disk = inner.store.disk_problem().filter(|_| endpoint != "livez");
+    let excluded = request.query.all("exclude");
+    let is_asked = |check: &&&str| {
+        let is_ready_only = matches!(**check, "etcd-readiness" | "informer-sync" | "shutdown");
+        let is_here = endpoint == "readyz" || !is_ready_only;
+        is_here && !excluded.contains(*check) && (only.is_empty() || only == **check)
+    };
+    let mut text = String::new();
+    let mut has_failed = false;
+    for check in HEALTH_CHECKS.iter().filter(is_asked) {
+        match disk.as_ref().filter(|_| check.starts_with("etcd")) {
+            Some(problem) => {
+                has_failed = true;
+                text.push_str(&format!("[-]{check} failed: {problem}\n"));
+            }
+            None => text.push_str(&format!("[+]{check} ok\n")),
+        }
+    }
+    if has_failed {
+        text.push_str(&format!("{path} check failed\n"));
+        return bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN_TEXT, text);
     }
     if request.query.get("verbose").is_some() {
-        let text = format!("[+]ping ok\n{path} check passed\n");
-        return bytes_response(StatusCode::OK, PLAIN, text);
+        text.push_str(&format!("{path} check passed\n"));
+        return bytes_response(StatusCode::OK, PLAIN_TEXT, text);
     }
     text_response(StatusCode::OK, "ok")
 }

@@ -66,6 +66,8 @@ pub(crate) struct Call {
     pub(crate) raw_body: bytes::Bytes,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
+    /// Notes for the audit log.
+    pub(crate) annotations: Vec<(String, String)>,
     /// The last batch of changes that this call has seen before they were durable.
     pub(crate) observed: Option<Arc<Batch>>,
 }
@@ -235,6 +237,7 @@ impl Call {
             dry_run: self.options.dry_run,
             options,
             warnings: Vec::new(),
+            annotations: Vec::new(),
         }
     }
 
@@ -258,6 +261,7 @@ impl Call {
             wrong_kind: None,
             raw_body: bytes::Bytes::new(),
             warnings: Vec::new(),
+            annotations: Vec::new(),
             observed: None,
         }
     }

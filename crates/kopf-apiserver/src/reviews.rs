@@ -18,7 +18,7 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
             access(call, &subject(&object["spec"]), &object["spec"])
         }
         "SelfSubjectRulesReview" => rules(call, &object["spec"]),
-        "TokenReview" => token(call, &object["spec"]),
+        "TokenReview" => token(call, &object["spec"])?,
         _ => return Ok(None),
     };
     let now = meta::format_time(call.inner.clock.now());
@@ -68,7 +68,8 @@ fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
     Err(StatusError::invalid(&call.resource.group, "", "", &errors))
 }
 
-fn user_info(user: &User) -> Value {
+/// A user as reviews and the audit log tell it.
+pub(crate) fn user_info(user: &User) -> Value {
     let mut info = json!({ "username": user.name });
     if !user.uid.is_empty() {
         info["uid"] = json!(user.uid);
@@ -130,14 +131,21 @@ fn rules(call: &Call, spec: &Value) -> Value {
     })
 }
 
-fn token(call: &Call, spec: &Value) -> Value {
+fn token(call: &Call, spec: &Value) -> Result<Value, StatusError> {
     let token = spec["token"].as_str().unwrap_or_default();
-    match call.inner.authenticator.user_of_token(token) {
-        Some(user) => json!({
-            "authenticated": true,
-            "user": user_info(&user),
-            "audiences": [AUDIENCE],
-        }),
-        None => json!({ "user": {}, "error": "invalid bearer token" }),
+    if token.is_empty() {
+        let problem = "token is required for TokenReview in authentication";
+        return Err(StatusError::bad_request(problem));
     }
+    let asked: Vec<&str> =
+        spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let audiences = if asked.is_empty() { vec![AUDIENCE] } else { asked };
+    Ok(match call.inner.authenticator.identify(token, &audiences, call.inner.present()) {
+        Ok(found) => json!({
+            "authenticated": true,
+            "user": user_info(&found.user),
+            "audiences": found.audiences,
+        }),
+        Err(problem) => json!({ "user": {}, "error": problem }),
+    })
 }

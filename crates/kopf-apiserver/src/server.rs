@@ -13,7 +13,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use crate::admission::{Chain, WebhookTarget};
-use crate::authn::Authenticator;
+use crate::audit::AuditLog;
+use crate::authn::{Authenticator, Present};
 use crate::clock::{Clock, IdSource};
 use crate::controllers;
 use crate::faults::{Fault, Faults};
@@ -21,6 +22,7 @@ use crate::limits::Serving;
 use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
 use crate::matcher::RequestMatcher;
+use crate::metrics::Metrics;
 use crate::rbac::Authorizer;
 use crate::registry::Registry;
 use crate::request_log::{LoggedRequest, RequestLog};
@@ -69,6 +71,10 @@ pub(crate) struct Inner {
     pub(crate) faults: Faults,
     pub(crate) serving: Arc<Serving>,
     pub(crate) log: RequestLog,
+    /// Counters for `/metrics`.
+    pub(crate) metrics: Metrics,
+    /// Where requests are written down, if anywhere.
+    pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) admin_token: String,
     // Made when first needed, since keys take a while.
     authority: Arc<OnceLock<Authority>>,
@@ -100,6 +106,11 @@ impl Inner {
         self.authority.get_or_init(|| {
             Authority::generate().expect("key generation needs nothing from outside")
         })
+    }
+
+    /// The state of the world that tokens are judged by.
+    pub(crate) fn present(&self) -> Present<'_> {
+        Present { store: &self.store, now: self.clock.now() }
     }
 
     /// Whom the listener takes for a request without credentials.
@@ -164,6 +175,8 @@ impl Server {
             faults: inner.faults.fork(),
             serving: Arc::new(Serving::new(inner.serving.limits)),
             log: RequestLog::default(),
+            metrics: Metrics::default(),
+            audit: inner.audit.clone(),
             admin_token: inner.admin_token.clone(),
             authority: Arc::clone(&inner.authority),
         };

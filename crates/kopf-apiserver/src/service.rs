@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Body;
 use crate::limits::Serving;
-use crate::pipeline::{self, Request, error_response};
+use crate::pipeline::{self, Request};
 use crate::query::Query;
 use crate::server::Server;
 use crate::{StatusError, User};
@@ -78,10 +78,11 @@ where
             Err(error) => Err(error),
         },
     };
-    let (body, _room) = match read {
-        Ok(Read { body, room }) => (body, room),
-        Err(error) => return error_response(&error),
+    let (read, refusal) = match read {
+        Ok(read) => (read, None),
+        Err(error) => (Read::default(), Some(error)),
     };
+    let Read { body, room: _room } = read;
     let request = Request {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -90,7 +91,10 @@ where
         headers: parts.headers,
         body,
     };
-    pipeline::handle(server.inner(), fallback, request).await
+    match refusal {
+        Some(error) => pipeline::refuse(server.inner(), &request, &error),
+        None => pipeline::handle(server.inner(), fallback, request).await,
+    }
 }
 
 /// A body, and the room that is taken for it.

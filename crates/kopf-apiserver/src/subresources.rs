@@ -3,7 +3,6 @@
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::StatusError;
 use crate::body::Body;
 use crate::decode;
 use crate::encode::Encoder;
@@ -11,6 +10,7 @@ use crate::meta;
 use crate::pipeline::{Request, bytes_response, json_response};
 use crate::rest::{self, Call, Change, DeleteRequest, Made};
 use crate::tokens::AUDIENCE;
+use crate::{StatusError, authn};
 
 /// Handles the subresources of this module; none means that the generic code takes over.
 pub(crate) async fn handle(
@@ -30,49 +30,79 @@ pub(crate) async fn handle(
         ("pods", "eviction") => eviction(call, &body()?).await.map(Some),
         ("pods", "log") => log(call).map(Some),
         ("pods" | "services" | "nodes", "exec" | "attach" | "portforward" | "proxy") => {
-            Err(StatusError::new(
-                501,
-                "NotImplemented",
-                format!("{subresource} is not emulated by this server"),
-            ))
+            Err(not_emulated(call, &subresource))
         }
         _ => Ok(None),
     }
 }
 
+/// Why there is nothing to talk to: no such object, no node, or no process.
+fn not_emulated(call: &Call, subresource: &str) -> StatusError {
+    let object = match call.read() {
+        Ok(object) => object,
+        Err(error) => return error,
+    };
+    let is_pod = &*call.resource.table == "pods";
+    let node = object.content()["spec"]["nodeName"].as_str().unwrap_or_default();
+    if is_pod && node.is_empty() && subresource != "proxy" {
+        let problem = format!("pod {} does not have a host assigned", call.info.name);
+        return StatusError::bad_request(problem);
+    }
+    let problem = format!(
+        "{subresource} is not emulated by this server: its pods run no processes and have no ports"
+    );
+    StatusError::new(501, "NotImplemented", problem)
+}
+
+/// How long a token lives, in seconds.
+fn token_seconds(spec: &Value) -> Result<i64, StatusError> {
+    const DEFAULT: i64 = 3600;
+    const MIN: i64 = 600;
+    const MAX: i64 = 1 << 32;
+    let seconds = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT);
+    let problem = match seconds {
+        ..MIN => "may not specify a duration less than 10 minutes",
+        MIN..=MAX => return Ok(seconds),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let value = &spec["expirationSeconds"];
+    let error = crate::FieldError::invalid("spec.expirationSeconds", value, problem);
+    Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+}
+
 /// Signs a token for a service account.
 fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
-    const EXPIRATION_DEFAULT: i64 = 3600;
-    const EXPIRATION_MIN: i64 = 600;
     let account = call.read()?;
-    let seconds = review["spec"]["expirationSeconds"].as_i64().unwrap_or(EXPIRATION_DEFAULT);
-    if seconds < EXPIRATION_MIN {
-        let error = crate::FieldError::invalid(
-            "spec.expirationSeconds",
-            &review["spec"]["expirationSeconds"],
-            "may not specify a duration less than 10 minutes",
-        );
-        return Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]));
-    }
+    let seconds = token_seconds(&review["spec"])?;
     let now = call.inner.clock.now();
-    let expires = now.saturating_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     let audiences = match review["spec"]["audiences"].as_array() {
         Some(items) if !items.is_empty() => json!(items),
         _ => json!([AUDIENCE]),
     };
-    let claims = json!({
+    let reference = &review["spec"]["boundObjectRef"];
+    let (namespace, name) = (&call.info.namespace, &call.info.name);
+    let bound = authn::bind(reference, namespace, name, &call.inner.store)?;
+    let (expires, warn_after) = authn::lifetime(seconds, bound.is_pod(), now);
+    let mut claims = json!({
         "iss": AUDIENCE,
         "aud": audiences,
         "iat": now.as_second(),
         "nbf": now.as_second(),
         "exp": expires.as_second(),
         "jti": call.inner.ids.uid(),
-        "sub": format!("system:serviceaccount:{}:{}", call.info.namespace, call.info.name),
+        "sub": format!("system:serviceaccount:{namespace}:{name}"),
         "kubernetes.io": {
-            "namespace": call.info.namespace,
-            "serviceaccount": { "name": call.info.name, "uid": account.uid() },
+            "namespace": namespace,
+            "serviceaccount": { "name": name, "uid": account.uid() },
         },
     });
+    let private = &mut claims["kubernetes.io"];
+    for (kind, object) in bound.claims {
+        private[kind] = object;
+    }
+    if let Some(time) = warn_after {
+        private["warnafter"] = json!(time);
+    }
     let sent = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": review["spec"],
@@ -104,7 +134,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     managed.put_into(&mut review);
     review["status"] = json!({
         "token": call.inner.authenticator.issuer.sign(&claims),
-        "expirationTimestamp": meta::format_time(expires),
+        "expirationTimestamp": authn::nominal_end(seconds, now),
     });
     Ok(json_response(StatusCode::CREATED, &review))
 }
@@ -172,36 +202,91 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
 
 /// Deletes a pod unless a disruption budget forbids it.
 async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
-    let snapshot = call.inner.store.snapshot();
     let pod = call.read()?;
     let name = meta::text(body, "name");
     if !name.is_empty() && name != call.info.name {
         let problem = "name in URL does not match name in Eviction object";
         return Err(StatusError::bad_request(problem));
     }
-    for (_, budget) in snapshot.list("poddisruptionbudgets.policy", &call.info.namespace) {
-        let selector = &budget.content()["spec"]["selector"];
-        let selects =
-            crate::selector::matches_object(selector, &pod.content()["metadata"]["labels"]);
-        let allowed = budget.content()["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
-        if selects && allowed <= 0 {
-            let message = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(StatusError::new(429, "TooManyRequests", message).with_cause(
-                crate::Cause {
-                    reason: "DisruptionBudget".to_owned(),
-                    message: format!(
-                        "The disruption budget {} does not allow evicting pods currently",
-                        budget.name()
-                    ),
-                    field: String::new(),
-                },
-            ));
-        }
+    let mut query = crate::query::Query::default();
+    if call.options.dry_run {
+        query = crate::query::Query::parse("dryRun=All");
     }
-    let options = DeleteRequest::parse(&crate::query::Query::default(), &body["deleteOptions"])?;
+    let options = DeleteRequest::parse(&query, &body["deleteOptions"])?;
+    if !needs_no_budget(pod.content()) {
+        disrupt(call, pod.content()).await?;
+    }
     call.info.subresource.clear();
     rest::delete(call, &options).await?;
     Ok(success())
+}
+
+/// Whether nobody can miss a pod: it has ended, has not begun, or goes already.
+fn needs_no_budget(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    matches!(phase, "Succeeded" | "Failed" | "Pending") || meta::is_deleting(pod)
+}
+
+/// Takes one eviction from the budget of a pod, if it has one.
+async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
+    const BUDGETS: &str = "poddisruptionbudgets.policy";
+    let snapshot = call.inner.store.snapshot();
+    let labels = &pod["metadata"]["labels"];
+    let selecting: Vec<_> = snapshot
+        .list(BUDGETS, &call.info.namespace)
+        .map(|(_, budget)| budget)
+        .filter(|one| crate::selector::matches_object(&one.content()["spec"]["selector"], labels))
+        .collect();
+    let budget = match selecting.as_slice() {
+        [] => return Ok(()),
+        [budget] => budget,
+        _ => {
+            let problem = "This pod has more than one PodDisruptionBudget, which the eviction \
+                           subresource does not support.";
+            return Err(StatusError::new(500, "InternalError", problem));
+        }
+    };
+    let resource = call.inner.resource_of_table(BUDGETS)?;
+    let info = crate::RequestInfo {
+        verb: crate::Verb::Update,
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        resource: resource.resource.clone(),
+        subresource: "status".to_owned(),
+        namespace: call.info.namespace.clone(),
+        name: budget.name().to_owned(),
+    };
+    let now = meta::format_time(call.inner.clock.now());
+    let mut write = Call::internal(&call.inner, &resource, info, "kube-apiserver");
+    write.options.dry_run = call.options.dry_run;
+    rest::update_with(&mut write, Change::Patch, |_, present| {
+        let mut budget = present.object.clone();
+        let allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+        if allowed <= 0 {
+            return Err(too_disruptive(&budget));
+        }
+        budget["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        budget["status"]["disruptedPods"][&call.info.name] = json!(now);
+        Ok(Made::from(budget))
+    })
+    .await?;
+    Ok(())
+}
+
+/// 429 for an eviction that a budget does not allow.
+fn too_disruptive(budget: &Value) -> StatusError {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let count = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
+    StatusError::new(429, "TooManyRequests", message).with_cause(crate::Cause {
+        reason: "DisruptionBudget".to_owned(),
+        message: format!(
+            "The disruption budget {} needs {} healthy pods and has {} currently",
+            meta::text(budget, "name"),
+            count("desiredHealthy"),
+            count("currentHealthy")
+        ),
+        field: String::new(),
+    })
 }
 
 /// The log of a pod: nothing yet when no node runs it.

@@ -147,7 +147,7 @@ async fn ask(
 ) -> Result<Exchange, StatusError> {
     let uid = client.ids().uid();
     let review_request = review::request(request, view, &uid);
-    if !matching::holds(webhook, request, view, &review_request)? {
+    if !matching::holds(webhook, client, request, view, &review_request)? {
         return Ok(Exchange::NotConcerned);
     }
     if request.dry_run && !webhook.supports_dry_run() {

@@ -13,9 +13,9 @@ use super::{AdmissionRequest, Operation};
 use crate::controllers::fields::{at, items, text, texts};
 use crate::controllers::selector::matches_or_everything;
 use crate::resource::ResourceInfo;
-use crate::schema::cel::{self, Condition, Variables};
+use crate::schema::cel::{self, Access, Admitted, Environment};
 use crate::store::Snapshot;
-use crate::{LocalClient, StatusError, convert};
+use crate::{LocalClient, StatusError, User, convert};
 
 /// The version of the resource under which a webhook wants to see a write.
 pub(super) enum Seen {
@@ -91,28 +91,52 @@ pub(super) fn find(
     is_selected.then_some(seen)
 }
 
-/// Whether the `matchConstraints` of a policy, or the `matchResources` of its binding, fit a write.
+/// Whether the `matchConstraints` of a policy, or the `matchResources` of its binding, fit a write,
+/// and in which version of the resource.
 pub(super) fn constrains(
     constraints: &Value,
+    client: &LocalClient,
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
-) -> bool {
+) -> Option<Seen> {
     if request.resource.group == "admissionregistration.k8s.io" {
-        return false;
+        return None;
     }
-    let fits = |list: &str| {
+    let fits = |list: &str, resource: &ResourceInfo| {
         let mut rules = items(constraints, &[list]).iter();
         let is_named = |rule: &Value| {
             let names = texts(rule, &["resourceNames"]);
             names.is_empty() || names.contains(&request.name)
         };
-        rules.any(|rule| is_named(rule) && matches_rule(rule, request.resource, request))
+        rules.any(|rule| is_named(rule) && matches_rule(rule, resource, request))
     };
-    let has_rules = !items(constraints, &["resourceRules"]).is_empty();
-    (!has_rules || fits("resourceRules"))
-        && !fits("excludeResourceRules")
+    let is_selected = !fits("excludeResourceRules", request.resource)
         && matches_namespace(constraints.get("namespaceSelector"), snapshot, request)
-        && matches_object(constraints.get("objectSelector"), request)
+        && matches_object(constraints.get("objectSelector"), request);
+    if !is_selected {
+        return None;
+    }
+    let has_rules = !items(constraints, &["resourceRules"]).is_empty();
+    if !has_rules || fits("resourceRules", request.resource) {
+        return Some(Seen::AsRequested);
+    }
+    if text(constraints, &["matchPolicy"]) == "Exact" {
+        return None;
+    }
+    let mut others = other_versions(client, request);
+    others.find(|other| fits("resourceRules", other)).map(Seen::As)
+}
+
+/// The resource of a write in its other versions.
+fn other_versions<'a>(
+    client: &LocalClient,
+    request: &'a AdmissionRequest<'_>,
+) -> impl Iterator<Item = Arc<ResourceInfo>> + 'a {
+    client.resources().into_iter().filter(|other| {
+        other.group == request.resource.group
+            && other.resource == request.resource.resource
+            && other.version != request.resource.version
+    })
 }
 
 fn find_version(
@@ -126,14 +150,7 @@ fn find_version(
     if !webhook.matches_equivalents() {
         return None;
     }
-    client
-        .resources()
-        .into_iter()
-        .filter(|other| {
-            other.group == request.resource.group
-                && other.resource == request.resource.resource
-                && other.version != request.resource.version
-        })
+    other_versions(client, request)
         .find(|other| webhook.rules().iter().any(|rule| matches_rule(rule, other, request)))
         .map(Seen::As)
 }
@@ -205,20 +222,35 @@ fn matches_object(selector: Option<&Value>, request: &AdmissionRequest<'_>) -> b
 /// Whether all match conditions hold; an error decides by the failure policy.
 pub(super) fn holds(
     webhook: &Webhook,
+    client: &LocalClient,
     request: &AdmissionRequest<'_>,
     view: &View<'_>,
     review_request: &Value,
 ) -> Result<bool, StatusError> {
-    let variables = Variables {
-        object: view.object.as_deref().unwrap_or(&Value::Null),
-        old_object: view.old_object.as_deref().unwrap_or(&Value::Null),
-        request: review_request,
-    };
-    let mut problems = Vec::new();
+    let mut expressions = webhook.match_conditions().map(|(_, expression)| expression).peekable();
+    if expressions.peek().is_none() {
+        return Ok(true);
+    }
+    let environment = environment(client, request, view, review_request, None, &[]);
     cel::start_budget();
-    for (_, expression) in webhook.match_conditions() {
-        let answer = Condition::parse(expression).and_then(|found| found.holds(variables));
-        match answer {
+    match all_hold(&environment, expressions) {
+        Ok(holds) => Ok(holds),
+        Err(_) if webhook.failure_policy() == FailurePolicy::Ignore => Ok(false),
+        Err(problem) => {
+            let resource = request.resource;
+            Err(StatusError::forbidden(&resource.group, &resource.resource, request.name, &problem))
+        }
+    }
+}
+
+/// Whether all conditions hold; the error tells which ones have no answer.
+pub(super) fn all_hold<'a>(
+    environment: &Arc<Environment>,
+    expressions: impl Iterator<Item = &'a str>,
+) -> Result<bool, String> {
+    let mut problems = Vec::new();
+    for expression in expressions {
+        match environment.holds(expression) {
             Ok(true) => {}
             // One false condition decides, whatever else went wrong.
             Ok(false) => return Ok(false),
@@ -227,16 +259,77 @@ pub(super) fn holds(
             }
         }
     }
-    match (problems.as_slice(), webhook.failure_policy()) {
-        ([], _) => Ok(true),
-        (_, FailurePolicy::Ignore) => Ok(false),
-        (problems, FailurePolicy::Fail) => {
-            let problem = match problems {
-                [single] => single.clone(),
-                several => format!("[{}]", several.join(", ")),
-            };
-            let resource = request.resource;
-            Err(StatusError::forbidden(&resource.group, &resource.resource, request.name, &problem))
+    match problems.as_slice() {
+        [] => Ok(true),
+        [single] => Err(single.clone()),
+        several => Err(format!("[{}]", several.join(", "))),
+    }
+}
+
+/// What expressions about a write can see.
+pub(super) fn environment(
+    client: &LocalClient,
+    request: &AdmissionRequest<'_>,
+    view: &View<'_>,
+    review_request: &Value,
+    params: Option<&Value>,
+    variables: &[(&str, &str)],
+) -> Arc<Environment> {
+    let snapshot = client.snapshot();
+    let namespace = seen_namespace(&snapshot, request);
+    let authorizer = Arc::clone(&client.inner().authorizer);
+    let user = request.user.clone();
+    let access: Access = Arc::new(move |account, question| match account {
+        Some((namespace, name)) => {
+            let account = User::service_account(namespace, name);
+            authorizer.authorize(&snapshot, &account, question)
+        }
+        None => authorizer.authorize(&snapshot, &user, question),
+    });
+    // Expressions have the objects as variables of their own.
+    let mut seen_request = review_request.clone();
+    if let Some(fields) = seen_request.as_object_mut() {
+        fields.shift_remove("object");
+        fields.shift_remove("oldObject");
+    }
+    let admitted = Admitted {
+        object: view.object.as_deref(),
+        old_object: view.old_object.as_deref(),
+        request: Some(&seen_request),
+        namespace: namespace.as_ref(),
+        params,
+        access: Some(access),
+    };
+    Environment::new(admitted, variables.iter().copied())
+}
+
+/// What expressions see of the namespace of an object; none in cluster scope.
+fn seen_namespace(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> Option<Value> {
+    const METADATA: [&str; 9] = [
+        "name",
+        "generateName",
+        "namespace",
+        "labels",
+        "annotations",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "finalizers",
+    ];
+    if !request.resource.namespaced || request.namespace.is_empty() {
+        return None;
+    }
+    let stored = snapshot.get("namespaces", "", request.namespace)?;
+    let content = stored.content();
+    let kept: serde_json::Map<String, Value> = METADATA
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), content["metadata"].get(key)?.clone())))
+        .collect();
+    let mut seen = serde_json::json!({"metadata": kept});
+    for part in ["spec", "status"] {
+        if let Some(value) = content.get(part) {
+            seen[part] = value.clone();
         }
     }
+    Some(seen)
 }

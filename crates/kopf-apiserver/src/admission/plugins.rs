@@ -1,37 +1,81 @@
 //! What upstream compiles in as admission plugins and is not part of a kind's own strategy:
-//! the default class and the protection finalizers of volumes.
+//! the default class and the protection finalizers of volumes, priorities, limit ranges, pod
+//! security, quotas.
 //!
-//! Pure. Plugins about pods, services and jobs are with their kinds.
+//! Pure. Plugins about services, jobs, and most about pods are with their kinds.
+
+mod limit_ranges;
+mod priority;
+mod quota;
+mod security;
 
 use serde_json::{Value, json};
 
 use super::{AdmissionRequest, Operation};
+use crate::StatusError;
 use crate::controllers::fields::{self, at};
 use crate::resource::ResourceInfo;
 use crate::store::Snapshot;
+
+pub(super) use quota::check as check_quota;
+pub(crate) use quota::usage as quota_usage;
 
 /// Annotation of the class for claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// Whether any plugin looks at this resource.
-pub(super) fn concern(resource: &ResourceInfo) -> bool {
-    matches!(&*resource.table, "persistentvolumeclaims" | "persistentvolumes")
+pub(super) fn concern(resource: &ResourceInfo, snapshot: &Snapshot) -> bool {
+    matches!(
+        &*resource.table,
+        "persistentvolumeclaims" | "persistentvolumes" | "pods" | "namespaces"
+    ) || security::pod_spec_path(&resource.table).is_some()
+        || super::has_any(snapshot, quota::QUOTAS)
 }
 
-/// Lets every plugin change the new object.
-pub(super) fn mutate(snapshot: &Snapshot, request: &mut AdmissionRequest<'_>) {
+/// Lets every plugin change the new object, or refuse it.
+pub(super) fn mutate(
+    snapshot: &Snapshot,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<(), StatusError> {
     if request.operation != Operation::Create || !request.subresource.is_empty() {
-        return;
+        return Ok(());
     }
-    let Some(object) = request.object.as_mut() else { return };
+    let Some(object) = request.object.as_mut() else { return Ok(()) };
     match &*request.resource.table {
         "persistentvolumeclaims" => {
             choose_class(snapshot, object);
             add_finalizer(object, "kubernetes.io/pvc-protection");
         }
         "persistentvolumes" => add_finalizer(object, "kubernetes.io/pv-protection"),
+        "pods" => {
+            priority::check(snapshot, object).map_err(|problem| refusal(request, &problem))?;
+            if let Some(object) = request.object.as_mut() {
+                limit_ranges::fill(snapshot, request.namespace, object);
+            }
+        }
         _ => {}
     }
+    Ok(())
+}
+
+/// Lets every plugin refuse the new object; quotas come last, after webhooks.
+pub(super) fn validate(
+    snapshot: &Snapshot,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<(), StatusError> {
+    let problems = limit_ranges::problems(snapshot, request);
+    match problems.as_slice() {
+        [] => {}
+        [single] => return Err(refusal(request, single)),
+        several => return Err(refusal(request, &format!("[{}]", several.join(", ")))),
+    }
+    security::check(snapshot, request)
+}
+
+/// 403 for the object of a request.
+fn refusal(request: &AdmissionRequest<'_>, problem: &str) -> StatusError {
+    let resource = request.resource;
+    StatusError::forbidden(&resource.group, &resource.resource, request.name, problem)
 }
 
 /// Gives a claim without class the newest default class.

@@ -1,178 +1,219 @@
 //! ValidatingAdmissionPolicies: rules in CEL that refuse writes without any webhook.
 //!
-//! Same matching, actions and texts as upstream. Not evaluated: parameters, `variables`,
-//! `authorizer` and `namespaceObject`; a policy that needs them answers with a warning instead of
-//! a verdict.
+//! Same matching, order, actions and texts as upstream. This file finds the policies and acts on
+//! what they say; `policy/params` finds their parameters, `policy/verdict` evaluates them.
 
-use serde_json::Value;
+mod params;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use super::matching::{self, View};
 use super::{AdmissionRequest, review};
-use crate::controllers::fields::{at, items, text, texts};
-use crate::schema::cel::{self, Condition, Variables};
+use crate::controllers::fields::{at, text, texts};
 use crate::store::Snapshot;
-use crate::{Cause, StatusError};
+use crate::{Cause, LocalClient, StatusError, Stored};
+use verdict::{Annotation, Failure, Rules};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 /// Table of the bindings; without one, no policy matters.
 pub(super) const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
-/// What this server cannot give to expressions.
-const UNKNOWN_VARIABLES: [&str; 4] = ["params", "variables.", "authorizer", "namespaceObject"];
+/// Longer values of audit annotations are cut.
+const ANNOTATION_BYTES_MAX: usize = 10 << 10;
+/// The annotation of failures whose action is `Audit`.
+const FAILURE_ANNOTATION: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// One policy as a binding applies it.
-struct Bound<'a> {
-    policy: &'a Value,
-    policy_name: &'a str,
-    binding: &'a Value,
-    binding_name: &'a str,
+/// What the policies come to for one write.
+#[derive(Default)]
+struct Findings {
+    warnings: Vec<String>,
+    annotations: Vec<(String, String)>,
+    /// The first one counts.
+    denials: Vec<Denial>,
+}
+
+struct Denial {
+    message: String,
+    reason: String,
 }
 
 /// Lets every bound policy refuse the request.
 pub(super) async fn validate(
+    client: &LocalClient,
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
-    let review_request = review::request(request, &View::as_requested(request), "");
+    let mut findings = Findings::default();
     let bindings: Vec<_> = snapshot.list(BINDINGS, "").map(|(_, binding)| binding).collect();
-    for binding in bindings {
-        let name = text(binding.content(), &["spec", "policyName"]);
-        let Some(policy) = snapshot.get(POLICIES, "", name) else { continue };
-        let bound = Bound {
-            policy: policy.content(),
-            policy_name: name,
-            binding: binding.content(),
-            binding_name: binding.name(),
-        };
-        if bound.concerns(snapshot, request) {
-            bound.judge(request, &review_request).await?;
+    for (_, policy) in snapshot.list(POLICIES, "") {
+        let is_own =
+            |binding: &Stored| text(binding.content(), &["spec", "policyName"]) == policy.name();
+        let own: Vec<&Stored> =
+            bindings.iter().map(|binding| &**binding).filter(|one| is_own(one)).collect();
+        if !own.is_empty() {
+            let policy = Policy { name: policy.name(), content: policy.content(), bindings: own };
+            policy.judge(client, snapshot, request, &mut findings).await?;
         }
     }
-    Ok(())
-}
-
-/// The expressions of one policy.
-#[derive(Clone)]
-struct Expressions {
-    conditions: Vec<String>,
-    validations: Vec<String>,
-}
-
-fn expression_of(one: &Value) -> String {
-    text(one, &["expression"]).to_owned()
-}
-
-impl Expressions {
-    /// What each validation says; none when a condition does not hold. Never takes long here: what
-    /// costs much is evaluated on another thread.
-    async fn evaluate(
-        self,
-        request: &AdmissionRequest<'_>,
-        review_request: &Value,
-    ) -> Result<Option<Vec<Result<bool, String>>>, StatusError> {
-        let object = request.object.clone().unwrap_or(Value::Null);
-        let old_object = request.old_object.clone().unwrap_or(Value::Null);
-        let variables =
-            Variables { object: &object, old_object: &old_object, request: review_request };
-        if let Some(outcomes) = cel::quickly(|| self.outcomes(variables)) {
-            return Ok(outcomes);
-        }
-        let review_request = review_request.clone();
-        let evaluate = move || {
-            let request = &review_request;
-            self.outcomes(Variables { object: &object, old_object: &old_object, request })
-        };
-        tokio::task::spawn_blocking(evaluate).await.map_err(|error| {
-            StatusError::internal(format!(
-                "could not evaluate a ValidatingAdmissionPolicy: {error}"
-            ))
-        })
-    }
-
-    fn outcomes(&self, variables: Variables<'_>) -> Option<Vec<Result<bool, String>>> {
-        cel::start_budget();
-        let holds = |expression: &String| {
-            Condition::parse(expression).and_then(|condition| condition.holds(variables))
-        };
-        if self.conditions.iter().any(|condition| holds(condition) == Ok(false)) {
-            return None;
-        }
-        Some(self.validations.iter().map(holds).collect())
+    request.warnings.append(&mut findings.warnings);
+    request.annotations.append(&mut findings.annotations);
+    match findings.denials.into_iter().next() {
+        Some(denial) => Err(denial.into_error(request)),
+        None => Ok(()),
     }
 }
 
-impl Bound<'_> {
-    fn concerns(&self, snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> bool {
-        let constraints = at(self.policy, &["spec", "matchConstraints"]);
-        let narrower = at(self.binding, &["spec", "matchResources"]);
-        constraints.is_some_and(|found| matching::constrains(found, snapshot, request))
-            && narrower.is_none_or(|found| matching::constrains(found, snapshot, request))
-    }
+/// A policy with its bindings.
+struct Policy<'a> {
+    name: &'a str,
+    content: &'a Value,
+    bindings: Vec<&'a Stored>,
+}
 
+impl Policy<'_> {
     async fn judge(
         &self,
-        request: &mut AdmissionRequest<'_>,
-        review_request: &Value,
+        client: &LocalClient,
+        snapshot: &Snapshot,
+        request: &AdmissionRequest<'_>,
+        findings: &mut Findings,
     ) -> Result<(), StatusError> {
-        let validations = items(self.policy, &["spec", "validations"]);
-        let conditions = items(self.policy, &["spec", "matchConditions"]);
-        let mut all = validations.iter().chain(conditions).map(|one| text(one, &["expression"]));
-        let is_beyond_us =
-            all.any(|expression| UNKNOWN_VARIABLES.iter().any(|name| expression.contains(name)));
-        if is_beyond_us {
-            request.warnings.push(format!(
-                "ValidatingAdmissionPolicy '{}' was not evaluated: it needs variables that this \
-                 server does not have",
-                self.policy_name
-            ));
-            return Ok(());
-        }
-        let expressions = Expressions {
-            conditions: conditions.iter().map(expression_of).collect(),
-            validations: validations.iter().map(expression_of).collect(),
+        let constraints = at(self.content, &["spec", "matchConstraints"]);
+        let seen =
+            constraints.and_then(|found| matching::constrains(found, client, snapshot, request));
+        let Some(seen) = seen else { return Ok(()) };
+        let view = View::of(client, request, &seen).await?;
+        let review_request = review::request(request, &view, "");
+        let kind = match params::kind(self.content, client) {
+            Ok(kind) => kind,
+            Err(problem) => {
+                self.misconfigured(
+                    None,
+                    &format!("failed to configure policy: {problem}"),
+                    findings,
+                );
+                return Ok(());
+            }
         };
-        let Some(outcomes) = expressions.evaluate(request, review_request).await? else {
-            return Ok(());
-        };
-        for (validation, outcome) in validations.iter().zip(outcomes) {
-            let expression = text(validation, &["expression"]);
-            let problem = match outcome {
-                Ok(true) => continue,
-                Ok(false) => match text(validation, &["message"]) {
-                    "" => format!("failed expression: {expression}"),
-                    message => message.to_owned(),
-                },
-                Err(_) if text(self.policy, &["spec", "failurePolicy"]) == "Ignore" => continue,
-                Err(problem) => format!("expression '{expression}' resulted in error: {problem}"),
+        let rules = Rules::of(self.content);
+        let mut published: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for binding in &self.bindings {
+            let narrower = at(binding.content(), &["spec", "matchResources"]);
+            let is_concerned = narrower.is_none_or(|found| {
+                matching::constrains(found, client, snapshot, request).is_some()
+            });
+            if !is_concerned {
+                continue;
+            }
+            let reference = at(binding.content(), &["spec", "paramRef"]);
+            let found =
+                params::find(kind.as_deref(), reference, request.namespace, client, snapshot);
+            let all = match found.await {
+                Ok(all) => all,
+                Err(problem) => {
+                    let message = format!("failed to configure binding: {problem}");
+                    self.misconfigured(Some(binding.name()), &message, findings);
+                    continue;
+                }
             };
-            self.act(request, validation, &problem)?;
+            for one in all {
+                let environment = matching::environment(
+                    client,
+                    request,
+                    &view,
+                    &review_request,
+                    one.as_ref(),
+                    &rules.variables(),
+                );
+                let outcome = rules.evaluate(&environment).await?;
+                for failure in &outcome.failures {
+                    self.act(binding, failure, findings);
+                }
+                for annotation in outcome.annotations {
+                    self.publish(binding, annotation, &mut published, findings);
+                }
+            }
+        }
+        for (key, values) in published {
+            findings.annotations.push((format!("{}/{key}", self.name), values.join(", ")));
         }
         Ok(())
     }
 
-    fn act(
+    /// Refuses the write because the policy cannot be evaluated, unless that does not matter.
+    fn misconfigured(&self, binding: Option<&str>, problem: &str, findings: &mut Findings) {
+        if text(self.content, &["spec", "failurePolicy"]) != "Ignore" {
+            findings.denials.push(self.denial(binding, problem, ""));
+        }
+    }
+
+    fn denial(&self, binding: Option<&str>, problem: &str, reason: &str) -> Denial {
+        let with = binding.map(|name| format!(" with binding '{name}'")).unwrap_or_default();
+        let message =
+            format!("ValidatingAdmissionPolicy '{}'{with} denied request: {problem}", self.name);
+        Denial { message, reason: reason.to_owned() }
+    }
+
+    fn act(&self, binding: &Stored, failure: &Failure, findings: &mut Findings) {
+        let actions = texts(binding.content(), &["spec", "validationActions"]);
+        let (policy, name, message) = (self.name, binding.name(), &failure.message);
+        for action in &actions {
+            match *action {
+                "Deny" => {
+                    findings.denials.push(self.denial(Some(name), message, &failure.reason));
+                }
+                "Warn" => findings.warnings.push(format!(
+                    "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding \
+                     '{name}': {message}"
+                )),
+                "Audit" => {
+                    let value = json!([{
+                        "message": message, "policy": policy, "binding": name,
+                        "expressionIndex": failure.index, "validationActions": actions,
+                    }]);
+                    findings.annotations.push((FAILURE_ANNOTATION.to_owned(), value.to_string()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn publish(
         &self,
-        request: &mut AdmissionRequest<'_>,
-        validation: &Value,
-        problem: &str,
-    ) -> Result<(), StatusError> {
-        let (policy, binding) = (self.policy_name, self.binding_name);
-        let actions = texts(self.binding, &["spec", "validationActions"]);
-        if actions.contains(&"Warn") {
-            request.warnings.push(format!(
-                "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding \
-                 '{binding}': {problem}"
-            ));
+        binding: &Stored,
+        annotation: Annotation,
+        published: &mut BTreeMap<String, Vec<String>>,
+        findings: &mut Findings,
+    ) {
+        match annotation.value {
+            Ok(None) => {}
+            Ok(Some(mut value)) => {
+                let mut cut = value.len().min(ANNOTATION_BYTES_MAX);
+                while !value.is_char_boundary(cut) {
+                    cut -= 1;
+                }
+                value.truncate(cut);
+                let values = published.entry(annotation.key).or_default();
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            Err(problem) => {
+                findings.denials.push(self.denial(Some(binding.name()), &problem, ""));
+            }
         }
-        if !actions.contains(&"Deny") {
-            return Ok(());
-        }
-        let message = format!(
-            "ValidatingAdmissionPolicy '{policy}' with binding '{binding}' denied request: {problem}"
-        );
+    }
+}
+
+impl Denial {
+    fn into_error(self, request: &AdmissionRequest<'_>) -> StatusError {
+        let Self { message, reason } = self;
         let resource = request.resource;
         let mut error =
             StatusError::forbidden(&resource.group, &resource.resource, request.name, &message);
-        let (code, reason) = match text(validation, &["reason"]) {
+        let (code, reason) = match reason.as_str() {
             "Forbidden" => (403, "Forbidden"),
             "Unauthorized" => (401, "Unauthorized"),
             "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
@@ -180,6 +221,6 @@ impl Bound<'_> {
         };
         error.code = code;
         reason.clone_into(&mut error.reason);
-        Err(error.with_cause(Cause { message, ..Cause::default() }))
+        error.with_cause(Cause { message, ..Cause::default() })
     }
 }

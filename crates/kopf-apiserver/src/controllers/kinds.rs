@@ -18,6 +18,12 @@ pub(crate) const REPLICA_SETS: Collection = Collection::of("replicasets.apps");
 pub(crate) const STATEFUL_SETS: Collection = Collection::of("statefulsets.apps");
 pub(crate) const DAEMON_SETS: Collection = Collection::of("daemonsets.apps");
 pub(crate) const REVISIONS: Collection = Collection::of("controllerrevisions.apps");
+pub(crate) const POLICIES: Collection =
+    Collection::of("validatingadmissionpolicies.admissionregistration.k8s.io");
+pub(crate) const QUOTAS: Collection = Collection::of("resourcequotas");
+pub(crate) const BUDGETS: Collection = Collection::of("poddisruptionbudgets.policy");
+pub(crate) const REPLICATION_CONTROLLERS: Collection = Collection::of("replicationcontrollers");
+pub(crate) const CRON_JOBS: Collection = Collection::of("cronjobs.batch");
 pub(crate) const JOBS: Collection = Collection::of("jobs.batch");
 pub(crate) const DEFINITIONS: Collection =
     Collection::of("customresourcedefinitions.apiextensions.k8s.io");

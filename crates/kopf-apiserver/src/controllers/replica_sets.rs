@@ -34,35 +34,56 @@ impl Controller for ReplicaSets {
     }
 
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
-        let mut outcome = Outcome::nothing();
-        let Some(set) = world.get(key) else { return outcome };
+        let Some(set) = world.get(key) else { return Outcome::nothing() };
         let claimant = Claimant { owner: &set, api_version: "apps/v1", kind: "ReplicaSet" };
-        let mut pods = claimant.claim(&PODS, world, &mut outcome);
-        if !outcome.actions.is_empty() {
-            return outcome;
-        }
-        pods.retain(|pod| pod_state::is_active(pod));
-        let wanted = usize::try_from(number(&set, &["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
-        if !fields::is_deleting(&set) {
-            if pods.len() < wanted {
-                let template = at(&set, &["spec", "template"]).unwrap_or(&Value::Null);
-                for _ in 0..(wanted - pods.len()).min(BURST_MAX) {
-                    let object = pod_state::from_template(template, &claimant);
-                    outcome.push(Action::Create { collection: PODS, object });
-                }
-            } else if pods.len() > wanted {
-                let mut ranked = pods.clone();
-                pod_state::rank_for_deletion(&mut ranked);
-                let surplus = (pods.len() - wanted).min(BURST_MAX);
-                outcome
-                    .actions
-                    .extend(ranked.iter().take(surplus).map(|pod| pod_state::delete(pod)));
-            }
-        }
-        let status = status_of(&set, &pods, now, &mut outcome);
-        outcome.put_status(key, &set, status);
-        outcome
+        let (outcome, status) = keep(&claimant, world, now);
+        with_status(outcome, key, &set, status)
     }
+}
+
+/// Adds the status, unless pods have to be adopted or released before.
+pub(super) fn with_status(
+    mut outcome: Outcome,
+    key: &Key,
+    set: &Value,
+    status: Option<Value>,
+) -> Outcome {
+    if let Some(status) = status {
+        outcome.put_status(key, set, status);
+    }
+    outcome
+}
+
+/// Keeps as many pods as the owner asks for; none instead of a status if pods changed hands first.
+pub(super) fn keep(
+    claimant: &Claimant<'_>,
+    world: &dyn World,
+    now: Timestamp,
+) -> (Outcome, Option<Value>) {
+    let mut outcome = Outcome::nothing();
+    let set = claimant.owner;
+    let mut pods = claimant.claim(&PODS, world, &mut outcome);
+    if !outcome.actions.is_empty() {
+        return (outcome, None);
+    }
+    pods.retain(|pod| pod_state::is_active(pod));
+    let wanted = usize::try_from(number(set, &["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
+    if !fields::is_deleting(set) {
+        if pods.len() < wanted {
+            let template = at(set, &["spec", "template"]).unwrap_or(&Value::Null);
+            for _ in 0..(wanted - pods.len()).min(BURST_MAX) {
+                let object = pod_state::from_template(template, claimant);
+                outcome.push(Action::Create { collection: PODS, object });
+            }
+        } else if pods.len() > wanted {
+            let mut ranked = pods.clone();
+            pod_state::rank_for_deletion(&mut ranked);
+            let surplus = (pods.len() - wanted).min(BURST_MAX);
+            outcome.actions.extend(ranked.iter().take(surplus).map(|pod| pod_state::delete(pod)));
+        }
+    }
+    let status = status_of(set, &pods, now, &mut outcome);
+    (outcome, Some(status))
 }
 
 /// The workloads of a kind that a change of one of them, or of a pod, concerns: the pod's

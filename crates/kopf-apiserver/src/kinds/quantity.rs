@@ -59,6 +59,16 @@ impl Quantity {
         Some(Self { nanos: sign * nanos, family })
     }
 
+    /// The sum, written as this one is.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_add(other.nanos), ..self }
+    }
+
+    /// So many whole things.
+    pub(crate) fn count(number: usize) -> Self {
+        Self { nanos: number as i128 * NANO, family: Family::Decimal }
+    }
+
     /// The amount in billionths.
     pub(crate) fn nanos(self) -> i128 {
         self.nanos

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::fields::{list, object_mut};
-use super::{KindContext, KindStrategy, defaults, jobs, pods, rules, services, shape};
+use super::{
+    KindContext, KindStrategy, certificates, defaults, jobs, pods, rules, services, shape,
+};
 use crate::FieldError;
 
 /// Every kind that no CRD declares.
@@ -58,6 +60,9 @@ impl KindStrategy for BuiltIn {
             }
             ("", "pods") if context.subresource.is_empty() => pods::admit_update(object),
             ("apps", "daemonsets") => count_template(object, old),
+            ("certificates.k8s.io", "certificatesigningrequests") => {
+                certificates::prepare_update(object, old);
+            }
             _ => {}
         }
         complete(context, object);

@@ -11,17 +11,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::StatusError;
 use crate::body::Body;
 use crate::limits::{Serving, ServingLimits};
 use crate::pipeline::error_response;
 use crate::service::Service;
+use crate::{StatusError, websocket};
 
 /// What happens on one connection.
 pub(super) struct Activity {
@@ -134,6 +136,37 @@ pub(super) struct Tracked {
     pub(super) service: Service,
     pub(super) serving: Arc<Serving>,
     pub(super) activity: Arc<Activity>,
+    pub(super) switched: Arc<Switched>,
+}
+
+/// The watch that a connection is for once it has become a WebSocket.
+// Written by the last request of the connection, taken when it has ended.
+#[derive(Default)]
+pub(super) struct Switched(Mutex<Option<(OnUpgrade, Body)>>);
+
+impl Switched {
+    /// Serves the watch, if there is one; the connection belongs to it alone.
+    pub(super) async fn serve(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let Some((upgrade, body)) = self.0.lock().take() else { return Ok(()) };
+        websocket::serve(TokioIo::new(upgrade.await?), body).await?;
+        Ok(())
+    }
+
+    /// Turns the answer of a watch into the beginning of a WebSocket.
+    fn switch(
+        &self,
+        headers: &HeaderMap,
+        upgrade: OnUpgrade,
+        answer: Response<Body>,
+    ) -> Response<Body> {
+        match websocket::switch(headers) {
+            Some(response) => {
+                *self.0.lock() = Some((upgrade, answer.into_body()));
+                response
+            }
+            None => error_response(&StatusError::bad_request("the WebSocket has no key")),
+        }
+    }
 }
 
 impl tower::Service<Request<Incoming>> for Tracked {
@@ -145,7 +178,7 @@ impl tower::Service<Request<Incoming>> for Tracked {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
         let guard = self.activity.begin();
         let place = match self.serving.admit() {
             Ok(place) => place,
@@ -157,8 +190,10 @@ impl tower::Service<Request<Incoming>> for Tracked {
             false => limits.body_time_max + limits.request_time_max,
         };
         let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+        let upgrade = websocket::is_requested(request.headers())
+            .then(|| (hyper::upgrade::on(&mut request), request.headers().clone()));
         let answer = self.service.call(request);
-        let serving = Arc::clone(&self.serving);
+        let (serving, switched) = (Arc::clone(&self.serving), Arc::clone(&self.switched));
         Box::pin(async move {
             let answer = match is_write {
                 // A write that has begun comes to its end, even if its client has left.
@@ -177,6 +212,11 @@ impl tower::Service<Request<Incoming>> for Tracked {
                 Err(error) => response = error_response(&error),
             }
             response.body_mut().hold(guard);
+            if let Some((upgrade, headers)) = upgrade
+                && response.body().is_watch()
+            {
+                response = switched.switch(&headers, upgrade, response);
+            }
             Ok(response)
         })
     }

@@ -8,7 +8,9 @@ pub(crate) fn name_problem(group: &str, resource: &str, name: &str, prefix: bool
         _ => name.to_owned(),
     };
     match (group, resource) {
-        ("rbac.authorization.k8s.io", _) => path_segment_problems(&masked),
+        ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => {
+            path_segment_problems(&masked)
+        }
         ("", "namespaces") => label_problems(&masked),
         ("", "services") => dns1035_problems(&masked),
         _ => subdomain_problems(&masked),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{add_warnings, bytes_response, error_response};
 use super::{Request, authorize};
+use crate::audit::Annotations;
 use crate::body::Body;
 use crate::decode;
 use crate::encode::{Encoder, ListMeta};
@@ -51,7 +52,7 @@ async fn answer(
     request: &Request,
     info: RequestInfo,
 ) -> Result<Response<Body>, StatusError> {
-    authorize(inner, &user, &info)?;
+    authorize(inner, &user, &info, &request.query)?;
     let troubles = inner.faults.strike(&info, &user.name);
     strike(inner, &troubles, &info).await?;
     let resource = find(inner, &info)?;
@@ -81,6 +82,7 @@ async fn answer(
         wrong_kind: None,
         raw_body: bytes::Bytes::new(),
         warnings: Vec::new(),
+        annotations: Vec::new(),
         observed: None,
     };
     call.warnings.extend(deprecation(&call.resource));
@@ -89,6 +91,9 @@ async fn answer(
         Err(error) => error_response(&error),
     };
     add_warnings(&mut response, &call.warnings);
+    if !call.annotations.is_empty() {
+        response.extensions_mut().insert(Annotations(std::mem::take(&mut call.annotations)));
+    }
     Ok(response)
 }
 

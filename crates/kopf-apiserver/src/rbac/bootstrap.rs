@@ -1,7 +1,8 @@
 //! The roles and bindings that every cluster starts with.
 //!
-//! Recorded from a real server of release 1.33: the user-facing roles, discovery and basic rights.
-//! The roles of upstream's own components are left out: ours act as `system:masters`.
+//! Those of a real server of release 1.33 that users and charts refer to: the user-facing roles,
+//! discovery, basic rights, delegated authentication, monitoring. The roles of upstream's own
+//! components are left out: ours act as `system:masters`.
 
 use serde_json::Value;
 
@@ -13,11 +14,10 @@ pub(crate) fn objects() -> Vec<(&'static str, Value)> {
     objects
         .into_iter()
         .map(|object| {
-            let is_role = object["kind"] == "ClusterRole";
-            let table = if is_role {
-                "clusterroles.rbac.authorization.k8s.io"
-            } else {
-                "clusterrolebindings.rbac.authorization.k8s.io"
+            let table = match object["kind"].as_str() {
+                Some("Role") => "roles.rbac.authorization.k8s.io",
+                Some("ClusterRole") => "clusterroles.rbac.authorization.k8s.io",
+                _ => "clusterrolebindings.rbac.authorization.k8s.io",
             };
             (table, object)
         })

@@ -29,7 +29,9 @@ pub(super) async fn mutate(
     let outcome = Box::pin(chain.mutate(&client, &mut request)).await;
     *object = request.object.take().unwrap_or_default();
     let warnings = std::mem::take(&mut request.warnings);
+    let annotations = std::mem::take(&mut request.annotations);
     call.warnings.extend(warnings);
+    call.annotations.extend(annotations);
     // What plugins added needs its defaults, like everything that clients send.
     super::object::finish(call, object);
     match managed.retake_from(object) {
@@ -57,7 +59,9 @@ pub(super) async fn validate(
     request.old_object = old.map(Owned::whole);
     let outcome = Box::pin(chain.validate(&client, &mut request)).await;
     let warnings = std::mem::take(&mut request.warnings);
+    let annotations = std::mem::take(&mut request.annotations);
     call.warnings.extend(warnings);
+    call.annotations.extend(annotations);
     outcome
 }
 

@@ -81,6 +81,12 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     let is_concerned = admit::concerns(call);
     if is_concerned {
         admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
+        // Webhooks may choose another name, but no other namespace.
+        place(call, &mut object)?;
+        meta::text(&object, "name").clone_into(&mut call.info.name);
+    }
+    if &*call.resource.table == kinds::CERTIFICATE_REQUESTS {
+        kinds::name_requester(&mut object, &call.user);
     }
     call.check_escalation(&path_name, &object, None)?;
     generation::start(&call.resource, &mut object);

@@ -10,7 +10,7 @@ use super::update::{ATTEMPTS_MAX, check_version_syntax, modified, update_present
 use super::{Call, Change, Made, admit, update_with};
 use crate::apply::{self, ManagedFields, Owned};
 use crate::decode::{Decoded, media_type};
-use crate::query::FieldValidation;
+use crate::query::{FieldValidation, Query};
 use crate::request::{RequestInfo, Verb};
 use crate::schema::decode::{json as json_body, yaml as yaml_body};
 use crate::{FieldError, StatusError, Stored, meta, patch as patches, schema};
@@ -337,7 +337,7 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     call.tracked = true;
     // Whoever may only patch must not create in this way.
     let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
-    crate::pipeline::authorize(&call.inner, &call.user, &creation)?;
+    crate::pipeline::authorize(&call.inner, &call.user, &creation, &Query::default())?;
     create_unless_taken(call, object).await
 }
 

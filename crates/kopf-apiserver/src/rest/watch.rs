@@ -394,6 +394,8 @@ impl Watcher {
         if self.encoder.sends_stored_bytes() {
             write_event(&mut self.frame, kind, packed.encoded());
         } else {
+            // Ages in tables are those of the moment in which the event is sent.
+            self.encoder.now = self.inner.clock.now();
             let line = self.encoder.event_line(kind, &Stored::from(packed));
             self.frame.extend_from_slice(&line);
         }

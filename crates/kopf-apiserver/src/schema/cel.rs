@@ -3,6 +3,7 @@
 //! Wraps `kube-cel` and the `cel` crate; no other module knows them. What they cannot evaluate
 //! becomes a warning, never a verdict. Rules are parsed once per schema node and cached there.
 
+mod access;
 mod align;
 mod budget;
 mod check;
@@ -23,10 +24,11 @@ use super::ir::{ListType, Rule, Schema};
 use crate::{FieldError, FieldErrorReason};
 use budget::Spent;
 
+pub(crate) use access::Access;
 pub(crate) use budget::{quickly, start as start_budget};
-pub(crate) use check::{Wanted, compile_problem, condition_problem};
-pub(crate) use condition::{Condition, Variables};
-pub(crate) use cost::{count_max, iterations};
+pub(crate) use check::{Wanted, compile_problem, condition_problem, policy_warning};
+pub(crate) use condition::{Admitted, Environment};
+pub(crate) use cost::{count_max, estimate as estimate_cost};
 pub(crate) use program::Programs;
 
 /// Longer messages from `messageExpression` are ignored, as upstream does.

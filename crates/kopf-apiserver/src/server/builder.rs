@@ -10,11 +10,13 @@ use super::identity::Identity;
 use super::{CustomResources, Inner, Server, world};
 use crate::User;
 use crate::admission::Chain;
+use crate::audit::AuditLog;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
 use crate::controllers::Scope;
 use crate::faults::Faults;
 use crate::limits::{Serving, ServingLimits};
+use crate::metrics::Metrics;
 use crate::persist::{self, Archive, DataDirError, Journal};
 use crate::rbac::{AllowAll, Authorizer, RoleBased};
 use crate::registry::Registry;
@@ -36,6 +38,7 @@ pub struct ServerBuilder {
     rbac: bool,
     admin_token: Option<String>,
     tokens: Vec<(String, User)>,
+    audit: Option<Arc<AuditLog>>,
 }
 
 impl Default for ServerBuilder {
@@ -50,6 +53,7 @@ impl Default for ServerBuilder {
             rbac: false,
             admin_token: None,
             tokens: Vec::new(),
+            audit: None,
         }
     }
 }
@@ -117,6 +121,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
         self.tokens.push((token.into(), user));
+        self
+    }
+
+    /// Where to write the audit log: one line of JSON per request, without bodies.
+    #[must_use]
+    pub fn audit_log(mut self, out: impl std::io::Write + Send + 'static) -> Self {
+        self.audit = Some(Arc::new(AuditLog::new(out)));
         self
     }
 
@@ -215,6 +226,8 @@ impl ServerBuilder {
             faults: Faults::default(),
             serving: Arc::new(Serving::new(self.serving)),
             log: RequestLog::default(),
+            metrics: Metrics::default(),
+            audit: self.audit,
             admin_token,
             authority: Arc::new(authority),
             settled: None,

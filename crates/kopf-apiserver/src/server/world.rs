@@ -37,13 +37,19 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
     let others = crate::controllers::bootstrap::objects(&now, nodes).into_iter();
     for (table, mut object) in others.chain(crate::rbac::bootstrap_objects()) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         object["metadata"]["uid"] = json!(ids.uid());
         object["metadata"]["creationTimestamp"] = json!(now);
+        if let Some(condition) = object.pointer_mut("/status/conditions/0")
+            && condition.get("lastTransitionTime").is_none()
+        {
+            condition["lastTransitionTime"] = json!(now);
+        }
         shape::normalise(&mut object);
         store
             .commit(Change {
                 table: table.into(),
-                key: ObjectKey::new("", &name),
+                key: ObjectKey::new(&namespace, &name),
                 expected: 0,
                 value: Some(object),
                 managed: ManagedFields::default(),

@@ -412,35 +412,26 @@ async fn services_are_reached_over_tls_with_the_configured_bundle() {
 }
 
 #[tokio::test]
-async fn policies_deny_warn_and_admit_what_they_cannot_judge() {
+async fn webhooks_may_rename_new_objects_but_not_move_them() {
     let world = World::new().await;
-    let rules = json!([{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-                         "resources": ["configmaps"] }]);
-    let policy = |name: &str, expression: &str| {
-        json!({ "metadata": { "name": name }, "spec": {
-            "paramKind": { "apiVersion": "v1", "kind": "ConfigMap" },
-            "matchConstraints": { "resourceRules": rules },
-            "validations": [{ "expression": expression, "message": "no bad names" }],
-        } })
-    };
-    let policies = "validatingadmissionpolicies.admissionregistration.k8s.io";
-    let bindings = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
-    for object in
-        [policy("names", "object.metadata.name != 'bad'"), policy("unknown", "params.limit > 3")]
-    {
-        let name = object["metadata"]["name"].clone();
-        world.client.create(policies, "", object).await.expect("a policy");
-        let binding = json!({ "metadata": { "name": name }, "spec": {
-            "policyName": name, "validationActions": ["Deny"],
-        } });
-        world.client.create(bindings, "", binding).await.expect("a binding");
-    }
-    world.create("good", Value::Null).await.expect("allowed");
-    let denied = world.create("bad", Value::Null).await.expect_err("denied");
-    assert_eq!((denied.code, denied.reason.as_str()), (422, "Invalid"));
+    world.serve("n", |request| {
+        let name = request["object"]["metadata"]["name"].as_str().unwrap_or_default();
+        let (path, value) = match name {
+            "moved" => ("/metadata/namespace", "kube-system"),
+            _ => ("/metadata/name", "renamed"),
+        };
+        patching(&json!([{ "op": "replace", "path": path, "value": value }]))
+    });
+    world.configure(MUTATING, "n", json!({})).await;
+    let refused = world.create("moved", json!({})).await.unwrap_err();
+    assert_eq!(refused.code, 400);
     assert_eq!(
-        denied.message,
-        "configmaps \"bad\" is forbidden: ValidatingAdmissionPolicy 'names' with binding 'names' \
-         denied request: no bad names"
+        refused.message,
+        "the namespace of the provided object does not match the namespace sent on the request"
     );
+    let created = world.create("x", json!({})).await.unwrap();
+    assert_eq!(created["metadata"]["name"], "renamed");
+    let get = |name: &'static str| world.client.get(Target::new("configmaps", "ns", name));
+    assert_eq!(get("renamed").await.unwrap().name(), "renamed");
+    assert!(get("x").await.unwrap_err().is_not_found());
 }

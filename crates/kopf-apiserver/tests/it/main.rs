@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod access;
 mod admission;
 mod applying;
+mod auditing;
 mod client;
 mod controllers;
 mod conversion;
@@ -17,9 +19,12 @@ mod json_patches;
 mod kubectl;
 mod limits;
 mod overload;
+mod plugins;
+mod policies;
 mod rbac;
 mod runtime;
 mod status;
 mod terminating;
 mod toolkit;
 mod watch_checker;
+mod websockets;

@@ -1,8 +1,10 @@
 //! `kopf cluster`: the embedded API server as a process of its own, for any client.
 
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kopf_apiserver::{ListenError, Listening, Server};
@@ -31,6 +33,9 @@ pub(super) struct Arguments {
     /// Enforce roles and bindings; without it everything is allowed
     #[arg(long)]
     rbac: bool,
+    /// Append one line of JSON per request to this file
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
 }
 
 /// Serves until it is asked to stop.
@@ -38,7 +43,10 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = load::read(&arguments.load).map_err(|error| {
         Failure::usage(error).hint("nothing was started; mend the manifest and try again")
     })?;
-    let builder = Server::builder().rbac(arguments.rbac).nodes(!arguments.no_nodes);
+    let mut builder = Server::builder().rbac(arguments.rbac).nodes(!arguments.no_nodes);
+    if let Some(path) = &arguments.audit_log {
+        builder = builder.audit_log(open_log(path)?);
+    }
     let server = match &arguments.data_dir {
         None => builder.build(),
         Some(folder) => builder.open(folder).map_err(|error| {
@@ -57,6 +65,16 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     listening.shutdown().await;
     println!("Stopped.");
     Ok(())
+}
+
+/// Opens the audit log, readable by its owner only: it tells who asked for what.
+fn open_log(path: &Path) -> Result<File, Failure> {
+    let mut options = OpenOptions::new();
+    let opened = options.append(true).create(true).mode(0o600).open(path);
+    opened.map_err(|error| {
+        let problem = format!("could not open the audit log {}: {error}", path.display());
+        Failure::usage(std::io::Error::new(error.kind(), problem))
+    })
 }
 
 pub(super) fn taken(error: ListenError, address: SocketAddr) -> Failure {

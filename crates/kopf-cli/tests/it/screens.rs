@@ -163,6 +163,7 @@ fn cluster_has_a_help_screen() {
               --data-dir <DIR>     Keep the world in this folder; it survives restarts and kills
               --no-nodes           Have no node: pods stay pending, as in a control plane alone
               --rbac               Enforce roles and bindings; without it everything is allowed
+              --audit-log <FILE>   Append one line of JSON per request to this file
           -h, --help               Print help
         (exit code 0)
     "#]],

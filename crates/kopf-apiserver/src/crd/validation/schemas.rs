@@ -30,7 +30,8 @@ pub(super) fn check(validation: &Value, has_status: bool, at: &str, errors: &mut
     errors.append(&mut shape);
     errors.append(&mut defaults);
     let mut found = Found::default();
-    let context = Context { compiled: compiled.as_deref().filter(|_| is_sound), cardinality: 1.0 };
+    let context =
+        Context { compiled: compiled.as_deref().filter(|_| is_sound), cardinality: Some(1.0) };
     let mut place = Place { at: at.clone(), is_root: true, ..Place::default() };
     check_keywords(json, &mut place, context, &mut found);
     errors.append(&mut found.schema);
@@ -51,8 +52,8 @@ struct Found {
 #[derive(Clone, Copy)]
 struct Context<'a> {
     compiled: Option<&'a Schema>,
-    /// How many such values one object may have.
-    cardinality: f64,
+    /// How many such values one object may have, if anything limits that.
+    cardinality: Option<f64>,
 }
 
 #[derive(Clone, Default)]

@@ -79,6 +79,38 @@ fn rules_that_cost_too_much_are_refused() {
 }
 
 #[test]
+fn costs_follow_from_the_limits_of_the_schema() {
+    let found = |items: i64, length: i64, rule: &str| {
+        let schema = json!({"type": "array", "maxItems": items,
+            "items": {"type": "string", "maxLength": length},
+            "x-kubernetes-validations": [{"rule": rule}]});
+        messages(&with_spec(schema))
+    };
+    let pairs = "self.all(x, self.exists(y, x == y))";
+    assert!(found(100, 100, pairs).is_empty());
+    let refused = found(1000, 1000, pairs);
+    assert!(refused[0].contains("exceeds budget by factor of 40."), "{refused:?}");
+    assert!(found(10_000, 10, "self.all(x, x.size() > 0 && x.startsWith('a'))").is_empty());
+    let refused = found(10_000, 100_000, "self.all(x, x.matches('^[a-z]+$'))");
+    assert!(refused[0].contains("exceeds budget by factor of 80.0x"), "{refused:?}");
+}
+
+#[test]
+fn rules_of_items_cost_as_often_as_there_are_items() {
+    let schema = |limit: Value| {
+        let mut list = json!({"type": "array", "items": {"type": "object",
+            "properties": {"s": {"type": "string", "maxLength": 1000}},
+            "x-kubernetes-validations": [{"rule": "self.s.contains('abcdefghijkl')"}]}});
+        if !limit.is_null() {
+            list["maxItems"] = limit;
+        }
+        messages(&with_spec(list))
+    };
+    assert!(schema(json!(1000)).is_empty());
+    assert!(schema(Value::Null)[0].contains("estimated rule cost exceeds budget by factor of"));
+}
+
+#[test]
 fn names_scope_and_versions() {
     let mut bad = crd(json!({"type": "object"}));
     bad["spec"]["scope"] = json!("Galaxy");
@@ -189,7 +221,7 @@ fn rules_of_rules() {
         ],
     );
     check_spec_schema(
-        json!({"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}),
+        json!({"type": "array", "maxItems": 5, "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}),
         &[
             "@.items.x-kubernetes-validations[0].rule: Invalid value: \"self == oldSelf\": oldSelf cannot be used on the uncorrelatable portion of the schema within @",
         ],

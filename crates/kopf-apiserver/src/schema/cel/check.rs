@@ -52,6 +52,15 @@ pub(crate) fn condition_problem(source: &str, names: &[&str], result: Wanted) ->
     }
 }
 
+/// What upstream's type checker warns of in an expression of a policy, for objects of this schema.
+pub(crate) fn policy_warning(source: &str, object: &Schema, kind: &str) -> Option<String> {
+    let object = Kind::Resource(object, kind.to_owned());
+    let open = ["request", "namespaceObject", "params", "variables", "authorizer"];
+    let open = open.map(|name| (name.to_owned(), Kind::Anything));
+    let typed = ["object", "oldObject"].map(|name| (name.to_owned(), object.clone()));
+    diagnose(source, open.into_iter().chain(typed).collect()).err()
+}
+
 /// The wanted type, if the found one is another.
 fn mismatch(found: &Kind<'_>, wanted: Wanted) -> Option<&'static str> {
     match wanted {

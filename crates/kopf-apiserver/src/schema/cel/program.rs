@@ -16,7 +16,7 @@ use super::budget::{self, Spent};
 use super::convert::Converted;
 use super::cost::{Variables, resolve};
 use super::evaluate::evaluate;
-use super::nesting;
+use super::{access, condition, nesting};
 use crate::schema::ir::{ListType, Rule, Schema};
 use crate::schema::patterns;
 
@@ -37,6 +37,8 @@ fn functions() -> Context<'static> {
     context.add_function("matches", matches);
     context
         .add_function(budget::SPEND, |cost: i64| budget::spend(cost.unsigned_abs()).map(|()| true));
+    context.add_function(condition::VARIABLE, |name: Arc<String>| condition::variable(&name));
+    access::add_functions(&mut context);
     context.add_function(SAME_SET, |one: CelValue, other: CelValue| {
         Ok::<bool, ExecutionError>(is_same_set(&one, &other))
     });
@@ -80,7 +82,7 @@ fn type_value(name: &str) -> CelValue {
 }
 
 /// The name of a value's type in CEL.
-fn type_name(value: &CelValue) -> Option<&'static str> {
+pub(super) fn type_name(value: &CelValue) -> Option<&'static str> {
     Some(match value {
         CelValue::Bool(_) => "bool",
         CelValue::Bytes(_) => "bytes",

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::rbac::Decision;
 use crate::schema::{compile, validate};
 
 fn schema(rules: Value) -> Schema {
@@ -191,13 +192,86 @@ fn syntax_errors_are_located() {
     assert!(problem.starts_with("ERROR: <input>:1:9: Syntax error: "), "{problem}");
 }
 
+fn environment(variables: &[(&'static str, &'static str)]) -> std::sync::Arc<Environment> {
+    let object = json!({"metadata": {"name": "a", "labels": {"x": "1"}}, "list": [1, 2, 3]});
+    let request = json!({"operation": "CREATE"});
+    let admitted =
+        Admitted { object: Some(&object), request: Some(&request), ..Admitted::default() };
+    start_budget();
+    Environment::new(admitted, variables.iter().copied())
+}
+
 #[test]
-fn conditions_see_the_request() {
-    let condition =
-        Condition::parse("request.operation == 'CREATE' && object.metadata.name != 'x'").unwrap();
-    let (object, request) = (json!({"metadata": {"name": "y"}}), json!({"operation": "CREATE"}));
-    let variables = Variables { object: &object, old_object: &Value::Null, request: &request };
-    assert_eq!(condition.holds(variables), Ok(true));
-    assert!(Condition::parse("object.").is_err());
-    assert!(Condition::parse("object.nothing").unwrap().holds(variables).is_err());
+fn conditions_see_objects_and_request() {
+    let environment = environment(&[]);
+    let holds = |expression: &str| environment.holds(expression);
+    assert_eq!(holds("request.operation == 'CREATE' && object.metadata.name != 'x'"), Ok(true));
+    assert_eq!(holds("oldObject == null && params == null"), Ok(true));
+    assert!(holds("object.").is_err());
+    assert!(holds("object.nothing").is_err());
+}
+
+#[test]
+fn variables_are_evaluated_when_asked_for_and_see_each_other() {
+    let environment = environment(&[
+        ("labels", "object.metadata.labels"),
+        ("count", "variables.labels.size() + object.list.size()"),
+        ("broken", "object.absent.field"),
+    ]);
+    assert_eq!(environment.holds("variables.count == 4 && has(variables.count)"), Ok(true));
+    assert_eq!(environment.holds("[1, 2].all(n, n < variables.count)"), Ok(true));
+    assert_eq!(environment.holds("true || variables.broken == 1"), Ok(true));
+    assert_eq!(
+        environment.holds("variables.broken == 1").unwrap_err(),
+        "composited variable \"broken\" fails to evaluate: no such key: absent"
+    );
+    assert_eq!(environment.text("'n: ' + string(variables.count)"), Ok(Some("n: 4".to_owned())));
+}
+
+#[test]
+fn variables_that_build_on_each_other_for_ever_are_refused() {
+    let names: Vec<String> = (0..300).map(|index| format!("v{index}")).collect();
+    let sources: Vec<String> = (0..300)
+        .map(|index| match index {
+            0 => "1".to_owned(),
+            _ => format!("(((((variables.v{}))))) + 1", index - 1),
+        })
+        .collect();
+    let pairs = names.iter().map(String::as_str).zip(sources.iter().map(String::as_str));
+    let environment = Environment::new(Admitted::default(), pairs);
+    start_budget();
+    let problem = environment.holds("variables.v299 == 300").unwrap_err();
+    assert!(problem.contains("variables nest too deeply"), "{problem}");
+    assert_eq!(environment.renewed().holds("variables.v2 == 3"), Ok(true));
+}
+
+#[test]
+fn rights_are_asked_step_by_step() {
+    let access: Access = std::sync::Arc::new(|account, question| {
+        let is_allowed = account == Some(("ns", "bot")) && question.verb == "get"
+            || question.resource == "pods" && question.namespace == "ns"
+            || question.path == "/healthz";
+        match is_allowed {
+            true => Decision::Allow("because".to_owned()),
+            false => Decision::Deny(String::new()),
+        }
+    });
+    let request = json!({"resource": {"group": "", "resource": "pods"}, "namespace": "ns"});
+    let admitted =
+        Admitted { access: Some(access), request: Some(&request), ..Admitted::default() };
+    let environment = Environment::new(admitted, []);
+    start_budget();
+    for (expression, expected) in [
+        ("authorizer.group('').resource('pods').namespace('ns').check('list').allowed()", true),
+        ("authorizer.group('').resource('pods').namespace('x').check('list').allowed()", false),
+        (
+            "authorizer.serviceAccount('ns', 'bot').group('').resource('x').check('get').allowed()",
+            true,
+        ),
+        ("authorizer.path('/healthz').check('get').reason() == 'because'", true),
+        ("authorizer.requestResource.check('create').allowed()", true),
+        ("authorizer.requestResource.check('create').errored()", false),
+    ] {
+        assert_eq!(environment.holds(expression), Ok(expected), "{expression}");
+    }
 }

@@ -13,8 +13,8 @@ use crate::schema::go_print::quoted;
 const RULE_COST_MAX: f64 = 1e7;
 const SCHEMA_COST_MAX: f64 = 1e8;
 
-/// Costs are estimated roughly, so only rules far beyond the limit are refused.
-const CERTAINTY: f64 = 100.0;
+/// How many of the most expensive rules are named if all of them together cost too much.
+const NAMED_RULES_MAX: usize = 4;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
@@ -64,17 +64,19 @@ pub(super) fn check_shape(json: &Value, at: &str, errors: &mut Vec<FieldError>) 
 pub(super) fn check(
     json: &Value,
     compiled: &Schema,
-    cardinality: f64,
+    cardinality: Option<f64>,
     place: &Place,
     found: &mut Found,
 ) {
+    // Without a limit anywhere above, as many as fit into an object.
+    let cardinality = cardinality.unwrap_or_else(|| cel::count_max(compiled));
     for (index, rule) in list(json, "x-kubernetes-validations").iter().enumerate() {
         let at = format!("{}.x-kubernetes-validations[{index}]", place.at);
         let expression = text(rule, "rule");
-        let cost = cel::iterations(compiled, expression) * cardinality;
+        let cost = cel::estimate_cost(compiled, expression) * cardinality;
         found.costs.push((format!("{at}.rule"), cost));
-        if cost > RULE_COST_MAX * CERTAINTY {
-            let detail = too_expensive("estimated rule cost");
+        if cost > RULE_COST_MAX {
+            let detail = too_expensive("estimated rule cost", cost / RULE_COST_MAX);
             found.rules.push(FieldError::forbidden(format!("{at}.rule"), &detail));
         }
         if let Some(problem) = cel::compile_problem(compiled, expression, Wanted::Boolean) {
@@ -85,6 +87,15 @@ pub(super) fn check(
             found.rules.push(invalid_rule(format!("{at}.rule"), rule, &detail));
         }
         let message = text(rule, "messageExpression");
+        let message_cost = cel::estimate_cost(compiled, message) * cardinality;
+        if !message.trim().is_empty() {
+            found.costs.push((format!("{at}.messageExpression"), message_cost));
+        }
+        if message_cost > RULE_COST_MAX {
+            let factor = message_cost / RULE_COST_MAX;
+            let detail = too_expensive("estimated messageExpression cost", factor);
+            found.rules.push(FieldError::forbidden(format!("{at}.messageExpression"), &detail));
+        }
         if !message.trim().is_empty()
             && let Some(problem) = cel::compile_problem(compiled, message, Wanted::Text)
         {
@@ -114,23 +125,30 @@ pub(super) fn check(
 /// Checks the sum of all rules of a schema.
 pub(super) fn check_total(costs: &[(String, f64)], at: &str, errors: &mut Vec<FieldError>) {
     let total: f64 = costs.iter().map(|(_, cost)| cost).sum();
-    if total <= SCHEMA_COST_MAX * CERTAINTY {
+    if total <= SCHEMA_COST_MAX {
         return;
     }
-    for (field, cost) in costs {
-        if *cost > RULE_COST_MAX * CERTAINTY {
-            let detail = "contributed to estimated rule cost total exceeding cost limit for \
-                          entire OpenAPIv3 schema";
-            errors.push(FieldError::forbidden(field.clone(), detail));
-        }
+    let mut most: Vec<&(String, f64)> =
+        costs.iter().filter(|(_, cost)| *cost >= SCHEMA_COST_MAX / 100.0).collect();
+    most.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    for (field, _) in most.into_iter().take(NAMED_RULES_MAX) {
+        let detail = "contributed to estimated rule cost total exceeding cost limit for entire \
+                      OpenAPIv3 schema";
+        errors.push(FieldError::forbidden(field.clone(), detail));
     }
     let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-    errors.push(FieldError::forbidden(at, &too_expensive(what)));
+    errors.push(FieldError::forbidden(at, &too_expensive(what, total / SCHEMA_COST_MAX)));
 }
 
-fn too_expensive(what: &str) -> String {
+/// Upstream's sentence about an estimate that is so many times too large.
+fn too_expensive(what: &str, factor: f64) -> String {
+    let factor = match factor {
+        factor if factor > 100.0 => "more than 100x".to_owned(),
+        factor if factor < 1.5 => format!("{factor:.6}x"),
+        factor => format!("{factor:.1}x"),
+    };
     format!(
-        "{what} exceeds budget by factor of more than 100x (try simplifying the rule, or adding \
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding \
          maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
 }
@@ -142,8 +160,8 @@ pub(super) fn below<'a>(
     compiled: Option<&'a Schema>,
 ) -> Context<'a> {
     let limit = json.get("maxItems").or_else(|| json.get("maxProperties")).and_then(Value::as_f64);
-    let most = limit.unwrap_or_else(|| compiled.map_or(1.0, cel::count_max));
-    Context { compiled, cardinality: context.cardinality * most }
+    let cardinality = context.cardinality.zip(limit).map(|(around, limit)| around * limit.max(0.0));
+    Context { compiled, cardinality }
 }
 
 /// Upstream prints the whole rule as Go prints a struct.

@@ -30,7 +30,19 @@ pub(super) const MACROS: [&str; 6] =
 /// Two-variable forms of known macros stay calls, too.
 pub(super) const COMPREHENSIONS: [&str; 3] = ["all", "exists", "exists_one"];
 
-const FUNCTIONS: [&str; 86] = [
+const FUNCTIONS: [&str; 98] = [
+    "path",
+    "serviceAccount",
+    "group",
+    "resource",
+    "subresource",
+    "namespace",
+    "name",
+    "check",
+    "allowed",
+    "errored",
+    "error",
+    "reason",
     "size",
     "contains",
     "startsWith",

@@ -26,6 +26,8 @@ pub(super) enum Kind<'a> {
     Optional(Box<Kind<'a>>),
     /// An object of the schema, with the name that upstream gives its type.
     Object(&'a Schema, String),
+    /// A whole resource as policies see it: with all of its metadata.
+    Resource(&'a Schema, String),
     /// The metadata of a resource, of which rules see only the names.
     Metadata(String),
 }
@@ -99,6 +101,7 @@ impl<'a> Kind<'a> {
                 other,
                 Self::Null
                     | Self::Object(..)
+                    | Self::Resource(..)
                     | Self::Metadata(_)
                     | Self::Timestamp
                     | Self::Duration
@@ -112,7 +115,10 @@ impl<'a> Kind<'a> {
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         match self {
             Self::Map(_, values) => Ok((**values).clone()),
-            Self::Object(schema, own) => {
+            Self::Resource(..) if matches!(name, "metadata" | "apiVersion" | "kind") => {
+                Ok(Self::Anything)
+            }
+            Self::Object(schema, own) | Self::Resource(schema, own) => {
                 let declared = schema.properties.iter().find(|(key, _)| is_called(key, name));
                 match declared {
                     Some((key, property)) if key == "metadata" && property.is_builtin() => {
@@ -167,7 +173,9 @@ impl fmt::Display for Kind<'_> {
             Self::List(item) => write!(formatter, "list({item})"),
             Self::Map(key, value) => write!(formatter, "map({key}, {value})"),
             Self::Optional(inner) => write!(formatter, "optional_type({inner})"),
-            Self::Object(_, name) | Self::Metadata(name) => formatter.write_str(name),
+            Self::Object(_, name) | Self::Resource(_, name) | Self::Metadata(name) => {
+                formatter.write_str(name)
+            }
         }
     }
 }

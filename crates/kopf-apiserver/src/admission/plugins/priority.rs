@@ -1,0 +1,27 @@
+//! Priorities of pods: classes must exist, and numbers are the server's to choose.
+
+use serde_json::Value;
+
+use crate::controllers::fields::{number, text};
+use crate::store::Snapshot;
+
+/// Why the class or the number of a new pod is refused; its kind has filled in the number.
+pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
+    let name = text(pod, &["spec", "priorityClassName"]);
+    if name.is_empty() {
+        return Ok(());
+    }
+    let value = match snapshot.get("priorityclasses.scheduling.k8s.io", "", name) {
+        Some(class) => number(class.content(), &["value"]).unwrap_or(0),
+        // Worlds of earlier versions do not have them.
+        None if matches!(name, "system-cluster-critical" | "system-node-critical") => return Ok(()),
+        None => return Err(format!("no PriorityClass with name {name} was found")),
+    };
+    match number(pod, &["spec", "priority"]) {
+        Some(given) if given != value => Err(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority \
+             admission controller computed {value} from the given PriorityClass name"
+        )),
+        _ => Ok(()),
+    }
+}

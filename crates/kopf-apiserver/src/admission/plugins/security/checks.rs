@@ -1,0 +1,379 @@
+//! What pods may not do, by level: the Pod Security Standards.
+//!
+//! Pure. Checks are in upstream's order, and say what it says.
+
+use serde_json::Value;
+
+use crate::controllers::fields::{at, flag, items, number, text, texts};
+
+/// What a pod is refused for: a title, and who does what.
+struct Violation {
+    title: String,
+    details: String,
+}
+
+/// What a pod violates, in whole sentences.
+pub(super) fn violations(pod: &Value, is_restricted: bool) -> Vec<String> {
+    let all = all(pod, is_restricted).into_iter();
+    all.map(|Violation { title, details }| format!("{title} ({details})")).collect()
+}
+
+/// What a pod violates, by title only.
+pub(super) fn titles(pod: &Value, is_restricted: bool) -> Vec<String> {
+    all(pod, is_restricted).into_iter().map(|violation| violation.title).collect()
+}
+
+type Check = fn(&Pod<'_>) -> Option<(String, String)>;
+
+fn all(pod: &Value, is_restricted: bool) -> Vec<Violation> {
+    const BASELINE: [Check; 9] = [
+        capabilities,
+        host_namespaces,
+        host_paths,
+        host_ports,
+        privileged,
+        proc_mount,
+        se_linux,
+        seccomp,
+        sysctls,
+    ];
+    const RESTRICTED: [Check; 12] = [
+        escalation,
+        dropped_capabilities,
+        host_namespaces,
+        host_ports,
+        privileged,
+        proc_mount,
+        volumes,
+        not_root,
+        root_user,
+        se_linux,
+        seccomp_required,
+        sysctls,
+    ];
+    let pod = Pod(pod);
+    let checks: &[Check] = if is_restricted { &RESTRICTED } else { &BASELINE };
+    let found = checks.iter().filter_map(|check| check(&pod));
+    found.map(|(title, details)| Violation { title, details }).collect()
+}
+
+struct Pod<'a>(&'a Value);
+
+impl<'a> Pod<'a> {
+    fn spec(&self) -> &'a Value {
+        &self.0["spec"]
+    }
+
+    /// Initial, regular and ephemeral containers.
+    fn containers(&self) -> impl Iterator<Item = &'a Value> {
+        let lists = ["initContainers", "containers", "ephemeralContainers"];
+        lists.into_iter().flat_map(|list| items(self.0, &["spec", list]))
+    }
+
+    /// The names of containers that something holds for.
+    fn named(&self, holds: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+        self.containers().filter(|one| holds(one)).map(|one| text(one, &["name"])).collect()
+    }
+}
+
+/// `container "a"` or `containers "a", "b"`.
+fn containers(names: &[&str]) -> String {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!("container{plural} {}", quoted(names))
+}
+
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    quoted.join(", ")
+}
+
+fn of_containers(title: &str, names: &[&str], tail: &str) -> Option<(String, String)> {
+    (!names.is_empty()).then(|| (title.to_owned(), format!("{} {tail}", containers(names))))
+}
+
+fn escalation(pod: &Pod<'_>) -> Option<(String, String)> {
+    let names = pod.named(|one| {
+        at(one, &["securityContext", "allowPrivilegeEscalation"]) != Some(&Value::Bool(false))
+    });
+    let tail = "must set securityContext.allowPrivilegeEscalation=false";
+    of_containers("allowPrivilegeEscalation != false", &names, tail)
+}
+
+/// The capabilities that containers add beyond those that are allowed.
+fn added<'a>(pod: &Pod<'a>, allowed: &[&str]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let own = |one: &'a Value| texts(one, &["securityContext", "capabilities", "add"]);
+    let is_more = |name: &&str| !allowed.contains(name);
+    let names = pod.containers().filter(|one| own(one).iter().any(is_more));
+    let names = names.map(|one| text(one, &["name"])).collect();
+    let mut added: Vec<&str> =
+        pod.containers().flat_map(own).filter(|name| is_more(name)).collect();
+    added.sort_unstable();
+    added.dedup();
+    (names, added)
+}
+
+fn capabilities(pod: &Pod<'_>) -> Option<(String, String)> {
+    const ALLOWED: [&str; 14] = [
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+        "",
+    ];
+    let (names, added) = added(pod, &ALLOWED);
+    let tail = format!("must not include {} in securityContext.capabilities.add", quoted(&added));
+    of_containers("non-default capabilities", &names, &tail)
+}
+
+fn dropped_capabilities(pod: &Pod<'_>) -> Option<(String, String)> {
+    let keeping =
+        pod.named(|one| !texts(one, &["securityContext", "capabilities", "drop"]).contains(&"ALL"));
+    let (adding, added) = added(pod, &["NET_BIND_SERVICE"]);
+    let mut details = Vec::new();
+    if !keeping.is_empty() {
+        let tail = "must set securityContext.capabilities.drop=[\"ALL\"]";
+        details.push(format!("{} {tail}", containers(&keeping)));
+    }
+    if !adding.is_empty() {
+        details.push(format!(
+            "{} must not include {} in securityContext.capabilities.add",
+            containers(&adding),
+            quoted(&added)
+        ));
+    }
+    (!details.is_empty()).then(|| ("unrestricted capabilities".to_owned(), details.join("; ")))
+}
+
+fn host_namespaces(pod: &Pod<'_>) -> Option<(String, String)> {
+    let used: Vec<String> = ["hostNetwork", "hostPID", "hostIPC"]
+        .iter()
+        .filter(|field| flag(pod.spec(), &[field]))
+        .map(|field| format!("{field}=true"))
+        .collect();
+    (!used.is_empty()).then(|| ("host namespaces".to_owned(), used.join(", ")))
+}
+
+fn host_paths(pod: &Pod<'_>) -> Option<(String, String)> {
+    let names: Vec<&str> = items(pod.0, &["spec", "volumes"])
+        .iter()
+        .filter(|volume| volume.get("hostPath").is_some_and(|path| !path.is_null()))
+        .map(|volume| text(volume, &["name"]))
+        .collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let details = format!("volume{plural} {}", quoted(&names));
+    (!names.is_empty()).then(|| ("hostPath volumes".to_owned(), details))
+}
+
+fn host_ports(pod: &Pod<'_>) -> Option<(String, String)> {
+    let ports = |one: &Value| -> Vec<i64> {
+        let all = items(one, &["ports"]).iter();
+        all.filter_map(|port| number(port, &["hostPort"])).filter(|port| *port != 0).collect()
+    };
+    let names = pod.named(|one| !ports(one).is_empty());
+    let mut used: Vec<i64> = pod.containers().flat_map(ports).collect();
+    used.sort_unstable();
+    used.dedup();
+    let (verb, plural) =
+        (if names.len() == 1 { "uses" } else { "use" }, if used.len() == 1 { "" } else { "s" });
+    let used: Vec<String> = used.iter().map(ToString::to_string).collect();
+    of_containers("hostPort", &names, &format!("{verb} hostPort{plural} {}", used.join(", ")))
+}
+
+fn privileged(pod: &Pod<'_>) -> Option<(String, String)> {
+    let names = pod.named(|one| flag(one, &["securityContext", "privileged"]));
+    of_containers("privileged", &names, "must not set securityContext.privileged=true")
+}
+
+fn proc_mount(pod: &Pod<'_>) -> Option<(String, String)> {
+    let mount = |one: &Value| text(one, &["securityContext", "procMount"]).to_owned();
+    let names = pod.named(|one| !matches!(mount(one).as_str(), "" | "Default"));
+    let other = pod.containers().map(mount).find(|kind| !matches!(kind.as_str(), "" | "Default"));
+    let tail = format!("must not set securityContext.procMount to {:?}", other.unwrap_or_default());
+    of_containers("procMount", &names, &tail)
+}
+
+fn volumes(pod: &Pod<'_>) -> Option<(String, String)> {
+    const ALLOWED: [&str; 9] = [
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    ];
+    let kind_of = |volume: &Value| {
+        let fields = volume.as_object().into_iter().flatten();
+        let mut kinds = fields.filter(|(key, value)| *key != "name" && !value.is_null());
+        kinds.next().map(|(key, _)| key.clone()).unwrap_or_default()
+    };
+    let bad: Vec<(&str, String)> = items(pod.0, &["spec", "volumes"])
+        .iter()
+        .map(|volume| (text(volume, &["name"]), kind_of(volume)))
+        .filter(|(_, kind)| !kind.is_empty() && !ALLOWED.contains(&kind.as_str()))
+        .collect();
+    let names: Vec<&str> = bad.iter().map(|(name, _)| *name).collect();
+    let mut kinds: Vec<&str> = bad.iter().map(|(_, kind)| kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let many = |count: usize| if count == 1 { "" } else { "s" };
+    let verb = if names.len() == 1 { "uses" } else { "use" };
+    let details = format!(
+        "volume{} {} {verb} restricted volume type{} {}",
+        many(names.len()),
+        quoted(&names),
+        many(kinds.len()),
+        quoted(&kinds)
+    );
+    (!names.is_empty()).then(|| ("restricted volume types".to_owned(), details))
+}
+
+fn not_root(pod: &Pod<'_>) -> Option<(String, String)> {
+    const TITLE: &str = "runAsNonRoot != true";
+    let says = |value: &Value| at(value, &["securityContext", "runAsNonRoot"])?.as_bool();
+    let explicit = pod.named(|one| says(one) == Some(false));
+    let of_pod = says(pod.spec());
+    if !explicit.is_empty() {
+        let tail = "must not set securityContext.runAsNonRoot=false";
+        return of_containers(TITLE, &explicit, tail);
+    }
+    if of_pod == Some(true) {
+        return None;
+    }
+    let silent = pod.named(|one| says(one).is_none());
+    if silent.is_empty() {
+        return None;
+    }
+    let details = match of_pod {
+        Some(_) => "pod must not set securityContext.runAsNonRoot=false".to_owned(),
+        None => {
+            format!("pod or {} must set securityContext.runAsNonRoot=true", containers(&silent))
+        }
+    };
+    Some((TITLE.to_owned(), details))
+}
+
+fn root_user(pod: &Pod<'_>) -> Option<(String, String)> {
+    let is_root = |value: &Value| number(value, &["securityContext", "runAsUser"]) == Some(0);
+    let mut details = Vec::new();
+    if is_root(pod.spec()) {
+        details.push("pod must not set runAsUser=0".to_owned());
+    }
+    let names = pod.named(is_root);
+    if !names.is_empty() {
+        details.push(format!("{} must not set runAsUser=0", containers(&names)));
+    }
+    (!details.is_empty()).then(|| ("runAsUser=0".to_owned(), details.join("; ")))
+}
+
+fn se_linux(pod: &Pod<'_>) -> Option<(String, String)> {
+    const TYPES: [&str; 6] = [
+        "",
+        "container_t",
+        "container_init_t",
+        "container_kvm_t",
+        "container_engine_t",
+        "container_share_t",
+    ];
+    let option = |value: &Value, key: &str| {
+        text(value, &["securityContext", "seLinuxOptions", key]).to_owned()
+    };
+    let is_bad = |value: &Value| {
+        !TYPES.contains(&option(value, "type").as_str())
+            || !option(value, "user").is_empty()
+            || !option(value, "role").is_empty()
+    };
+    let names = pod.named(is_bad);
+    let is_pod = is_bad(pod.spec());
+    if names.is_empty() && !is_pod {
+        return None;
+    }
+    let who = match (is_pod, names.is_empty()) {
+        (true, true) => "pod".to_owned(),
+        (true, false) => format!("pod and {}", containers(&names)),
+        (false, _) => containers(&names),
+    };
+    let all: Vec<&Value> = std::iter::once(pod.spec()).chain(pod.containers()).collect();
+    let mut types: Vec<String> = all.iter().map(|one| option(one, "type")).collect();
+    types.retain(|kind| !TYPES.contains(&kind.as_str()));
+    types.sort();
+    types.dedup();
+    let mut parts = Vec::new();
+    if !types.is_empty() {
+        let plural = if types.len() == 1 { "" } else { "s" };
+        let types: Vec<&str> = types.iter().map(String::as_str).collect();
+        parts.push(format!("type{plural} {}", quoted(&types)));
+    }
+    for key in ["user", "role"] {
+        if all.iter().any(|one| !option(one, key).is_empty()) {
+            parts.push(format!("{key} may not be set"));
+        }
+    }
+    let details =
+        format!("{who} set forbidden securityContext.seLinuxOptions: {}", parts.join("; "));
+    Some(("seLinuxOptions".to_owned(), details))
+}
+
+fn profile(value: &Value) -> &str {
+    text(value, &["securityContext", "seccompProfile", "type"])
+}
+
+fn seccomp(pod: &Pod<'_>) -> Option<(String, String)> {
+    let is_bad = |value: &Value| profile(value) == "Unconfined";
+    let names = pod.named(is_bad);
+    let who = match (is_bad(pod.spec()), names.is_empty()) {
+        (false, true) => return None,
+        (true, true) => "pod".to_owned(),
+        (true, false) => format!("pod and {}", containers(&names)),
+        (false, false) => containers(&names),
+    };
+    let tail = "must not set securityContext.seccompProfile.type to \"Unconfined\"";
+    Some(("seccompProfile".to_owned(), format!("{who} {tail}")))
+}
+
+fn seccomp_required(pod: &Pod<'_>) -> Option<(String, String)> {
+    if let Some(found) = seccomp(pod) {
+        return Some(found);
+    }
+    let is_good = |value: &Value| matches!(profile(value), "RuntimeDefault" | "Localhost");
+    if is_good(pod.spec()) {
+        return None;
+    }
+    let silent = pod.named(|one| !is_good(one));
+    let details = format!(
+        "pod or {} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
+         \"Localhost\"",
+        containers(&silent)
+    );
+    (!silent.is_empty()).then(|| ("seccompProfile".to_owned(), details))
+}
+
+fn sysctls(pod: &Pod<'_>) -> Option<(String, String)> {
+    const SAFE: [&str; 10] = [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+    ];
+    let all = items(pod.0, &["spec", "securityContext", "sysctls"]).iter();
+    let bad: Vec<&str> =
+        all.map(|one| text(one, &["name"])).filter(|name| !SAFE.contains(name)).collect();
+    (!bad.is_empty()).then(|| ("forbidden sysctls".to_owned(), bad.join(", ")))
+}

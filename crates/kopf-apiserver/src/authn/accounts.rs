@@ -1,0 +1,209 @@
+//! Tokens of service accounts: for whom, for how long, and as long as which objects exist.
+//!
+//! Judges claims whose signature is known to be right. Same rules, leeway and words as upstream.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Identified, Present};
+use crate::controllers::fields::{number, text, texts};
+use crate::{StatusError, Stored, User, meta};
+
+/// How much clocks may differ: what has expired or was deleted only just now still counts.
+const LEEWAY_SECONDS: i64 = 60;
+/// Why tokens are refused whose object is gone; upstream says no more.
+const INVALIDATED: &str = "service account token has been invalidated";
+
+/// The service account behind claims; the error says why they do not count, or no longer.
+pub(super) fn identify(
+    claims: &Value,
+    audiences: &[&str],
+    present: Present<'_>,
+) -> Result<Identified, String> {
+    let meant_for = texts(claims, &["aud"]);
+    let common: Vec<String> = audiences
+        .iter()
+        .filter(|one| meant_for.contains(one))
+        .map(|one| (*one).to_owned())
+        .collect();
+    if common.is_empty() {
+        return Err(format!(
+            "token audiences {} is invalid for the target audiences {}",
+            quoted(&meant_for),
+            quoted(audiences)
+        ));
+    }
+    check_time(claims, present.now)?;
+    let private = &claims["kubernetes.io"];
+    let (namespace, account) = (text(private, &["namespace"]), &private["serviceaccount"]);
+    let name = text(account, &["name"]);
+    let stored = present
+        .store
+        .get("serviceaccounts", namespace, name)
+        .ok_or_else(|| format!("serviceaccounts {name:?} not found"))?;
+    if was_deleted(&stored, present.now) {
+        return Err(format!("service account {namespace}/{name} has been deleted"));
+    }
+    let claimed = text(account, &["uid"]);
+    if stored.uid() != claimed {
+        let uid = stored.uid();
+        return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
+    }
+    for (kind, table, namespace) in
+        [("secret", "secrets", namespace), ("pod", "pods", namespace), ("node", "nodes", "")]
+    {
+        // The node of a pod is only told; it need not exist.
+        let is_told = kind == "node" && !private["pod"].is_null();
+        if !private[kind].is_null() && !is_told {
+            check_object(kind, &private[kind], table, namespace, present)?;
+        }
+    }
+    let mut user = User::service_account(namespace, name);
+    claimed.clone_into(&mut user.uid);
+    user.extra = extra(claims);
+    Ok(Identified { user, audiences: common })
+}
+
+fn check_time(claims: &Value, now: Timestamp) -> Result<(), String> {
+    let second = |claim: &str| number(claims, &[claim]);
+    if second("nbf").is_some_and(|start| now.as_second() + LEEWAY_SECONDS < start) {
+        return Err("service account token is not valid yet".to_owned());
+    }
+    if second("exp").is_some_and(|end| now.as_second() - LEEWAY_SECONDS > end) {
+        return Err("service account token has expired".to_owned());
+    }
+    Ok(())
+}
+
+fn check_object(
+    kind: &str,
+    claim: &Value,
+    table: &str,
+    namespace: &str,
+    present: Present<'_>,
+) -> Result<(), String> {
+    let stored = present.store.get(table, namespace, text(claim, &["name"]));
+    let stored = stored.filter(|stored| !was_deleted(stored, present.now)).ok_or(INVALIDATED)?;
+    let claimed = text(claim, &["uid"]);
+    if stored.uid() != claimed {
+        return Err(format!(
+            "{kind} UID ({}) does not match service account {kind} ref claim ({claimed})",
+            stored.uid()
+        ));
+    }
+    Ok(())
+}
+
+fn was_deleted(stored: &Stored, now: Timestamp) -> bool {
+    let deleted: Option<Timestamp> = stored.metadata_text("deletionTimestamp").parse().ok();
+    deleted.is_some_and(|time| time.as_second() < now.as_second() - LEEWAY_SECONDS)
+}
+
+/// What a token says about itself and its object.
+fn extra(claims: &Value) -> std::collections::BTreeMap<String, Vec<String>> {
+    let private = &claims["kubernetes.io"];
+    let mut extra = std::collections::BTreeMap::new();
+    let mut tell = |key: &str, value: &str| {
+        if !value.is_empty() {
+            extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value.to_owned()]);
+        }
+    };
+    let id = text(claims, &["jti"]);
+    if !id.is_empty() {
+        tell("credential-id", &format!("JTI={id}"));
+    }
+    for kind in ["pod", "node"] {
+        for field in ["name", "uid"] {
+            tell(&format!("{kind}-{field}"), text(private, &[kind, field]));
+        }
+    }
+    extra
+}
+
+/// A list of texts as Go prints it with `%q`.
+fn quoted(texts: &[&str]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// The object that a token is to be bound to, as claims name it.
+#[derive(Default)]
+pub(crate) struct Bound {
+    /// `pod`, `secret` or `node` with name and uid, and the node of a pod.
+    pub(crate) claims: Vec<(&'static str, Value)>,
+}
+
+impl Bound {
+    /// Whether the token lives and dies with a pod.
+    pub(crate) fn is_pod(&self) -> bool {
+        self.claims.iter().any(|(kind, _)| *kind == "pod")
+    }
+}
+
+/// Finds the object that a token of a service account is to be bound to.
+pub(crate) fn bind(
+    reference: &Value,
+    namespace: &str,
+    account: &str,
+    store: &crate::store::Store,
+) -> Result<Bound, StatusError> {
+    if reference.is_null() {
+        return Ok(Bound::default());
+    }
+    let (kind, version) = (text(reference, &["kind"]), text(reference, &["apiVersion"]));
+    let name = text(reference, &["name"]);
+    let (claim, table, namespace) = match (kind, version) {
+        ("Pod", "v1") => ("pod", "pods", namespace),
+        ("Secret", "v1") => ("secret", "secrets", namespace),
+        ("Node", "v1") => ("node", "nodes", ""),
+        _ => {
+            let (group, version) = version.split_once('/').unwrap_or(("", version));
+            let problem =
+                format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(StatusError::bad_request(problem));
+        }
+    };
+    let stored =
+        store.get(table, namespace, name).ok_or_else(|| StatusError::not_found("", table, name))?;
+    let content = stored.content();
+    if claim == "pod" && text(content, &["spec", "serviceAccountName"]) != account {
+        return Err(StatusError::bad_request(format!(
+            "cannot bind token for serviceaccount {account:?} to pod running with different \
+             serviceaccount name."
+        )));
+    }
+    let wanted = text(reference, &["uid"]);
+    if !wanted.is_empty() && wanted != stored.uid() {
+        let problem = format!(
+            "the UID in the bound object reference ({wanted}) does not match the UID in record. \
+             The object might have been deleted and then recreated"
+        );
+        return Err(StatusError::conflict("", kind, name, &problem));
+    }
+    let mut claims = vec![(claim, json!({ "name": name, "uid": stored.uid() }))];
+    let node = text(content, &["spec", "nodeName"]);
+    if claim == "pod" && !node.is_empty() {
+        let known = store.get("nodes", "", node);
+        let uid = known.as_ref().map_or("", |node| node.uid());
+        claims.push(("node", json!({ "name": node, "uid": uid })));
+    }
+    Ok(Bound { claims })
+}
+
+/// When a token ends, and from when on its use is a warning: tokens in pods may be used for a year,
+/// so that programs that do not read them again go on working.
+pub(crate) fn lifetime(seconds: i64, is_in_pod: bool, now: Timestamp) -> (Timestamp, Option<i64>) {
+    /// What kubelets ask for if nothing else is said.
+    const PROJECTED_SECONDS: i64 = 3607;
+    const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
+    let after = |seconds| now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
+    match seconds == PROJECTED_SECONDS && is_in_pod {
+        true => (after(EXTENDED_SECONDS), Some(after(seconds).as_second())),
+        false => (after(seconds), None),
+    }
+}
+
+/// The time as the API writes it.
+pub(crate) fn nominal_end(seconds: i64, now: Timestamp) -> String {
+    meta::format_time(now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now))
+}
