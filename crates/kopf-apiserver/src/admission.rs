@@ -25,7 +25,7 @@ use crate::resource::ResourceInfo;
 use crate::store::Snapshot;
 use crate::{StatusError, User};
 
-pub use resolver::{WebhookFunction, WebhookTarget};
+pub use resolver::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
 
 /// Table of the configurations of mutating webhooks.
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";

@@ -51,7 +51,7 @@ mod table;
 mod tokens;
 mod user;
 
-pub use admission::{WebhookFunction, WebhookTarget};
+pub use admission::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
 pub use body::Body;
 pub use clock::{Clock, IdSource, ManualClock, RandomIds, SequentialIds, SystemClock};
 pub use faults::{Fault, Trouble};
