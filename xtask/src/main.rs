@@ -3,7 +3,9 @@
 //! Owns the dispatch only; each command is a module of its own.
 
 mod bench;
+mod book;
 mod chaos;
+mod charts;
 mod ci;
 mod clients;
 mod cluster;
@@ -17,6 +19,7 @@ mod layers;
 mod newcomer;
 mod normalise;
 mod pack;
+mod package;
 mod pairing;
 mod python;
 mod readme;
@@ -56,6 +59,8 @@ enum Command {
     Clients(clients::Arguments),
     /// Build the native module of the Python package, and test the package.
     Python(python::Arguments),
+    /// Check the book, and render it.
+    Book(book::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
     Demos(demos::Arguments),
     /// Run every example on a real server, with exactly the rights that are generated for it.
@@ -73,6 +78,10 @@ enum Command {
     Record(record::Arguments),
     /// Replay recorded goldens on a fresh API server.
     Replay(replay::Arguments),
+    /// Install, upgrade and uninstall Helm charts of examples on an embedded cluster.
+    Charts,
+    /// Check that every crate can be published.
+    Package,
     /// Rebuild the schema packs of the embedded API server from the Kubernetes Go modules.
     Pack,
 }
@@ -86,6 +95,7 @@ fn main() -> anyhow::Result<()> {
         Command::Newcomer => newcomer::run(),
         Command::Clients(arguments) => clients::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
+        Command::Book(arguments) => book::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Rights(arguments) => rights::run(&arguments),
         Command::Bench(command) => bench::run(&command),
@@ -94,6 +104,8 @@ fn main() -> anyhow::Result<()> {
         Command::Differential(arguments) => differential::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Charts => charts::run(),
+        Command::Package => package::run(),
         Command::Pack => pack::run(),
     }
 }
