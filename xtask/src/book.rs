@@ -5,6 +5,7 @@
 
 mod blocks;
 mod diagrams;
+mod index;
 mod links;
 mod messages;
 
@@ -45,7 +46,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut complaints = links::check(&pages, &root().join("docs/src"));
     complaints.extend(blocks::check(&pages, &tested));
     complaints.extend(diagrams::check(&root())?);
-    complaints.extend(index_complaints(&pages)?);
     let page = pages.get(messages::PAGE).context("there is no page about troubleshooting")?;
     complaints.extend(messages::check(page, &root())?);
     for complaint in &complaints {
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.check {
         return Ok(());
     }
-    render(arguments.strict)
+    render(&pages, arguments.strict)
 }
 
 /// The texts of all pages, by their paths below the folder.
@@ -76,16 +76,7 @@ fn pages(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(pages)
 }
 
-/// The index for language models names every page.
-fn index_complaints(pages: &BTreeMap<String, String>) -> Result<Vec<String>> {
-    let index = std::fs::read_to_string(root().join("docs/llms.txt"))?;
-    let is_missing =
-        |page: &&String| *page != "SUMMARY.md" && !index.contains(&format!("({page})"));
-    let missing = pages.keys().filter(is_missing);
-    Ok(missing.map(|page| format!("docs/llms.txt: does not name {page}")).collect())
-}
-
-fn render(is_strict: bool) -> Result<()> {
+fn render(pages: &BTreeMap<String, String>, is_strict: bool) -> Result<()> {
     let renderer = match installed() {
         Ok(renderer) => renderer,
         Err(error) if is_strict => return Err(error),
@@ -99,7 +90,7 @@ fn render(is_strict: bool) -> Result<()> {
     command.arg("build").arg("--dest-dir").arg(&destination).arg(root().join("docs"));
     command_step("book: mdbook build", command)?;
     ensure!(destination.join("index.html").is_file(), "mdBook has written no index.html");
-    std::fs::copy(root().join("docs/llms.txt"), destination.join("llms.txt"))?;
+    std::fs::write(destination.join("llms.txt"), index::text(pages))?;
     println!("── book: {}", destination.join("index.html").display());
     Ok(())
 }

@@ -54,12 +54,12 @@ pub enum LoadError {
         api_version: String,
     },
     /// The server refused a document.
-    #[error("could not apply {place}: {message}")]
+    #[error("could not apply {place}")]
     Refused {
         /// Which document.
         place: String,
         /// What the server said.
-        message: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The cluster does not answer.
     #[error("could not apply {place}")]
@@ -206,7 +206,7 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
         let sent = send(client, resource, &document.manifest).await;
         sent.map_err(|error| match error {
             kube::Error::Api(status) => {
-                LoadError::Refused { place, message: status.message.trim_end().to_owned() }
+                LoadError::Refused { place, source: status.message.trim_end().into() }
             }
             other => LoadError::Unreachable { place, source: other.into() },
         })?;

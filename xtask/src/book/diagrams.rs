@@ -17,7 +17,7 @@ use anyhow::{Context, Result, anyhow};
 
 /// The size of a box, and the space around it.
 const BOX: (i32, i32) = (168, 56);
-const GAP: (i32, i32) = (64, 44);
+const GAP: (i32, i32) = (96, 48);
 /// The space around everything, and for the title.
 const MARGIN: i32 = 24;
 const TITLE: i32 = 30;

@@ -47,15 +47,15 @@ fn wrong_words_are_corrected() {
         folder.path(),
         &["explane"],
         expect![[r#"
-            error: unrecognized subcommand 'explane'
+        error: unrecognized subcommand 'explane'
 
-              tip: some similar subcommands exist: 'plan', 'explain'
+          tip: some similar subcommands exist: 'plan', 'explain'
 
-            Usage: kopf <COMMAND>
+        Usage: kopf <COMMAND>
 
-            For more information, try '--help'.
-            (exit code 2)
-        "#]],
+        For more information, try '--help'.
+        (exit code 2)
+    "#]],
     );
     check(
         folder.path(),
@@ -360,7 +360,8 @@ fn broken_manifests_are_told_with_their_place() {
         folder.path(),
         &["cluster", "--load", "invalid.yaml"],
         expect![[r#"
-        error: could not apply document 1 of `invalid.yaml`: failed to create typed patch object (/a; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), got string
+        error: could not apply document 1 of `invalid.yaml`
+          caused by: failed to create typed patch object (/a; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), got string
         hint: correct the manifest and try again
         (exit code 2)
     "#]],
@@ -396,10 +397,10 @@ fn commands_of_operators_need_a_project() {
             folder.path(),
             arguments,
             expect![[r#"
-                error: there is no cargo project in `FOLDER`
-                hint: go to the folder of an operator, or create one with `kopf new`
-                (exit code 2)
-            "#]],
+            error: there is no cargo project in `FOLDER`
+            hint: go to the folder of an operator, or create one with `kopf new`
+            (exit code 2)
+        "#]],
         );
     }
     std::fs::write(folder.path().join("Cargo.toml"), "[package\n")

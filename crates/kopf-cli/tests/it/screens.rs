@@ -16,34 +16,34 @@ fn the_command_introduces_itself() {
     check(
         &["--help"],
         expect![[r#"
-            Kubernetes operators in a few lines, with a cluster in your pocket
+        Kubernetes operators in a few lines, with a cluster in your pocket
 
-            Usage: kopf <COMMAND>
+        Usage: kopf <COMMAND>
 
-            Commands:
-              new          Create an operator project that compiles, runs and tests at once
-              dev          Run the operator of this project, and again after every change, on a cluster in this
-                           process
-              explain      Tell what an operator did to one object, and what it waits for
-              doctor       Look at everything that has to work: tools, project, cluster, rights, webhooks
-              manifests    Print what to deploy: definitions, least privileges, the operator of this project
-              plan         Tell what the operator of this project would do about desired children, without doing
-                           it
-              describe     Tell what the operator of this project reacts to
-              cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
-              freeze       Pause the operators of a peering, to do something by hand
-              resume       End a pause of `kopf freeze`
-              sbom         Print everything that is compiled into the operator of this project, as CycloneDX
-              manual       Write the manual pages of all commands into a folder, such as ~/.local/share/man/man1
-              completions  Print the completion script of a shell
+        Commands:
+          new          Create an operator project that compiles, runs and tests at once
+          dev          Run the operator of this project, and again after every change, on a cluster in this
+                       process
+          explain      Tell what an operator did to one object, and what it waits for
+          doctor       Look at everything that has to work: tools, project, cluster, rights, webhooks
+          manifests    Print what to deploy: definitions, least privileges, the operator of this project
+          plan         Tell what the operator of this project would do about desired children, without doing
+                       it
+          describe     Tell what the operator of this project reacts to
+          cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
+          freeze       Pause the operators of a peering, to do something by hand
+          resume       End a pause of `kopf freeze`
+          sbom         Print everything that is compiled into the operator of this project, as CycloneDX
+          manual       Write the manual pages of all commands into a folder, such as ~/.local/share/man/man1
+          completions  Print the completion script of a shell
 
-            Options:
-              -h, --help     Print help
-              -V, --version  Print version
+        Options:
+          -h, --help     Print help
+          -V, --version  Print version
 
-            The first five minutes:  kopf new hello && cd hello && kopf dev
-            (exit code 0)
-        "#]],
+        The first five minutes:  kopf new hello && cd hello && kopf dev
+        (exit code 0)
+    "#]],
     );
 }
 
@@ -52,22 +52,22 @@ fn new_has_a_help_screen() {
     check(
         &["new", "--help"],
         expect![[r#"
-            Create an operator project that compiles, runs and tests at once
+        Create an operator project that compiles, runs and tests at once
 
-            Usage: kopf new [OPTIONS] <PATH>
+        Usage: kopf new [OPTIONS] <PATH>
 
-            Arguments:
-              <PATH>  The folder to create; its last part becomes the project's name
+        Arguments:
+          <PATH>  The folder to create; its last part becomes the project's name
 
-            Options:
-                  --kind <KIND>    The kind of your resource [default: Greeting]
-                  --group <GROUP>  The API group of your resource [default: example.com]
-                  --kopf <DIR>     Use the `kopf` crate from this folder instead of where this command came from
-                  --git <URL>      Use the `kopf` crate from this Git repository
-                  --rev <COMMIT>   The commit of that repository
-              -h, --help           Print help
-            (exit code 0)
-        "#]],
+        Options:
+              --kind <KIND>    The kind of your resource [default: Greeting]
+              --group <GROUP>  The API group of your resource [default: example.com]
+              --kopf <DIR>     Use the `kopf` crate from this folder instead of where this command came from
+              --git <URL>      Use the `kopf` crate from this Git repository
+              --rev <COMMIT>   The commit of that repository
+          -h, --help           Print help
+        (exit code 0)
+    "#]],
     );
 }
 
@@ -109,48 +109,48 @@ fn explain_has_a_help_screen() {
     check(
         &["explain", "--help"],
         expect![[r#"
-            Tell what an operator did to one object, and what it waits for
+        Tell what an operator did to one object, and what it waits for
 
-            Usage: kopf explain [OPTIONS] <KIND/NAME>
+        Usage: kopf explain [OPTIONS] <KIND/NAME>
 
-            Arguments:
-              <KIND/NAME>
-                      The object, such as `database/orders`; the kind may be a plural or a short name too
+        Arguments:
+          <KIND/NAME>
+                  The object, such as `database/orders`; the kind may be a plural or a short name too
 
-            Options:
-              -n, --namespace <NAME>
-                      The namespace; by default that of the kubeconfig
+        Options:
+          -n, --namespace <NAME>
+                  The namespace; by default that of the kubeconfig
 
-                  --context <NAME>
-                      The context of the kubeconfig
+              --context <NAME>
+                  The context of the kubeconfig
 
-                  --operator <URL>
-                      Where the running operator serves its probes; by default as the kubeconfig tells
+              --operator <URL>
+                  Where the running operator serves its probes; by default as the kubeconfig tells
 
-                  --prefix <DOMAIN>
-                      The prefix of the operator's annotations
-          
-                      [default: kopf.zalando.org]
+              --prefix <DOMAIN>
+                  The prefix of the operator's annotations
+      
+                  [default: kopf.zalando.org]
 
-                  --finalizer <NAME>
-                      The operator's finalizer
-          
-                      [default: kopf.zalando.org/KopfFinalizerMarker]
+              --finalizer <NAME>
+                  The operator's finalizer
+      
+                  [default: kopf.zalando.org/KopfFinalizerMarker]
 
-              -o, --output <OUTPUT>
-                      How to show it; as JSON or YAML, the object and what the operator remembers of it
+          -o, --output <OUTPUT>
+                  How to show it; as JSON or YAML, the object and what the operator remembers of it
 
-                      Possible values:
-                      - table: For people
-                      - json:  One JSON document
-                      - yaml:  One YAML document
-          
-                      [default: table]
+                  Possible values:
+                  - table: For people
+                  - json:  One JSON document
+                  - yaml:  One YAML document
+      
+                  [default: table]
 
-              -h, --help
-                      Print help (see a summary with '-h')
-            (exit code 0)
-        "#]],
+          -h, --help
+                  Print help (see a summary with '-h')
+        (exit code 0)
+    "#]],
     );
 }
 
@@ -159,22 +159,22 @@ fn manifests_has_a_help_screen() {
     check(
         &["manifests", "--help"],
         expect![[r#"
-            Print what to deploy: definitions, least privileges, the operator of this project
+        Print what to deploy: definitions, least privileges, the operator of this project
 
-            Usage: kopf manifests [OPTIONS] [OPTION]...
+        Usage: kopf manifests [OPTIONS] [OPTION]...
 
-            Options:
-              -h, --help  Print help
+        Options:
+          -h, --help  Print help
 
-            Project:
-              -p, --package <NAME>  The package of the operator, in a workspace
-                  --bin <NAME>      The program of the operator, if the package has several
-                  --release         Build with optimizations
+        Project:
+          -p, --package <NAME>  The package of the operator, in a workspace
+              --bin <NAME>      The program of the operator, if the package has several
+              --release         Build with optimizations
 
-            Operator:
-              [OPTION]...  Options of the operator's own command; `-- --help` shows them
-            (exit code 0)
-        "#]],
+        Operator:
+          [OPTION]...  Options of the operator's own command; `-- --help` shows them
+        (exit code 0)
+    "#]],
     );
 }
 

@@ -101,7 +101,8 @@ rbac:
 serviceAccount:
   annotations: {{}}
 
-# The definitions of the operator's resources. Without `keep`, `helm uninstall` deletes them, and all objects with them.
+# The definitions of the operator's resources.
+# Without `keep`, `helm uninstall` deletes them, and all objects with them.
 crds:
   install: true
   keep: true
