@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{book, chaos, charts, clients, demos, habits, newcomer, package, python, readme, tidy};
+use crate::{book, chaos, clients, demos, habits, newcomer, package, python, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -27,7 +27,6 @@ pub(crate) fn run() -> Result<()> {
     habits::dependencies()?;
     package::run()?;
     demonstrations()?;
-    charts::run()?;
     chaos::run(&chaos::Arguments::short())?;
     real_clients()?;
     python_package()
