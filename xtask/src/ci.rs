@@ -5,13 +5,14 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{chaos, clients, demos, habits, newcomer, python, readme, tidy};
+use crate::{book, chaos, clients, demos, habits, newcomer, package, python, readme, tidy};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
     step("format", "cargo", &["fmt", "--all", "--check"])?;
     tidy::run()?;
     habits::spelling()?;
+    book::run(&book::Arguments::default())?;
     step(
         "clippy",
         "cargo",
@@ -24,6 +25,7 @@ pub(crate) fn run() -> Result<()> {
     newcomer::run()?;
     documentation()?;
     habits::dependencies()?;
+    package::run()?;
     demonstrations()?;
     chaos::run(&chaos::Arguments::short())?;
     real_clients()?;

@@ -3,7 +3,9 @@
 //! Owns the dispatch only; each command is a module of its own.
 
 mod bench;
+mod book;
 mod chaos;
+mod charts;
 mod ci;
 mod clients;
 mod cluster;
@@ -16,6 +18,7 @@ mod kubeconfig;
 mod newcomer;
 mod normalise;
 mod pack;
+mod package;
 mod pairing;
 mod pictures;
 mod python;
@@ -56,6 +59,8 @@ enum Command {
     Clients(clients::Arguments),
     /// Build the native module of the Python package, and test the package.
     Python(python::Arguments),
+    /// Check the book, and render it.
+    Book(book::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
     Demos(demos::Arguments),
     /// Run every example on a real server, with exactly the rights that are generated for it.
@@ -75,6 +80,10 @@ enum Command {
     Replay(replay::Arguments),
     /// Draw the modules of every crate into `docs/modules` (needs Graphviz).
     Pictures,
+    /// Install, upgrade and uninstall Helm charts of examples on an embedded cluster.
+    Charts,
+    /// Check that every crate can be published.
+    Package,
     /// Rebuild the schema packs of the embedded API server from the Kubernetes Go modules.
     Pack,
 }
@@ -88,6 +97,7 @@ fn main() -> anyhow::Result<()> {
         Command::Newcomer => newcomer::run(),
         Command::Clients(arguments) => clients::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
+        Command::Book(arguments) => book::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Rights(arguments) => rights::run(&arguments),
         Command::Bench(command) => bench::run(&command),
@@ -97,6 +107,8 @@ fn main() -> anyhow::Result<()> {
         Command::Record(arguments) => record::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Pictures => pictures::run(),
+        Command::Charts => charts::run(),
+        Command::Package => package::run(),
         Command::Pack => pack::run(),
     }
 }

@@ -13,6 +13,14 @@ pub(crate) fn root() -> PathBuf {
         .map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
+/// Where tools are kept that take long to build: `${XDG_CACHE_HOME:-~/.cache}/kopf`.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let base = base.or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(base.join("kopf"))
+}
+
 /// Runs a program in the repository's root and fails with the step's name if it fails.
 pub(crate) fn step(name: &str, program: &str, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(program);
@@ -40,6 +48,8 @@ const COMPILE_ERRORS: &str = "mistakes_are_told_in_one_sentence";
 /// The compiler lists other implementations in an order that depends on the features in use, so
 /// compile errors are checked with the features that users get by default.
 pub(crate) fn test() -> Result<()> {
+    // Shows what is compiled: quiet tests would be silent for minutes.
+    step("building the tests", "cargo", &["test", "--workspace", "--no-run"])?;
     step("tests", "cargo", &["test", "--workspace", "--quiet", "--", "--skip", COMPILE_ERRORS])?;
     step("compile errors", "cargo", &["test", "-p", "kopf", "--test", "it", COMPILE_ERRORS])
 }

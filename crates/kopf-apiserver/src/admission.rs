@@ -26,7 +26,7 @@ use crate::store::Snapshot;
 use crate::{StatusError, User};
 
 pub(crate) use plugins::quota_usage;
-pub use resolver::{WebhookFunction, WebhookTarget};
+pub use resolver::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
 
 /// Table of the configurations of mutating webhooks.
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";

@@ -54,7 +54,7 @@ mod tokens;
 mod user;
 mod websocket;
 
-pub use admission::{WebhookFunction, WebhookTarget};
+pub use admission::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
 pub use body::Body;
 pub use clock::{Clock, IdSource, ManualClock, RandomIds, SequentialIds, SystemClock};
 pub use faults::{Fault, Trouble};

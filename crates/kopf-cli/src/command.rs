@@ -4,12 +4,15 @@ mod arguments;
 mod cluster;
 mod connection;
 mod dev;
+mod doctor;
 mod explain;
-mod manifests;
+mod forwarded;
 mod new;
 mod operator;
+mod output;
 mod peering;
 mod project;
+mod sbom;
 
 use std::process::ExitCode;
 
@@ -39,17 +42,31 @@ fn run(arguments: Arguments) -> u8 {
     let outcome = match arguments.command {
         Command::New(arguments) => new::run(&arguments),
         Command::Dev(arguments) => return finish(block_on(dev::run(&arguments))),
+        Command::Doctor(arguments) => return finish(block_on(doctor::run(&arguments))),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
-        Command::Manifests(arguments) => return finish(block_on(manifests::run(&arguments))),
+        Command::Manifests(arguments) => return forward("manifests", &arguments),
+        Command::Plan(arguments) => return forward("plan", &arguments),
+        Command::Describe(arguments) => return forward("describe", &arguments),
         Command::Cluster(arguments) => block_on(cluster::run(&arguments)),
         Command::Freeze(arguments) => block_on(peering::freeze(&arguments)),
         Command::Resume(arguments) => block_on(peering::resume(&arguments)),
+        Command::Sbom(arguments) => block_on(sbom::run(&arguments)),
+        Command::Manual { folder } => arguments::write_manual(&folder).map_err(|error| {
+            let error = anyhow::anyhow!(error)
+                .context(format!("could not write into `{}`", folder.display()));
+            Failure::usage(error).hint("give a writable folder")
+        }),
         Command::Completions { shell } => {
             arguments::print_completions(shell);
             Ok(())
         }
     };
     failure::code(outcome)
+}
+
+/// Runs a command that only the operator of the project can answer.
+fn forward(name: &str, arguments: &forwarded::Arguments) -> u8 {
+    finish(block_on(forwarded::run(name, arguments)))
 }
 
 /// Exits with the code that a command tells itself.

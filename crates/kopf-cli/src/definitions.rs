@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::load::{self, Document};
+use crate::load::{self, Document, LoadError};
 
 /// What an operator needs to be defined.
 #[derive(Debug, Default)]
@@ -38,11 +38,9 @@ pub async fn prepare(
         typed.map(|manifest| Document { place: place.into(), manifest }).collect();
     load::apply(client, &typed).await?;
     let late = documents.split_off(documents.partition_point(is_definition));
-    load::apply(client, &documents).await.map_err(Failure::usage)?;
+    load::apply(client, &documents).await.map_err(LoadError::explained)?;
     let mut sample = define_missing(client, wanted.selectors.iter()).await?;
-    load::apply(client, &late).await.map_err(|error| {
-        Failure::usage(error).hint("is its CustomResourceDefinition among the manifests?")
-    })?;
+    load::apply(client, &late).await.map_err(LoadError::explained)?;
     if let Some(sample) = &mut sample
         && late.iter().any(|document| is_same(&document.manifest, sample))
     {

@@ -3,14 +3,97 @@
 //! Reading is pure but for the file system: all documents are read and checked before the first one
 //! is sent, so that a broken file changes nothing.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use kopf_client::Cluster;
+use kopf_client::{Cluster, RequestError};
 use kopf_model::Resource;
 use kube::Client;
 use serde::Deserialize as _;
 use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// Why manifests are not in the cluster.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A file or a folder cannot be read.
+    #[error("could not read `{path}`")]
+    Read {
+        /// Which one.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is no YAML.
+    #[error("`{file}` is not valid YAML")]
+    Yaml {
+        /// Which one.
+        file: String,
+        /// Where and why.
+        source: serde_norway::Error,
+    },
+    /// A document lacks what every manifest has.
+    #[error("{place} has no `{field}`")]
+    Missing {
+        /// Which document.
+        place: String,
+        /// What it lacks.
+        field: &'static str,
+    },
+    /// The cluster does not know the kind.
+    #[error("{place}: the cluster has no kind `{kind}` in `{api_version}`")]
+    UnknownKind {
+        /// Which document.
+        place: String,
+        /// Its kind.
+        kind: String,
+        /// Its group and version.
+        api_version: String,
+    },
+    /// The server refused a document.
+    #[error("could not apply {place}")]
+    Refused {
+        /// Which document.
+        place: String,
+        /// What the server said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The cluster does not answer.
+    #[error("could not apply {place}")]
+    Unreachable {
+        /// Which document.
+        place: String,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What the cluster has cannot be asked.
+    #[error("could not find out which kinds the cluster has")]
+    Discovery(#[source] Box<RequestError>),
+}
+
+impl LoadError {
+    /// The failure of a command that was asked to load manifests, with what to do about it.
+    #[must_use]
+    pub fn explained(self) -> Failure {
+        let hint = match &self {
+            Self::Read { .. } => "check the path that you gave with `--load`",
+            Self::Yaml { .. } | Self::Missing { .. } => {
+                "nothing was started; correct the manifest and try again"
+            }
+            Self::UnknownKind { .. } => {
+                "load its CustomResourceDefinition too, and check `apiVersion` and `kind`"
+            }
+            Self::Refused { .. } => "correct the manifest and try again",
+            Self::Unreachable { .. } | Self::Discovery(_) => return Failure::new(self),
+        };
+        Failure::usage(self).hint(hint)
+    }
+}
+
+type Result<T, E = LoadError> = std::result::Result<T, E>;
 
 /// One document and where it stands.
 #[derive(Clone, Debug)]
@@ -29,8 +112,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for path in paths {
         for file in files(path)? {
-            let text = std::fs::read_to_string(&file)
-                .with_context(|| format!("could not read `{}`", file.display()))?;
+            let text = std::fs::read_to_string(&file).map_err(unreadable(&file))?;
             documents.extend(parse(&file.display().to_string(), &text)?);
         }
     }
@@ -39,13 +121,12 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>> {
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    let cannot_read = || format!("could not read `{}`", path.display());
-    if !path.metadata().with_context(cannot_read)?.is_dir() {
+    if !path.metadata().map_err(unreadable(path))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).with_context(cannot_read)? {
-        let file = entry.with_context(cannot_read)?.path();
+    for entry in std::fs::read_dir(path).map_err(unreadable(path))? {
+        let file = entry.map_err(unreadable(path))?.path();
         let extension = file.extension().and_then(|extension| extension.to_str());
         if matches!(extension, Some("yaml" | "yml" | "json")) {
             files.push(file);
@@ -55,11 +136,16 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
+    let path = path.display().to_string();
+    move |source| LoadError::Read { path, source }
+}
+
 fn parse(file: &str, text: &str) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for (index, document) in serde_norway::Deserializer::from_str(text).enumerate() {
-        let manifest =
-            Value::deserialize(document).with_context(|| format!("`{file}` is not valid YAML"))?;
+        let manifest = Value::deserialize(document)
+            .map_err(|source| LoadError::Yaml { file: file.to_owned(), source })?;
         if manifest.is_null() {
             continue;
         }
@@ -73,12 +159,16 @@ fn parse(file: &str, text: &str) -> Result<Vec<Document>> {
         }
     }
     for Document { place, manifest } in &documents {
-        for field in ["apiVersion", "kind"] {
-            ensure!(manifest[field].is_string(), "{place} has no `{field}`");
-        }
         let metadata = &manifest["metadata"];
-        let named = metadata["name"].is_string() || metadata["generateName"].is_string();
-        ensure!(named, "{place} has no `metadata.name`");
+        let is_named = metadata["name"].is_string() || metadata["generateName"].is_string();
+        let fields = [
+            ("apiVersion", manifest["apiVersion"].is_string()),
+            ("kind", manifest["kind"].is_string()),
+            ("metadata.name", is_named),
+        ];
+        if let Some((field, _)) = fields.into_iter().find(|(_, is_there)| !is_there) {
+            return Err(LoadError::Missing { place: place.clone(), field });
+        }
     }
     Ok(documents)
 }
@@ -99,18 +189,27 @@ fn rank(manifest: &Value) -> u8 {
 pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
     let cluster = Cluster::with_client(client.clone(), kopf_client::Policy::default());
     let mut resources = Vec::new();
+    let mut progress = Progress::new(documents.len());
     for document in documents {
+        progress.step();
         if find(&resources, &document.manifest).is_none() {
             // Definitions that were applied just now are known to the server only since then.
-            resources = cluster.discover(None).await?.resources;
+            let found = cluster.discover(None).await;
+            resources = found.map_err(|error| LoadError::Discovery(Box::new(error)))?.resources;
         }
+        let place = document.place.clone();
         let Some(resource) = find(&resources, &document.manifest) else {
-            let (version, kind) = (&document.manifest["apiVersion"], &document.manifest["kind"]);
-            bail!("{}: the cluster has no kind {kind} of {version}", document.place);
+            let text = |field: &str| document.manifest[field].as_str().unwrap_or_default().into();
+            let (kind, api_version) = (text("kind"), text("apiVersion"));
+            return Err(LoadError::UnknownKind { place, kind, api_version });
         };
-        send(client, resource, &document.manifest)
-            .await
-            .with_context(|| format!("could not apply {}", document.place))?;
+        let sent = send(client, resource, &document.manifest).await;
+        sent.map_err(|error| match error {
+            kube::Error::Api(status) => {
+                LoadError::Refused { place, source: status.message.trim_end().into() }
+            }
+            other => LoadError::Unreachable { place, source: other.into() },
+        })?;
     }
     Ok(())
 }
@@ -123,7 +222,7 @@ fn find<'a>(resources: &'a [Resource], manifest: &Value) -> Option<&'a Resource>
     })
 }
 
-async fn send(client: &Client, resource: &Resource, manifest: &Value) -> Result<()> {
+async fn send(client: &Client, resource: &Resource, manifest: &Value) -> Result<(), kube::Error> {
     let metadata = &manifest["metadata"];
     let root = match resource.group.as_str() {
         "" => format!("/api/{}", resource.version),
@@ -146,9 +245,34 @@ async fn send(client: &Client, resource: &Resource, manifest: &Value) -> Result<
         .method(method)
         .uri(path)
         .header("content-type", content_type)
-        .body(serde_json::to_vec(manifest)?)?;
+        .body(serde_json::to_vec(manifest).map_err(kube::Error::SerdeError)?)
+        .map_err(kube::Error::HttpError)?;
     client.request::<Value>(request).await?;
     Ok(())
+}
+
+/// Tells how far the loading is, once a second, where a person watches.
+struct Progress {
+    done: usize,
+    all: usize,
+    told: Option<Instant>,
+}
+
+impl Progress {
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    fn new(all: usize) -> Self {
+        let told = std::io::stderr().is_terminal().then(Instant::now);
+        Self { done: 0, all, told }
+    }
+
+    fn step(&mut self) {
+        if self.told.is_some_and(|told| told.elapsed() >= Self::PERIOD) {
+            eprintln!("Loading manifests: {} of {}", self.done, self.all);
+            self.told = Some(Instant::now());
+        }
+        self.done += 1;
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,11 @@
 //! is decided in `kopf_core::rights`.
 
 mod deployment;
+pub mod extras;
+pub mod helm;
+pub mod keeping;
+pub mod monitoring;
+pub mod olm;
 mod rbac;
 
 use std::sync::Arc;

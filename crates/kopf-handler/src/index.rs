@@ -84,6 +84,7 @@ impl<S> fmt::Debug for Index<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind, S: IndexSource> InputRef<K> for Index<S> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::find(call)
@@ -94,6 +95,7 @@ impl<K: Kind, S: IndexSource> InputRef<K> for Index<S> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind, S: IndexSource> Input<K> for Index<S> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::find(call)

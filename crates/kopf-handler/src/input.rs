@@ -48,7 +48,7 @@ pub use status::Status;
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler has no input `{Self}`",
     label = "not an input of `{HandlerKind}` handlers",
-    note = "typed objects and views are taken by reference, as in `&Database`; changeable inputs by `&mut`"
+    note = "typed objects and views are taken by reference, as in `&Database`; changeable inputs by `&mut`; the `T` of a `SharedMemo<T>` implements `Default`, and `Clone` in startup handlers"
 )]
 pub trait Input<HandlerKind: Kind>: Sized {
     /// Takes the value.
@@ -93,7 +93,7 @@ pub trait InputRef<HandlerKind: Kind>: Sized {
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler has no input `&mut {Self}`",
     label = "not a changeable input of `{HandlerKind}` handlers",
-    note = "changeable inputs are `Patch`, `Status<T>`, `Conditions` and `Memo<T>` of object handlers, `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
+    note = "changeable inputs are `Patch`, `Status<T>` (if `T` implements `Default`), `Conditions` and `Memo<T>` of object handlers (daemons take `SharedMemo<T>` by value), `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
 )]
 pub trait InputMut<HandlerKind: Kind>: Sized {
     /// What is kept between the start and the end of the function.

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::input::{Input, InputMut, InputRef, Param};
+use crate::error::Error;
+use crate::input::Param;
 use crate::kind::Kind;
 use crate::selector::TypedResource;
 
@@ -25,24 +26,26 @@ pub use crate::filter::{
     condition, delay, matching_resources, meta_matches, meta_matches_with, see, value_matches,
     value_matches_with,
 };
-pub use crate::input::Requirement;
+pub use crate::input::{Input, InputMut, InputRef, Requirement};
 pub use crate::outcome::{FinishPlain, Returning};
 pub use crate::selector::{Definition, NoDefinition};
 
-pub fn take<K: Kind, T: Input<K>>(call: &Call) -> Result<T, HandlerError> {
-    T::take(call).map_err(Into::into)
+/// An input that was taken, or the failure of the handler.
+///
+/// # Errors
+/// Fails as the input does.
+pub fn taken<T>(outcome: Result<T, Error>) -> Result<T, HandlerError> {
+    outcome.map_err(Into::into)
 }
 
-pub fn take_ref<K: Kind, T: InputRef<K>>(call: &Call) -> Result<T, HandlerError> {
-    T::take(call).map_err(Into::into)
-}
-
-pub async fn take_mut<K: Kind, T: InputMut<K>>(call: &Call) -> Result<T::Held, HandlerError> {
-    T::take(call).await.map_err(Into::into)
-}
-
-pub fn take_mut_blocking<K: Kind, T: InputMut<K>>(call: &Call) -> Result<T::Held, HandlerError> {
-    futures::executor::block_on(T::take(call)).map_err(Into::into)
+/// The same for handlers on threads.
+///
+/// # Errors
+/// Fails as the input does.
+pub fn taken_blocking<T>(
+    taking: impl Future<Output = Result<T, Error>>,
+) -> Result<T, HandlerError> {
+    futures::executor::block_on(taking).map_err(Into::into)
 }
 
 /// Puts an input back; the handler's own failure goes before a failure to do so.
@@ -61,12 +64,6 @@ pub fn put_back<K: Kind, T: InputMut<K>>(
     label = "add it to `children(...)`"
 )]
 pub trait Watches<T> {}
-
-pub fn check<K: Kind, T: Input<K>>() {}
-
-pub fn check_ref<K: Kind, T: InputRef<K>>() {}
-
-pub fn check_mut<K: Kind, T: InputMut<K>>() {}
 
 /// What an input by value requires; nothing if it is no input, which is told elsewhere.
 pub struct Requires<K, T>(PhantomData<(K, T)>);

@@ -170,24 +170,7 @@ fn write_invoke(
     for (index, Parameter { passing, ty }) in parameters.iter().enumerate() {
         let input = format_ident!("input_{index}");
         let span = ty.span();
-        let (take, argument) = match passing {
-            Passing::Value => (
-                quote_spanned!(span=> ::kopf::__private::take::<::kopf::kind::#marker, #ty>(&call)?),
-                quote!(#input),
-            ),
-            Passing::Reference => (
-                quote_spanned!(span=> ::kopf::__private::take_ref::<::kopf::kind::#marker, #ty>(&call)?),
-                quote!(&#input),
-            ),
-            Passing::Mutable if is_async => (
-                quote_spanned!(span=> ::kopf::__private::take_mut::<::kopf::kind::#marker, #ty>(&call).await?),
-                quote!(::std::convert::AsMut::as_mut(&mut #input)),
-            ),
-            Passing::Mutable => (
-                quote_spanned!(span=> ::kopf::__private::take_mut_blocking::<::kopf::kind::#marker, #ty>(&call)?),
-                quote!(::std::convert::AsMut::as_mut(&mut #input)),
-            ),
-        };
+        let (take, argument) = taking(passing, ty, &marker, is_async, &input);
         let mutable = (*passing == Passing::Mutable).then(|| quote!(mut));
         takes.extend(quote_spanned!(span=> let #mutable #input = #take;));
         arguments.push(argument);
@@ -231,16 +214,51 @@ fn write_invoke(
     }
 }
 
+/// How an input is taken, and how it is passed to the function.
+///
+/// Calls the methods of the traits: then the compiler's complaints do not name functions of ours.
+fn taking(
+    passing: &Passing,
+    ty: &Type,
+    marker: &Ident,
+    is_async: bool,
+    input: &Ident,
+) -> (TokenStream, TokenStream) {
+    let span = ty.span();
+    match passing {
+        Passing::Value => (
+            quote_spanned!(span=> ::kopf::__private::taken(
+                <#ty as ::kopf::__private::Input<::kopf::kind::#marker>>::take(&call))?),
+            quote!(#input),
+        ),
+        Passing::Reference => (
+            quote_spanned!(span=> ::kopf::__private::taken(
+                <#ty as ::kopf::__private::InputRef<::kopf::kind::#marker>>::take(&call))?),
+            quote!(&#input),
+        ),
+        Passing::Mutable => {
+            let take = quote_spanned!(span=>
+                <#ty as ::kopf::__private::InputMut<::kopf::kind::#marker>>::take(&call));
+            let take = match is_async {
+                true => quote_spanned!(span=> ::kopf::__private::taken(#take.await)?),
+                false => quote_spanned!(span=> ::kopf::__private::taken_blocking(#take)?),
+            };
+            (take, quote!(::std::convert::AsMut::as_mut(&mut #input)))
+        }
+    }
+}
+
 /// Checks of the inputs against one more kind.
 fn checks(kind: Kind, parameters: &[Parameter]) -> TokenStream {
     let marker = kind.marker();
     let checks = parameters.iter().map(|Parameter { passing, ty }| {
-        let check = match passing {
-            Passing::Value => quote!(check),
-            Passing::Reference => quote!(check_ref),
-            Passing::Mutable => quote!(check_mut),
+        let input = match passing {
+            Passing::Value => quote!(Input),
+            Passing::Reference => quote!(InputRef),
+            Passing::Mutable => quote!(InputMut),
         };
-        quote_spanned!(ty.span()=> ::kopf::__private::#check::<::kopf::kind::#marker, #ty>();)
+        quote_spanned!(ty.span()=>
+            let _ = <#ty as ::kopf::__private::#input<::kopf::kind::#marker>>::take;)
     });
     quote!(#(#checks)*)
 }

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use kopf_apiserver::Service;
+use kopf_engine::ReviewGate;
 use kube::client::Body;
 use tokio::sync::watch;
 use tower::Service as _;
@@ -28,11 +29,32 @@ pub(crate) struct Door {
     service: Service,
     torment: Option<Arc<Torment>>,
     is_shut: Arc<watch::Sender<bool>>,
+    /// The other direction: what the server asks the operator.
+    reviews: Option<ReviewGate>,
 }
 
 impl Door {
     pub(crate) fn new(service: Service, torment: Option<Arc<Torment>>) -> Self {
-        Self { service, torment, is_shut: Arc::new(watch::Sender::new(false)) }
+        Self { service, torment, is_shut: Arc::new(watch::Sender::new(false)), reviews: None }
+    }
+
+    /// The same for an operator that answers reviews.
+    pub(crate) fn with_reviews(self, gate: ReviewGate) -> Self {
+        Self { reviews: Some(gate), ..self }
+    }
+
+    /// Resolves when the server knows where to send reviews, or when there are none to send.
+    pub(crate) async fn is_asked(&self) {
+        let Some(reviews) = &self.reviews else { return };
+        tokio::select! {
+            () = reviews.settled() => {}
+            () = self.killed() => {}
+        }
+    }
+
+    /// Whether this life is over.
+    pub(crate) fn is_shut(&self) -> bool {
+        *self.is_shut.borrow()
     }
 
     /// Ends this life's access to the server.

@@ -23,6 +23,7 @@ mod posted;
 mod privilege;
 mod program;
 mod requests;
+mod reviews;
 mod snapshot;
 mod torture;
 mod untyped;

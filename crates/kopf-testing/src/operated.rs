@@ -41,6 +41,7 @@ impl Operated {
                 () = running.settled() => {}
                 () = door.killed() => {}
             }
+            door.is_asked().await;
         };
         // Whoever takes longer is waited for by the test itself.
         let _ = tokio::time::timeout(BEGINNING, is_watching).await;

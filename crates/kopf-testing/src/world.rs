@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kopf_apiserver::{Fault, Server, User};
 use kopf_core::rights::Right;
-use kopf_engine::{AdmissionEndpoint, Clock, EngineBuilder, Running};
+use kopf_engine::{Clock, EngineBuilder, Running};
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -22,6 +22,7 @@ use crate::operated::Operated;
 use crate::privilege;
 use crate::program::{Life, Program};
 use crate::requests::Requests;
+use crate::reviews;
 use crate::torture::Torment;
 
 /// The namespace that objects are in unless told otherwise.
@@ -44,11 +45,11 @@ const CALM_IN_REAL_TIME: Duration = Duration::from_secs(6);
 const CALM_PATIENCE: Duration = Duration::from_secs(1800);
 
 /// What went wrong in a world.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
     /// The server refused.
-    #[error("the server refused")]
+    #[error("the server refused: {}", told(.0))]
     Refused(#[from] kube::Error),
     /// A condition did not come true.
     #[error("{what} did not come true within {patience:?} of virtual time; last seen: {last}")]
@@ -63,6 +64,37 @@ pub enum WorldError {
     /// The server has no such resource.
     #[error("the server has no resource {0}")]
     Unknown(String),
+}
+
+/// The text itself: this is what `unwrap` prints, and what a test returns.
+impl std::fmt::Debug for WorldError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, formatter)
+    }
+}
+
+/// What the server said, with the code and the reason that tests can compare.
+fn told(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => {
+            format!("{} ({} {})", status.message.trim_end(), status.code, status.reason)
+        }
+        other => chain(other),
+    }
+}
+
+/// An error with its causes, without those that it repeats itself.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// One test's own cluster; clones are the same cluster.
@@ -202,8 +234,10 @@ impl World {
         );
         let operator = operator.into();
         self.prepare_for(&operator).await;
-        let (running, _) = self.hire(operator);
+        let (running, door) = self.hire(operator);
         running.settled().await;
+        // Whoever takes longer is waited for by the test itself.
+        let _ = tokio::time::timeout(self.patience(), door.is_asked()).await;
         running
     }
 
@@ -258,8 +292,7 @@ impl World {
         }
         let door = Door::new(self.server().service_as(user), self.0.torment.clone());
         let clock = Clock::following_tokio(VirtualClock.now());
-        let has_webhooks = operator.handlers().any(|it| it.kind.family().is_asked());
-        let operator = if has_webhooks { operator.admission(webhooks()) } else { operator };
+        let (operator, door) = reviews::connect(self.server(), operator, door);
         let client = Client::new(door.clone(), NAMESPACE);
         (operator.client(client).clock(clock).build().start(), door)
     }
@@ -313,7 +346,7 @@ impl World {
         self.settled().await;
     }
 
-    /// Lets real time pass from now on, for what has sockets, such as webhooks.
+    /// Lets real time pass from now on, for what has sockets or runs in other processes.
     ///
     /// Then nothing is settled by itself: wait with [`World::until`].
     pub fn in_real_time(&self) {
@@ -378,11 +411,6 @@ impl World {
             operated.stop().await;
         }
     }
-}
-
-/// Reviews come through a socket, as in real life.
-fn webhooks() -> AdmissionEndpoint {
-    AdmissionEndpoint::managed(([127, 0, 0, 1], 0), format!("{OPERATOR}.kopf.dev"))
 }
 
 impl Default for World {

@@ -12,6 +12,11 @@ macro_rules! pages {
 #[doc = include_str!("../../../docs/src/testing.md")]
 struct Testing;
 
+/// The same.
+#[cfg(feature = "testing")]
+#[doc = include_str!("../../../docs/src/recipes.md")]
+struct Recipes;
+
 pages! {
     Activities: "handlers/activities.md",
     Admission: "handlers/admission.md",
@@ -22,10 +27,18 @@ pages! {
     Fields: "handlers/fields.md",
     Indexes: "handlers/indexes.md",
     Subhandlers: "handlers/subhandlers.md",
+    Concepts: "concepts.md",
+    Desired: "handlers/desired.md",
+    Errors: "reference/errors.md",
     Filters: "reference/filters.md",
+    FromPython: "reference/from-python.md",
+    Idempotence: "idempotence.md",
+    Observing: "handlers/observing.md",
     Parameters: "reference/parameters.md",
     Persistence: "reference/persistence.md",
     Settings: "reference/settings.md",
+    Status: "handlers/status.md",
     Toolkit: "toolkit.md",
+    Tutorial: "tutorial.md",
     Running: "running.md",
 }

@@ -9,6 +9,7 @@ mod describe;
 mod embedded;
 #[cfg(feature = "embedded")]
 mod manifests;
+mod output;
 mod plan;
 mod signals;
 
@@ -18,6 +19,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use tokio::runtime::Builder;
 
 use self::arguments::{Arguments, Command, RunArguments};
+use self::output::OutputArguments;
 use kopf_cli::failure::Failure;
 use kopf_engine::EngineError;
 
@@ -44,12 +46,12 @@ impl Termination for Exit {
 }
 
 /// What an operator is started for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+#[derive(Clone, Copy)]
+enum Purpose<'a> {
     /// To handle what happens.
     Work,
-    /// To tell what would be done about desired children.
-    Plan,
+    /// To tell what would be done about desired children, in some form.
+    Plan(&'a OutputArguments),
 }
 
 impl Operator {
@@ -73,10 +75,14 @@ impl Operator {
         };
         let outcome = match arguments.command {
             Command::Run(arguments) => self.run_program(&arguments, Purpose::Work),
-            Command::Plan(arguments) => self.run_program(&(*arguments).into(), Purpose::Plan),
-            Command::Describe { json } => {
-                print!("{}", describe::text(&self, json));
-                Ok(())
+            Command::Plan(arguments) => {
+                let (run, output) = arguments.split();
+                self.run_program(&run, Purpose::Plan(&output))
+            }
+            Command::Describe(output) => {
+                output.text(|| describe::document(&self)).map(|document| {
+                    print!("{}", document.unwrap_or_else(|| describe::text(&self)));
+                })
             }
             #[cfg(feature = "embedded")]
             Command::Manifests(arguments) => manifests::run(&self, &arguments),
@@ -93,7 +99,7 @@ impl Operator {
         }
     }
 
-    fn run_program(self, arguments: &RunArguments, purpose: Purpose) -> Result<(), Failure> {
+    fn run_program(self, arguments: &RunArguments, purpose: Purpose<'_>) -> Result<(), Failure> {
         self.check().map_err(Failure::usage)?;
         let config = arguments.config(self.name())?;
         let runtime = runtime()?;
@@ -104,7 +110,7 @@ impl Operator {
             }
             let _logs = Logs::install(arguments, self.name())?;
             match purpose {
-                Purpose::Plan => plan::run(self, config).await,
+                Purpose::Plan(output) => plan::run(self, config, output).await,
                 Purpose::Work => until_stopped(self.start(config).await?).await,
             }
         });

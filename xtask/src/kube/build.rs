@@ -30,10 +30,7 @@ fn pinned(go_mod: &'static str) -> Option<&'static str> {
 
 /// `${XDG_CACHE_HOME:-~/.cache}/kopf/kube-<version>`.
 pub(super) fn cache() -> Result<PathBuf> {
-    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
-    let base = base.or_else(home).context("neither XDG_CACHE_HOME nor HOME is set")?;
-    Ok(base.join("kopf").join(format!("kube-{}", version()?)))
+    Ok(crate::steps::cache()?.join(format!("kube-{}", version()?)))
 }
 
 pub(super) fn folder() -> Result<PathBuf> {

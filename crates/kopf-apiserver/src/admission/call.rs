@@ -63,6 +63,9 @@ impl Caller {
         let explain = |problem: String| format!("Post {url:?}: {problem}");
         let (address, is_insecure) = match destination.target {
             Some(WebhookTarget::Function(function)) => return Ok(function(review.clone()).await),
+            Some(WebhookTarget::Fallible(function)) => {
+                return function(review.clone()).await.map_err(explain);
+            }
             Some(WebhookTarget::Address(address)) => (Some(address), false),
             Some(WebhookTarget::Insecure(address)) => (Some(address), true),
             None => match &destination.service {

@@ -15,6 +15,10 @@ use serde_json::Value;
 /// ConversionReview.
 pub type WebhookFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
 
+/// The same for a server that may not be there: the error completes "Post URL: ".
+pub type FallibleWebhookFunction =
+    Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
+
 /// Who answers for a service or a URL.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -25,6 +29,8 @@ pub enum WebhookTarget {
     Insecure(SocketAddr),
     /// A function in this process, called without any network.
     Function(WebhookFunction),
+    /// The same, which may fail like a connection does.
+    Fallible(FallibleWebhookFunction),
 }
 
 /// The targets of one server.

@@ -10,7 +10,8 @@ use clap::Args;
 use kopf_apiserver::{ListenError, Listening, Server};
 
 use crate::failure::Failure;
-use crate::{kubeconfig, load};
+use crate::kubeconfig;
+use crate::load::{self, LoadError};
 
 /// What can be typed after `kopf cluster`.
 #[derive(Args)]
@@ -40,9 +41,7 @@ pub(super) struct Arguments {
 
 /// Serves until it is asked to stop.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let documents = load::read(&arguments.load).map_err(|error| {
-        Failure::usage(error).hint("nothing was started; mend the manifest and try again")
-    })?;
+    let documents = load::read(&arguments.load).map_err(LoadError::explained)?;
     let mut builder = Server::builder().rbac(arguments.rbac).nodes(!arguments.no_nodes);
     if let Some(path) = &arguments.audit_log {
         builder = builder.audit_log(open_log(path)?);
@@ -56,9 +55,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let listening = server.listen(address).await.map_err(|error| taken(error, address))?;
     let client = kube::Client::new(server.service(), "default");
-    load::apply(&client, &documents).await.map_err(|error| {
-        Failure::usage(error).hint("is its CustomResourceDefinition among the manifests?")
-    })?;
+    load::apply(&client, &documents).await.map_err(LoadError::explained)?;
     kubeconfig::write(&arguments.kubeconfig, &listening.kubeconfig(), None)?;
     announce(arguments, &listening, documents.len());
     stop_requested().await?;

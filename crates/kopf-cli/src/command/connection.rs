@@ -54,7 +54,7 @@ pub(super) fn unreachable(error: RequestError, context: Option<&str>) -> Failure
 }
 
 /// The cluster as people know it: by its URL in the kubeconfig.
-fn cluster_name(context: Option<&str>) -> String {
+pub(super) fn cluster_name(context: Option<&str>) -> String {
     let server = || {
         let config = Kubeconfig::read().ok()?;
         let context = context.or(config.current_context.as_deref())?;
@@ -66,7 +66,7 @@ fn cluster_name(context: Option<&str>) -> String {
 }
 
 /// The fix, by the texts of all causes.
-fn hint_for(texts: &str) -> String {
+pub(super) fn hint_for(texts: &str) -> String {
     let known = [
         ("Expired", "a certificate has expired: renew it, and check the clock of this machine"),
         ("expired", "a certificate has expired: renew it, and check the clock of this machine"),
@@ -91,6 +91,18 @@ fn hint_for(texts: &str) -> String {
         || "is the cluster of your kubeconfig running and reachable?".to_owned(),
         |(_, hint)| (*hint).to_owned(),
     )
+}
+
+/// An error with all its causes, in one line.
+pub(super) fn texts_of(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&error| error.source()) {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+    }
+    text
 }
 
 fn texts(error: &dyn Error) -> String {

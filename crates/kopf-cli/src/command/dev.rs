@@ -23,7 +23,8 @@ use kopf_apiserver::{Listening, Server};
 use super::cluster::taken;
 use super::project::{Project, ProjectArguments};
 use crate::failure::Failure;
-use crate::{kubeconfig, load};
+use crate::kubeconfig;
+use crate::load::{self, LoadError};
 use installing::Installing;
 use screen::Screen;
 use session::Session;
@@ -70,9 +71,7 @@ struct World {
 
 /// Runs until it is asked to stop; tells the exit code.
 pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let documents = load::read(&arguments.load).map_err(|error| {
-        Failure::usage(error).hint("nothing was started; mend the manifest and try again")
-    })?;
+    let documents = load::read(&arguments.load).map_err(LoadError::explained)?;
     let project = Project::locate(&arguments.project).await?;
     let probes = free_address()?;
     let (world, client) = match &arguments.kubeconfig {

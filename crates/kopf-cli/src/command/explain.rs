@@ -16,6 +16,7 @@ use kube::config::Kubeconfig;
 
 use super::connection;
 use super::operator::{Answer, Operator};
+use super::output::Output;
 use crate::failure::Failure;
 use crate::kubeconfig;
 
@@ -40,6 +41,9 @@ pub(super) struct Arguments {
     /// The operator's finalizer
     #[arg(long, default_value = "kopf.zalando.org/KopfFinalizerMarker", value_name = "NAME")]
     finalizer: String,
+    /// How to show it; as JSON or YAML, the object and what the operator remembers of it
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Output,
 }
 
 /// Names at least this similar to what was typed are offered.
@@ -61,6 +65,9 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(operator) => Some(operator.ask(&resource, namespace, name).await),
         None => None,
     };
+    if arguments.output != Output::Table {
+        return tell_machines(arguments.output, found, answer, &resource, (namespace, name));
+    }
     let now = jiff::Timestamp::now();
     let is_answered = matches!(answer, Some(Ok(_)));
     let object = match (found, &answer) {
@@ -91,6 +98,30 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         _ => print!("{}", events::tell(&cluster, namespace, name).await),
     }
+    Ok(())
+}
+
+/// The object and the operator's memory as one document.
+fn tell_machines(
+    output: Output,
+    found: Result<Object, RequestError>,
+    answer: Option<anyhow::Result<Answer>>,
+    resource: &Resource,
+    (namespace, name): (Option<&str>, &str),
+) -> Result<(), Failure> {
+    let remembered = match answer {
+        Some(Ok(Answer::Known(chronicle))) => serde_json::to_value(&chronicle)?,
+        _ => serde_json::Value::Null,
+    };
+    let object = match found {
+        Ok(object) => object.value().clone(),
+        Err(error) if error.failure == Class::NotFound && !remembered.is_null() => {
+            serde_json::Value::Null
+        }
+        Err(error) => return Err(absent(error, resource, namespace, name)),
+    };
+    let document = serde_json::json!({"object": object, "remembered": remembered});
+    print!("{}", output.text(&document)?.unwrap_or_default());
     Ok(())
 }
 

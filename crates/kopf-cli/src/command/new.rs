@@ -3,12 +3,15 @@
 //! Writes into a folder that must not exist yet, and into a temporary sibling first, so that a
 //! failure leaves nothing half-written.
 
+mod origin;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 
 use crate::failure::Failure;
+use origin::Origin;
 
 /// What can be typed after `kopf new`.
 #[derive(Args)]
@@ -21,13 +24,19 @@ pub(super) struct Arguments {
     /// The API group of your resource
     #[arg(long, default_value = "example.com")]
     group: String,
-    /// Use the `kopf` crate from this folder instead of the one this command was built from
+    /// Use the `kopf` crate from this folder instead of where this command came from
     #[arg(long, value_name = "DIR")]
     kopf: Option<PathBuf>,
+    /// Use the `kopf` crate from this Git repository
+    #[arg(long, value_name = "URL", conflicts_with = "kopf")]
+    git: Option<String>,
+    /// The commit of that repository
+    #[arg(long, value_name = "COMMIT", requires = "git")]
+    rev: Option<String>,
 }
 
 /// The files of a new project: path inside the project, template.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 12] = [
     ("Cargo.toml", include_str!("new/templates/Cargo.toml.txt")),
     ("src/main.rs", include_str!("new/templates/main.rs.txt")),
     ("src/lib.rs", include_str!("new/templates/lib.rs.txt")),
@@ -35,7 +44,11 @@ const FILES: [(&str, &str); 8] = [
     ("example.yaml", include_str!("new/templates/example.yaml.txt")),
     ("Dockerfile", include_str!("new/templates/Dockerfile.txt")),
     ("README.md", include_str!("new/templates/README.md.txt")),
+    ("AGENTS.md", include_str!("new/templates/AGENTS.md.txt")),
     (".gitignore", include_str!("new/templates/gitignore.txt")),
+    (".dockerignore", include_str!("new/templates/dockerignore.txt")),
+    (".github/workflows/ci.yaml", include_str!("new/templates/ci.yaml.txt")),
+    (".devcontainer/devcontainer.json", include_str!("new/templates/devcontainer.json.txt")),
 ];
 
 /// Creates the project.
@@ -57,7 +70,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     println!("Created the operator `{}`. Next:\n", names.project);
     println!("    cd {}", arguments.path.display());
-    println!("    cargo test                      # the handler, tested on an embedded cluster");
+    println!("    cargo test                      # the handler, tested on an embedded cluster;");
+    println!("                                    # the first build takes a few minutes");
     println!("    cargo run -- run --embedded     # the operator, with a cluster in the process");
     println!("    kopf dev                        # the same, built and started again on changes");
     Ok(())
@@ -70,7 +84,7 @@ struct Names {
     singular: String,
     plural: String,
     group: String,
-    dependency: String,
+    origin: Origin,
 }
 
 impl Names {
@@ -79,23 +93,13 @@ impl Names {
         check_project(project)?;
         check_kind(&arguments.kind)?;
         let singular = arguments.kind.to_lowercase();
-        let kopf = arguments.kopf.clone().unwrap_or_else(built_from);
-        let dependency = if kopf.join("Cargo.toml").is_file() {
-            let path = kopf.canonicalize().unwrap_or(kopf);
-            format!("path = {:?}", path.display().to_string())
-        } else if arguments.kopf.is_some() {
-            let error = anyhow!("there is no crate in `{}`", kopf.display());
-            return Err(Failure::usage(error).hint("give the folder with the Cargo.toml of `kopf`"));
-        } else {
-            format!("version = {:?}", env!("CARGO_PKG_VERSION"))
-        };
         Ok(Self {
             project: project.to_owned(),
             plural: plural(&singular),
             singular,
             kind: arguments.kind.clone(),
             group: arguments.group.clone(),
-            dependency,
+            origin: origin(arguments)?,
         })
     }
 
@@ -107,13 +111,44 @@ impl Names {
             .replace("{{singular}}", &self.singular)
             .replace("{{plural}}", &self.plural)
             .replace("{{group}}", &self.group)
-            .replace("{{dependency}}", &self.dependency)
+            .replace("{{dependency}}", &self.origin.dependency())
+            .replace("{{docker_note}}", &self.docker_note())
+            .replace("{{docker_copy}}", &self.docker_copy())
+            .replace("{{docker_build}}", &self.docker_build())
+    }
+
+    /// What a Dockerfile says about a checkout that is outside of the project.
+    fn docker_note(&self) -> String {
+        let Some(_) = self.origin.checkout() else { return String::new() };
+        format!(
+            "\n# The project uses a checkout of Kopf, so build it with: {}",
+            self.docker_build()
+        )
+    }
+
+    fn docker_copy(&self) -> String {
+        let checkout = self.origin.checkout().map(Path::display);
+        checkout.map(|it| format!("COPY --from=kopf . {it}\n")).unwrap_or_default()
+    }
+
+    fn docker_build(&self) -> String {
+        let context = self.origin.checkout().map(Path::display);
+        let context = context.map(|it| format!("--build-context kopf={it} ")).unwrap_or_default();
+        format!("docker build {context}-t you/{}:1 .", self.project)
     }
 }
 
-/// The `kopf` crate beside this one, when the command was built from a checkout.
-fn built_from() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("")).join("kopf")
+/// Where the project gets the `kopf` crate from.
+fn origin(arguments: &Arguments) -> Result<Origin, Failure> {
+    if let Some(url) = &arguments.git {
+        return Ok(Origin::Repository { url: url.clone(), revision: arguments.rev.clone() });
+    }
+    let Some(folder) = &arguments.kopf else { return Ok(Origin::of_this_command()) };
+    if !folder.join("Cargo.toml").is_file() {
+        let error = anyhow!("there is no crate in `{}`", folder.display());
+        return Err(Failure::usage(error).hint("give the folder with the Cargo.toml of `kopf`"));
+    }
+    Ok(Origin::Folder(folder.canonicalize().unwrap_or_else(|_| folder.clone())))
 }
 
 fn check_project(name: &str) -> Result<(), Failure> {

@@ -164,7 +164,8 @@ impl Project {
     }
 }
 
-fn cargo() -> Command {
+/// The cargo to run.
+pub(super) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 

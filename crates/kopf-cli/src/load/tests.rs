@@ -6,8 +6,8 @@ use super::parse;
 
 fn check_error(text: &str, expected: Expect) {
     let error = parse("a.yaml", text).unwrap_err();
-    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
-    expected.assert_eq(&chain.join(": "));
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+    expected.assert_eq(&format!("{error}{}", cause.unwrap_or_default()));
 }
 
 #[test]

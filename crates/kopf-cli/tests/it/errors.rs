@@ -49,7 +49,7 @@ fn wrong_words_are_corrected() {
         expect![[r#"
         error: unrecognized subcommand 'explane'
 
-          tip: a similar subcommand exists: 'explain'
+          tip: some similar subcommands exist: 'plan', 'explain'
 
         Usage: kopf <COMMAND>
 
@@ -315,7 +315,7 @@ fn broken_manifests_are_told_with_their_place() {
         expect![[r#"
         error: could not read `nowhere.yaml`
           caused by: No such file or directory (os error 2)
-        hint: nothing was started; mend the manifest and try again
+        hint: check the path that you gave with `--load`
         (exit code 2)
     "#]],
     );
@@ -327,7 +327,7 @@ fn broken_manifests_are_told_with_their_place() {
         expect![[r#"
         error: `bad.yaml` is not valid YAML
           caused by: did not find expected node content at line 3 column 1, while parsing a flow node
-        hint: nothing was started; mend the manifest and try again
+        hint: nothing was started; correct the manifest and try again
         (exit code 2)
     "#]],
     );
@@ -338,7 +338,7 @@ fn broken_manifests_are_told_with_their_place() {
         &["cluster", "--load", "odd.yaml"],
         expect![[r#"
         error: document 1 of `odd.yaml` has no `apiVersion`
-        hint: nothing was started; mend the manifest and try again
+        hint: nothing was started; correct the manifest and try again
         (exit code 2)
     "#]],
     );
@@ -348,8 +348,21 @@ fn broken_manifests_are_told_with_their_place() {
         folder.path(),
         &["cluster", "--load", "zebra.yaml"],
         expect![[r#"
-        error: document 1 of `zebra.yaml`: the cluster has no kind "Zebra" of "example.com/v1"
-        hint: is its CustomResourceDefinition among the manifests?
+        error: document 1 of `zebra.yaml`: the cluster has no kind `Zebra` in `example.com/v1`
+        hint: load its CustomResourceDefinition too, and check `apiVersion` and `kind`
+        (exit code 2)
+    "#]],
+    );
+    let invalid = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n\
+                   spec: {replicas: many, selector: {}, template: {}}\n";
+    std::fs::write(folder.path().join("invalid.yaml"), invalid).expect("the test can set this up");
+    check(
+        folder.path(),
+        &["cluster", "--load", "invalid.yaml"],
+        expect![[r#"
+        error: could not apply document 1 of `invalid.yaml`
+          caused by: failed to create typed patch object (/a; apps/v1, Kind=Deployment): .spec.replicas: expected numeric (int or float), got string
+        hint: correct the manifest and try again
         (exit code 2)
     "#]],
     );
@@ -368,7 +381,7 @@ fn broken_manifests_are_told_with_their_place() {
 }
 
 #[test]
-fn dev_and_manifests_need_a_project() {
+fn commands_of_operators_need_a_project() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
@@ -379,15 +392,17 @@ fn dev_and_manifests_need_a_project() {
         (exit code 2)
     "#]],
     );
-    check(
-        folder.path(),
-        &["manifests", "--image", "x"],
-        expect![[r#"
-        error: there is no cargo project in `FOLDER`
-        hint: go to the folder of an operator, or create one with `kopf new`
-        (exit code 2)
-    "#]],
-    );
+    for arguments in [&["manifests", "--image", "x"][..], &["plan"], &["describe", "--json"]] {
+        check(
+            folder.path(),
+            arguments,
+            expect![[r#"
+            error: there is no cargo project in `FOLDER`
+            hint: go to the folder of an operator, or create one with `kopf new`
+            (exit code 2)
+        "#]],
+        );
+    }
     std::fs::write(folder.path().join("Cargo.toml"), "[package\n")
         .expect("the test can set this up");
     let output = command(folder.path()).arg("dev").output().expect("the test can set this up");

@@ -1,6 +1,7 @@
 //! The `kopf` command as people meet it: its screens, its errors, its exit codes.
 
 mod developing;
+mod doctor;
 mod errors;
 mod explaining;
 mod new;

@@ -16,7 +16,8 @@ fn a_project_has_everything_and_nothing_to_delete() {
         Created the operator `hello-world`. Next:
 
             cd hello-world
-            cargo test                      # the handler, tested on an embedded cluster
+            cargo test                      # the handler, tested on an embedded cluster;
+                                            # the first build takes a few minutes
             cargo run -- run --embedded     # the operator, with a cluster in the process
             kopf dev                        # the same, built and started again on changes
         (exit code 0)
@@ -43,7 +44,11 @@ fn a_project_has_everything_and_nothing_to_delete() {
     }
     files.sort();
     expect![[r#"
+        hello-world/.devcontainer/devcontainer.json
+        hello-world/.dockerignore
+        hello-world/.github/workflows/ci.yaml
         hello-world/.gitignore
+        hello-world/AGENTS.md
         hello-world/Cargo.toml
         hello-world/Dockerfile
         hello-world/README.md
@@ -53,6 +58,46 @@ fn a_project_has_everything_and_nothing_to_delete() {
         hello-world/tests/operator.rs
     "#]]
     .assert_eq(&(files.join("\n") + "\n"));
+}
+
+#[test]
+fn images_of_projects_with_a_checkout_are_built_with_it() {
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let run = |arguments: &[&str]| {
+        let output = command(folder.path()).arg("new").args(arguments).output();
+        assert!(output.expect("the test can set this up").status.success());
+    };
+    let read = |path: &str| {
+        std::fs::read_to_string(folder.path().join(path)).expect("the test can set this up")
+    };
+    run(&["near"]);
+    let checkout = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let checkout = checkout.canonicalize().expect("the test can set this up");
+    let checkout = checkout.display();
+    let dockerfile = read("near/Dockerfile");
+    assert!(dockerfile.contains(&format!("\nCOPY --from=kopf . {checkout}\n")), "{dockerfile}");
+    let readme = read("near/README.md");
+    let build = format!("docker build --build-context kopf={checkout} -t you/near:1 .");
+    assert!(readme.contains(&build), "{readme}");
+
+    run(&["far", "--git", "https://example.com/kopf", "--rev", "abc"]);
+    let manifest = read("far/Cargo.toml");
+    let dependency = r#"kopf = { git = "https://example.com/kopf", rev = "abc", features"#;
+    assert!(manifest.contains(dependency), "{manifest}");
+    assert!(!read("far/Dockerfile").contains("--from=kopf"));
+}
+
+#[test]
+fn handlers_of_projects_are_private_so_that_forgotten_ones_are_warned_of() {
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let output = command(folder.path()).args(["new", "hello"]).output();
+    assert!(output.expect("the test can set this up").status.success());
+    let text = std::fs::read_to_string(folder.path().join("hello/src/lib.rs"));
+    let text = text.expect("the test can set this up");
+    let handlers = text.split("#[kopf::").skip(1).filter(|rest| rest.starts_with("on::"));
+    for handler in handlers {
+        assert!(handler.contains("\nasync fn "), "{handler}");
+    }
 }
 
 #[test]

@@ -25,10 +25,16 @@ fn the_command_introduces_itself() {
           dev          Run the operator of this project, and again after every change, on a cluster in this
                        process
           explain      Tell what an operator did to one object, and what it waits for
+          doctor       Look at everything that has to work: tools, project, cluster, rights, webhooks
           manifests    Print what to deploy: definitions, least privileges, the operator of this project
+          plan         Tell what the operator of this project would do about desired children, without doing
+                       it
+          describe     Tell what the operator of this project reacts to
           cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
           freeze       Pause the operators of a peering, to do something by hand
           resume       End a pause of `kopf freeze`
+          sbom         Print everything that is compiled into the operator of this project, as CycloneDX
+          manual       Write the manual pages of all commands into a folder, such as ~/.local/share/man/man1
           completions  Print the completion script of a shell
 
         Options:
@@ -46,21 +52,22 @@ fn new_has_a_help_screen() {
     check(
         &["new", "--help"],
         expect![[r#"
-            Create an operator project that compiles, runs and tests at once
+        Create an operator project that compiles, runs and tests at once
 
-            Usage: kopf new [OPTIONS] <PATH>
+        Usage: kopf new [OPTIONS] <PATH>
 
-            Arguments:
-              <PATH>  The folder to create; its last part becomes the project's name
+        Arguments:
+          <PATH>  The folder to create; its last part becomes the project's name
 
-            Options:
-                  --kind <KIND>    The kind of your resource [default: Greeting]
-                  --group <GROUP>  The API group of your resource [default: example.com]
-                  --kopf <DIR>     Use the `kopf` crate from this folder instead of the one this command was
-                                   built from
-              -h, --help           Print help
-            (exit code 0)
-        "#]],
+        Options:
+              --kind <KIND>    The kind of your resource [default: Greeting]
+              --group <GROUP>  The API group of your resource [default: example.com]
+              --kopf <DIR>     Use the `kopf` crate from this folder instead of where this command came from
+              --git <URL>      Use the `kopf` crate from this Git repository
+              --rev <COMMIT>   The commit of that repository
+          -h, --help           Print help
+        (exit code 0)
+    "#]],
     );
 }
 
@@ -107,16 +114,41 @@ fn explain_has_a_help_screen() {
         Usage: kopf explain [OPTIONS] <KIND/NAME>
 
         Arguments:
-          <KIND/NAME>  The object, such as `database/orders`; the kind may be a plural or a short name too
+          <KIND/NAME>
+                  The object, such as `database/orders`; the kind may be a plural or a short name too
 
         Options:
-          -n, --namespace <NAME>  The namespace; by default that of the kubeconfig
-              --context <NAME>    The context of the kubeconfig
-              --operator <URL>    Where the running operator serves its probes; by default as the kubeconfig
-                                  tells
-              --prefix <DOMAIN>   The prefix of the operator's annotations [default: kopf.zalando.org]
-              --finalizer <NAME>  The operator's finalizer [default: kopf.zalando.org/KopfFinalizerMarker]
-          -h, --help              Print help
+          -n, --namespace <NAME>
+                  The namespace; by default that of the kubeconfig
+
+              --context <NAME>
+                  The context of the kubeconfig
+
+              --operator <URL>
+                  Where the running operator serves its probes; by default as the kubeconfig tells
+
+              --prefix <DOMAIN>
+                  The prefix of the operator's annotations
+      
+                  [default: kopf.zalando.org]
+
+              --finalizer <NAME>
+                  The operator's finalizer
+      
+                  [default: kopf.zalando.org/KopfFinalizerMarker]
+
+          -o, --output <OUTPUT>
+                  How to show it; as JSON or YAML, the object and what the operator remembers of it
+
+                  Possible values:
+                  - table: For people
+                  - json:  One JSON document
+                  - yaml:  One YAML document
+      
+                  [default: table]
+
+          -h, --help
+                  Print help (see a summary with '-h')
         (exit code 0)
     "#]],
     );
@@ -140,8 +172,7 @@ fn manifests_has_a_help_screen() {
               --release         Build with optimizations
 
         Operator:
-          [OPTION]...  Options of the operator's own `manifests` command, such as `--image you/hello:1 -o
-                       deploy`
+          [OPTION]...  Options of the operator's own command; `-- --help` shows them
         (exit code 0)
     "#]],
     );

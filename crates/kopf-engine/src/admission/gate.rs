@@ -1,9 +1,14 @@
 //! Reviews by a server of the front end: it hands the requests in, and tells where the cluster finds
 //! it.
 
-use std::sync::{Arc, OnceLock};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use kopf_core::handler::{Family, Handler};
+use kopf_core::invoke::panic_text;
+use kopf_core::{convert, endpoint};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -24,12 +29,14 @@ pub struct ReviewGate(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Set by the engine when the cluster is reached.
-    admission: OnceLock<Arc<Admission>>,
+    /// Set by the engine when the cluster is reached; gone when the engine has ended.
+    admission: OnceLock<Weak<Admission>>,
     /// How the cluster reaches the server; written by the front end.
     client_config: watch::Sender<Option<Value>>,
     /// The name of the configurations to keep up to date; written by the front end.
     managed: Mutex<Option<String>>,
+    /// Whether the configurations are up to date; written by the engine.
+    is_settled: watch::Sender<bool>,
 }
 
 impl ReviewGate {
@@ -43,8 +50,56 @@ impl ReviewGate {
         webhook: Option<&str>,
         headers: Vec<(String, String)>,
     ) -> Result<Value, ReviewError> {
-        let admission = self.0.admission.get().ok_or(ReviewError::Early)?;
-        admission.review(body, webhook, headers).await
+        self.admission()?.review(body, webhook, headers).await
+    }
+
+    /// Answers a review of admission or conversion that was sent to a path of the server.
+    ///
+    /// # Errors
+    /// Fails when the request is incomplete, when nothing answers at that path, or when a condition
+    /// or a transformation panics.
+    pub async fn answer(&self, path: &str, body: Value) -> Result<Value, String> {
+        let admission = self.admission().map_err(|error| error.to_string())?;
+        let answering = async {
+            if body["kind"] != "ConversionReview" {
+                return admission.review(&body, Some(path), Vec::new()).await;
+            }
+            let definition = path.strip_prefix(endpoint::CONVERSIONS);
+            let definition = definition.and_then(|rest| rest.strip_prefix('/'));
+            admission.convert(body, definition).await
+        };
+        match AssertUnwindSafe(answering).catch_unwind().await {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(panic) => {
+                let panic = panic_text(panic.as_ref());
+                Err(format!("the review could not be answered: {panic}"))
+            }
+        }
+    }
+
+    fn admission(&self) -> Result<Arc<Admission>, ReviewError> {
+        self.0.admission.get().and_then(Weak::upgrade).ok_or(ReviewError::Early)
+    }
+
+    /// The ids of the handlers and conversions that answer reviews, as paths of the server.
+    #[must_use]
+    pub fn paths<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String> {
+        let handlers: Vec<Arc<Handler>> = handlers.into_iter().cloned().map(Arc::new).collect();
+        let of = |family| {
+            let handlers = handlers.iter().filter(move |it| it.kind.family() == family);
+            handlers.cloned().collect::<Vec<_>>()
+        };
+        let mut paths: Vec<String> =
+            of(Family::Admission).iter().map(|handler| handler.id.to_string()).collect();
+        let charts = convert::charts(&of(Family::Conversion));
+        paths.extend(charts.iter().map(|it| format!("{}/{}", endpoint::CONVERSIONS, it.name())));
+        paths
+    }
+
+    /// Resolves when the cluster has been pointed to the server.
+    pub async fn settled(&self) {
+        // The sender lives as long as this gate.
+        let _ = self.0.is_settled.subscribe().wait_for(|is_settled| *is_settled).await;
     }
 
     /// Tells how the cluster reaches the server, and the name of the configurations to keep up to
@@ -62,7 +117,7 @@ impl ReviewGate {
     ) -> Serving {
         let admission = Arc::new(admission);
         // Engines are started once, so that it is not set yet.
-        let _ = self.0.admission.set(Arc::clone(&admission));
+        let _ = self.0.admission.set(Arc::downgrade(&admission));
         let keeping = keep_up(Arc::clone(&admission), self.clone(), surroundings);
         let task = AbortOnDropHandle::new(tokio::spawn(keeping));
         Serving { admission, managed: None, gate: Some(self.clone()), _tasks: vec![task] }
@@ -86,6 +141,8 @@ async fn keep_up(
     let mut is_created = false;
     loop {
         let is_settled = configure(&admission, &gate, &mut is_created).await;
+        let is_pointed = is_settled && gate.managed().is_some();
+        gate.0.is_settled.send_replace(is_pointed);
         tokio::select! {
             changed = surroundings.changed() => {
                 if changed.is_err() {
@@ -104,7 +161,7 @@ async fn configure(admission: &Admission, gate: &ReviewGate, is_created: &mut bo
     let client_config = gate.0.client_config.borrow().clone();
     let (Some(client_config), Some(name)) = (client_config, gate.managed()) else { return true };
     let configuring = async {
-        if !*is_created {
+        if !*is_created && !admission.handlers.is_empty() {
             configuration::create(admission, &name).await?;
             *is_created = true;
         }

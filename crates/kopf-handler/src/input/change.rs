@@ -261,6 +261,7 @@ impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Chan
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Input<Event> for RawEvent {
     fn take(call: &Call) -> Result<Self, Error> {
         let Occasion::Event { kind } = &call.occasion else { return Err(wrong_occasion(call)) };
@@ -269,6 +270,7 @@ impl Input<Event> for RawEvent {
 }
 
 /// The type of the raw event; none for objects from a list.
+#[diagnostic::do_not_recommend]
 impl Input<Event> for Option<EventKind> {
     fn take(call: &Call) -> Result<Self, Error> {
         match &call.occasion {

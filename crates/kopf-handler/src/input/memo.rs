@@ -91,12 +91,14 @@ memo_kinds!(own(Default): Create Update Delete Resume Field Sub Event Index Daem
 memo_kinds!(own(Default): Desired Observe Validate Mutate);
 memo_kinds!(copied(Clone): Startup Cleanup Login Probe);
 
+#[diagnostic::do_not_recommend]
 impl<K: MemoKind<T>, T: Default + Send + Sync + 'static> Input<K> for SharedMemo<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self(K::memo(&call.memo)))
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: BriefKind, T: Default + Send + Sync + 'static> InputMut<K> for Memo<T> {
     type Held = Self;
 

@@ -75,6 +75,7 @@ impl<T> AsMut<This<T>> for Mutable<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> for This<T> {
     type Held = Mutable<T>;
 
@@ -183,6 +184,7 @@ impl<K: ObjectKind> InputMut<K> for Patch {
 #[derive(Clone)]
 pub struct Log(Option<Subject>);
 
+#[diagnostic::do_not_recommend]
 impl<K: crate::kind::Kind> Input<K> for Log {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self(call.subject.clone()))

@@ -79,6 +79,7 @@ macro_rules! shared {
 
 shared!(State, Param);
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind, T: Send + Sync + 'static> Input<K> for State<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         call.operator.state.get().map(Self).ok_or_else(missing::<T>)
@@ -89,6 +90,7 @@ impl<K: Kind, T: Send + Sync + 'static> Input<K> for State<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind, T: Send + Sync + 'static> Input<K> for Param<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         let param = call.handler.param.clone().and_then(|param| param.downcast().ok());
@@ -101,6 +103,7 @@ impl<K: Kind, T: Send + Sync + 'static> Input<K> for Param<T> {
 }
 
 /// The client for the cluster that the operator works with.
+#[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for kube::Client {
     fn take(call: &Call) -> Result<Self, Error> {
         let client = call.operator.state.get::<Self>();
@@ -108,12 +111,14 @@ impl<K: Kind> Input<K> for kube::Client {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for Attempt {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(call.attempt)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for Now {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(Self(call.attempt.now))
@@ -121,6 +126,7 @@ impl<K: Kind> Input<K> for Now {
 }
 
 /// A copy of the settings at the moment of the call.
+#[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for Settings {
     fn take(call: &Call) -> Result<Self, Error> {
         Ok(call.operator.settings.read().clone())

@@ -66,12 +66,14 @@ impl<T: DeserializeOwned + Default> Status<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: ViewKind, T: DeserializeOwned + Default> InputRef<K> for Status<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::read(call)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: ObjectKind, T> InputMut<K> for Status<T>
 where
     T: DeserializeOwned + Serialize + Default + Send,

@@ -34,6 +34,16 @@ fn objects_are_created_changed_and_deleted() {
 }
 
 #[test]
+fn a_refusal_tells_what_the_server_said() {
+    run(|world| async move {
+        let error = world.get::<ConfigMap>("nothing").await.unwrap_err();
+        let wanted = "the server refused: configmaps \"nothing\" not found (404 NotFound)";
+        assert_eq!(error.to_string(), wanted);
+        assert_eq!(format!("{error:?}"), wanted, "this is what `unwrap` and `?` print");
+    });
+}
+
+#[test]
 fn worlds_do_not_see_each_other() {
     run(|one| async move {
         let other = World::new();

@@ -9,6 +9,7 @@ use kopf_cli::failure::Failure;
 use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint};
 use tracing::level_filters::LevelFilter;
 
+use super::output::OutputArguments;
 use crate::Config;
 use crate::logging::{LogFormat, Logging};
 
@@ -35,11 +36,7 @@ pub(super) enum Command {
     /// Tell what would be done about desired children, without doing it
     Plan(Box<PlanArguments>),
     /// Tell what the operator reacts to
-    Describe {
-        /// As JSON, for other programs
-        #[arg(long)]
-        json: bool,
-    },
+    Describe(OutputArguments),
     /// Print what to deploy: definitions, least privileges, the operator itself
     #[cfg(feature = "embedded")]
     Manifests(super::manifests::ManifestsArguments),
@@ -141,6 +138,8 @@ pub(super) struct PlanArguments {
     scope: ScopeArguments,
     #[command(flatten)]
     logs: LogArguments,
+    #[command(flatten)]
+    output: OutputArguments,
     #[cfg(feature = "embedded")]
     #[command(flatten)]
     embedded: super::embedded::EmbeddedArguments,
@@ -206,9 +205,11 @@ struct LogArguments {
     no_log_prefix: bool,
 }
 
-impl From<PlanArguments> for RunArguments {
-    fn from(arguments: PlanArguments) -> Self {
-        Self {
+impl PlanArguments {
+    /// How to run for a plan, and how to show it.
+    pub(super) fn split(self) -> (RunArguments, OutputArguments) {
+        let arguments = self;
+        let run = RunArguments {
             scope: arguments.scope,
             standalone: false,
             dev: false,
@@ -224,7 +225,8 @@ impl From<PlanArguments> for RunArguments {
             logs: arguments.logs,
             #[cfg(feature = "embedded")]
             embedded: arguments.embedded,
-        }
+        };
+        (run, arguments.output)
     }
 }
 
@@ -302,9 +304,10 @@ fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
     let rest = rest.ok_or_else(|| mistake("it does not begin with `http://`".into()))?;
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) => {
-            (host, port.parse().map_err(|_| mistake("its port is no number".into()))?)
-        }
+        Some((host, port)) => (
+            host,
+            port.parse().map_err(|_| mistake("its port is not a number up to 65535".into()))?,
+        ),
         None => (place, 80),
     };
     let host = if host.is_empty() { "localhost" } else { host.trim_matches(['[', ']']) };

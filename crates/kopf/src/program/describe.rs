@@ -9,17 +9,18 @@ use serde_json::{Value, json};
 
 use crate::Operator;
 
-/// The whole text.
-pub(super) fn text(operator: &Operator, as_json: bool) -> String {
+/// Everything, for programs.
+pub(super) fn document(operator: &Operator) -> Value {
+    json!({
+        "name": operator.name(),
+        "handlers": operator.handlers().map(describe).collect::<Vec<_>>(),
+        "definitions": definition::typed(operator.handlers()),
+    })
+}
+
+/// The text for people.
+pub(super) fn text(operator: &Operator) -> String {
     let handlers: Vec<Value> = operator.handlers().map(describe).collect();
-    if as_json {
-        let all = json!({
-            "name": operator.name(),
-            "handlers": handlers,
-            "definitions": definition::typed(operator.handlers()),
-        });
-        return format!("{all:#}\n");
-    }
     let column = |key: &str| {
         let lengths = handlers.iter().map(|handler| word(handler, key).chars().count());
         lengths.max().unwrap_or_default()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use kopf_apiserver::{Listening, Server, User};
 use kopf_cli::definitions::{self, Wanted};
-use kopf_cli::load::Document;
+use kopf_cli::load::{Document, LoadError};
 use kopf_cli::{kubeconfig, load, manifests};
 use kopf_core::Handler;
 use kopf_engine::ProbesEndpoint;
@@ -41,12 +41,10 @@ pub(super) async fn run(
     operator: Operator,
     arguments: &RunArguments,
     config: Config,
-    purpose: Purpose,
+    purpose: Purpose<'_>,
 ) -> Result<(), Failure> {
     let embedded = &arguments.embedded;
-    let documents = load::read(&embedded.load).map_err(|error| {
-        Failure::usage(error).hint("nothing was started; mend the manifest and try again")
-    })?;
+    let documents = load::read(&embedded.load).map_err(LoadError::explained)?;
     let server = Server::builder().rbac(embedded.rbac).build();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, embedded.port));
     let listening = server
@@ -60,10 +58,10 @@ pub(super) async fn run(
         selectors: operator.handlers().flat_map(Handler::resources).cloned().collect(),
     };
     let sample = definitions::prepare(&client, wanted, documents).await?;
-    if purpose == Purpose::Plan {
+    if let Purpose::Plan(output) = purpose {
         arguments.logging().install();
         let config = Config { client: Some(client), ..config };
-        let outcome = plan::run(operator, config).await;
+        let outcome = plan::run(operator, config, output).await;
         listening.shutdown().await;
         return outcome;
     }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use kopf_cli::failure::Failure;
-use kopf_cli::manifests::{self, Content, Options};
+use kopf_cli::manifests::{self, Content, File, Options, extras, helm, keeping, olm};
+use kopf_core::Handler;
 
 use crate::Operator;
 
@@ -20,8 +21,28 @@ pub(super) struct ManifestsArguments {
     #[arg(long, value_name = "NAME")]
     serves: Vec<String>,
     /// Write the files into this folder, for `kubectl apply -k`, instead of printing them
-    #[arg(long, short, value_name = "FOLDER")]
+    #[arg(long, short, value_name = "FOLDER", required_if_eq_any = [("format", "helm"), ("format", "olm")])]
     output: Option<PathBuf>,
+    /// What to write: manifests for kubectl, a Helm chart, or a bundle for the Operator Lifecycle Manager
+    #[arg(long, value_enum, default_value_t = Format::Kubectl)]
+    format: Format,
+    /// Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
+    #[arg(long)]
+    extras: bool,
+    /// Overwrite files that were changed since they were generated
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Manifests and a kustomization.
+    Kubectl,
+    /// A chart.
+    Helm,
+    /// A bundle.
+    Olm,
 }
 
 /// Prints the manifests, or writes them into a folder.
@@ -38,40 +59,89 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         image: arguments.image.clone(),
         program: program(operator.name()),
     };
-    let files = manifests::files(&handlers, &operator.settings, &options);
     let Some(folder) = &arguments.output else {
         // The others only make sense as files.
+        let files = kubectl_files(operator, &handlers, &options, arguments.extras);
         let documents = files.iter().filter(|file| matches!(file.content, Content::Documents(_)));
-        let texts: Vec<String> = documents.map(|file| file.text()).collect::<Result<_, _>>()?;
+        let texts: Vec<String> = documents.map(File::text).collect::<Result<_, _>>()?;
         print!("{}", texts.join("---\n"));
         return Ok(());
     };
-    let texts = files.iter().map(|file| Ok((file.name, file.text()?)));
-    let texts: Vec<(&str, String)> = texts.collect::<Result<_, Failure>>()?;
-    write(folder, &texts).map_err(|error| {
+    let settings = &operator.settings;
+    let chart =
+        |files: Vec<helm::ChartFile>| files.into_iter().map(|it| (it.path, it.text)).collect();
+    let texts: Vec<(String, String)> = match arguments.format {
+        Format::Helm => chart(helm::files(&handlers, settings, &options)?),
+        Format::Olm => chart(olm::files(&handlers, settings, &options)?),
+        Format::Kubectl => {
+            let files = kubectl_files(operator, &handlers, &options, arguments.extras);
+            // A project with a Dockerfile of its own needs no other one.
+            let has_own = Path::new("Dockerfile").is_file();
+            let is_needed =
+                |file: &&File| !has_own || !matches!(file.content, Content::Dockerfile(_));
+            let texts =
+                files.iter().filter(is_needed).map(|it| Ok((it.name.to_owned(), it.text()?)));
+            texts.collect::<Result<_, Failure>>()?
+        }
+    };
+    let written = keeping::write(folder, &texts, arguments.force).map_err(|error| {
         Failure::usage(format!("could not write into `{}`: {error}", folder.display()))
             .hint("give a writable folder with `--output`")
     })?;
-    let folder = folder.display();
-    println!("Written. Build the image and deploy it:\n");
-    println!("    docker build -t {} -f {folder}/Dockerfile .", arguments.image);
-    println!("    kubectl apply -k {folder}");
+    for name in &written.kept {
+        let path = folder.join(name);
+        let path = path.display();
+        eprintln!(
+            "kept {path}, which was changed; the generated one is {path}.new (--force overwrites)"
+        );
+    }
+    say_what_is_next(arguments, folder, operator.name());
     Ok(())
 }
 
-/// Writes all files beside their places first, so that a full disk leaves the former ones whole.
-fn write(folder: &Path, texts: &[(&str, String)]) -> std::io::Result<()> {
-    let staging = |name: &str| folder.join(format!(".{name}.kopf-new"));
-    std::fs::create_dir_all(folder)?;
-    let written = texts.iter().try_for_each(|(name, text)| std::fs::write(staging(name), text));
-    if let Err(error) = written {
-        for (name, _) in texts {
-            // The first error is the one to report; a leftover is only untidy.
-            let _ = std::fs::remove_file(staging(name));
+fn kubectl_files(
+    operator: &Operator,
+    handlers: &[Handler],
+    options: &Options,
+    with_extras: bool,
+) -> Vec<File> {
+    let mut files = manifests::files(handlers, &operator.settings, options);
+    if with_extras {
+        let extras = extras::files(handlers, options);
+        for file in &mut files {
+            if let Content::Kustomization(list) = &mut file.content
+                && let Some(names) = list["resources"].as_array_mut()
+            {
+                names.extend(extras.iter().map(|file| file.name.into()));
+            }
         }
-        return Err(error);
+        files.extend(extras);
     }
-    texts.iter().try_for_each(|(name, _)| std::fs::rename(staging(name), folder.join(name)))
+    files
+}
+
+fn say_what_is_next(arguments: &ManifestsArguments, folder: &Path, name: &str) {
+    let (image, folder) = (&arguments.image, folder.display());
+    let namespace = &arguments.namespace;
+    println!("Written. Next:\n");
+    match arguments.format {
+        Format::Kubectl => {
+            let file = match Path::new("Dockerfile").is_file() {
+                true => String::new(),
+                false => format!("-f {folder}/Dockerfile "),
+            };
+            println!("    docker build -t {image} {file}.");
+            println!("    kubectl apply -k {folder}");
+        }
+        Format::Helm => {
+            println!("    helm lint {folder}");
+            println!("    helm install {name} {folder} --namespace {namespace} --create-namespace");
+        }
+        Format::Olm => {
+            println!("    operator-sdk bundle validate {folder}");
+            println!("    docker build -t {image}-bundle -f {folder}/bundle.Dockerfile {folder}");
+        }
+    }
 }
 
 /// The name of this program's file, which cargo gives to the same program in the image.

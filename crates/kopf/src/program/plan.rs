@@ -8,7 +8,10 @@ use kopf_core::HandlerKind;
 use kopf_core::desired::Readiness;
 use kopf_engine::{Action, Proposal, Rehearsal};
 
+use serde_json::{Value, json};
+
 use super::Failure;
+use super::output::OutputArguments;
 use crate::{Config, Operator};
 
 /// How often to look whether all objects are done with.
@@ -17,7 +20,11 @@ const POLLING: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks at all objects once and prints what would be done.
-pub(super) async fn run(operator: Operator, config: Config) -> Result<(), Failure> {
+pub(super) async fn run(
+    operator: Operator,
+    config: Config,
+    output: &OutputArguments,
+) -> Result<(), Failure> {
     let is_desired = |kind: &HandlerKind| matches!(kind, HandlerKind::Desired);
     if !operator.handlers().any(|handler| is_desired(&handler.kind)) {
         return Err(Failure::usage("the operator has no desired children to plan"));
@@ -42,8 +49,27 @@ pub(super) async fn run(operator: Operator, config: Config) -> Result<(), Failur
         }
     }
     running.stop().await?;
-    print!("{}", text(&rehearsal.proposals()));
+    let proposals = rehearsal.proposals();
+    let document = output.text(|| document(&proposals))?;
+    print!("{}", document.unwrap_or_else(|| text(&proposals)));
     Ok(())
+}
+
+/// The same for programs: one entry per child.
+fn document(owners: &BTreeMap<String, Vec<Proposal>>) -> Value {
+    let entry = |owner: &str, Proposal { child, action }: &Proposal| {
+        let (action, note) = match action {
+            Action::Create => ("create", None),
+            Action::Change(_) => ("change", None),
+            Action::Delete => ("delete", None),
+            Action::Refuse(why) => ("refuse", Some(why.clone())),
+            Action::Keep(Readiness::Waiting(why)) => ("keep", Some(why.clone())),
+            _ => ("keep", None),
+        };
+        json!({"owner": owner, "child": child, "action": action, "note": note})
+    };
+    let children = owners.iter().flat_map(|(owner, all)| all.iter().map(|it| entry(owner, it)));
+    json!({"children": children.collect::<Vec<_>>()})
 }
 
 /// The whole text: per object what would be done about each child, and the counts.

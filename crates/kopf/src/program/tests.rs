@@ -48,6 +48,9 @@ fn probes_have_an_address_and_a_path() {
         let arguments = parse(&["--liveness", wrong]).expect("any text is an argument");
         assert!(arguments.config("demo").is_err(), "{wrong}");
     }
+    let arguments = parse(&["-L", "http://localhost:99999/"]).expect("any text is an argument");
+    let failure = arguments.config("demo").err().expect("there is no such port").render();
+    assert!(failure.contains("its port is not a number up to 65535"), "{failure}");
 }
 
 #[test]

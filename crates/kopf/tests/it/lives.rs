@@ -270,24 +270,40 @@ async fn complete(map: &mut This<ConfigMap>) {
     map.data.get_or_insert_default().entry("class".into()).or_insert_with(|| "standard".into());
 }
 
-/// In real time: the server asks over the network.
-#[tokio::test]
-async fn webhooks_answer_before_objects_exist() {
-    let world = World::new();
-    let endpoint = kopf::AdmissionEndpoint::managed(([127, 0, 0, 1], 0), "maps.kopf.dev");
-    let operator = kopf::operator!("maps", [refuse_empty]);
-    let builder = kopf_engine::EngineBuilder::from(operator).admission(endpoint.clone());
-    let running = world.start(builder).await;
-    let refused = world.create(&map_without_data("a")).await.expect_err("it is refused");
-    let refused = std::error::Error::source(&refused).expect("the server's answer").to_string();
-    assert!(refused.contains("a map must not be empty"), "{refused}");
-    running.stop().await.expect("the operator ends well");
-    let operator = kopf::operator!("maps", [complete]);
-    let builder = kopf_engine::EngineBuilder::from(operator).admission(endpoint);
-    let running = world.start(builder).await;
-    let taken = world.create(&map_without_data("b")).await.expect("it is taken");
-    assert_eq!(taken.data.expect("data")["class"], "standard");
-    running.stop().await.expect("the operator ends well");
+#[test]
+fn webhooks_answer_in_virtual_time() {
+    kopf_testing::run(|world: World| async move {
+        let running = world.start(kopf::operator!("maps", [refuse_empty])).await;
+        let refused = world.create(&map_without_data("a")).await.expect_err("it is refused");
+        assert!(refused.to_string().contains("a map must not be empty"), "{refused}");
+        world.advance(3600.secs()).await;
+        world.create(&map("a", json!({"k": "v"}))).await.expect("it is taken");
+        running.stop().await.expect("the operator ends well");
+        let running = world.start(kopf::operator!("maps", [complete])).await;
+        let taken = world.create(&map_without_data("b")).await.expect("it is taken");
+        assert_eq!(taken.data.expect("data")["class"], "standard");
+        running.stop().await.expect("the operator ends well");
+    });
+}
+
+#[kopf::on::validate(ConfigMap)]
+async fn never_answer() {
+    std::future::pending::<()>().await;
+}
+
+#[test]
+fn webhooks_that_take_too_long_or_are_gone_are_told_as_by_a_real_server() {
+    kopf_testing::run(|world: World| async move {
+        let operated = world.operate(|| kopf::operator!("maps", [never_answer])).await;
+        let refused = world.create(&map("a", json!({}))).await.expect_err("nobody answers");
+        assert!(refused.to_string().contains("context deadline exceeded"), "{refused}");
+        let (crash, create) = (operated.crash(), async {
+            tokio::time::sleep(1.secs()).await; // while the operator is away
+            world.create(&map("b", json!({}))).await
+        });
+        let refused = tokio::join!(crash, create).1.expect_err("nobody is there");
+        assert!(refused.to_string().contains("connection refused"), "{refused}");
+    });
 }
 
 fn map_without_data(name: &str) -> ConfigMap {

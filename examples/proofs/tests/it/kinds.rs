@@ -71,9 +71,8 @@ async fn many_kinds(world: World) -> Outcome {
     Ok(())
 }
 
-/// Reviews come through a socket, so time is real; nobody may create while the operator is away.
+/// Nobody may create while the operator is away.
 async fn review(world: World) -> Outcome {
-    world.in_real_time();
     world.operate(admission::operator).await;
     let buckets = world.objects("buckets.v1.example.com");
     for size in [10, 60] {
@@ -111,10 +110,8 @@ fn admission_in_trouble() {
     Killing::new(1).of(program).ignoring("webhooks").run(review);
 }
 
-/// The cluster asks through a socket, so time is real.
 #[kopf::test(least_privilege)]
 async fn conversion(world: World) -> Outcome {
-    world.in_real_time();
     world.operate(conversion::operator).await;
     let disk = json!({
         "apiVersion": "example.com/v1", "kind": "Disk",

@@ -4,6 +4,7 @@ mod changing;
 mod deploying;
 mod families;
 mod kinds;
+mod monitoring;
 mod running;
 mod whole;
 

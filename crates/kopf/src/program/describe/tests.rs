@@ -44,13 +44,12 @@ fn people_get_a_table() {
                    Sizes have a unit.
           delete   delete            */*/pods
     "#]]
-    .assert_eq(&super::text(&operator(), false));
+    .assert_eq(&super::text(&operator()));
 }
 
 #[test]
 fn programs_get_json() {
-    let text = super::text(&operator(), true);
-    let value: Value = serde_json::from_str(&text).expect("it is JSON");
+    let value = super::document(&operator());
     assert_eq!(value["handlers"][0]["id"], "resize/spec.size");
     assert_eq!(value["handlers"][0]["kind"], "field");
     assert_eq!(value["handlers"][0]["retries"], 5);

@@ -1,6 +1,5 @@
 use expect_test::expect;
 use kopf_model::Diff;
-use serde_json::json;
 
 use super::*;
 
@@ -29,4 +28,7 @@ fn every_child_is_told_with_what_would_happen_to_it() {
         1 objects: 1 children to create, 1 to change, 1 to delete, 1 impossible, 2 as they are.
     "#]]
     .assert_eq(&text(&owners));
+    let document = document(&owners);
+    assert_eq!(document["children"][1]["action"], "change");
+    assert_eq!(document["children"][3]["note"], "it is immutable");
 }

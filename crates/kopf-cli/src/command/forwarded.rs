@@ -1,4 +1,5 @@
-//! `kopf manifests`: builds the operator of the current project and lets it tell what to deploy.
+//! `kopf manifests`, `kopf plan`, `kopf describe`: builds the operator of the current project and runs
+//! the command of the same name, which only the operator itself can answer.
 
 use clap::Args;
 use tokio::process::Command;
@@ -6,12 +7,12 @@ use tokio::process::Command;
 use super::project::{Project, ProjectArguments};
 use crate::failure::Failure;
 
-/// What can be typed after `kopf manifests`.
+/// What can be typed after these commands.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     project: ProjectArguments,
-    /// Options of the operator's own `manifests` command, such as `--image you/hello:1 -o deploy`
+    /// Options of the operator's own command; `-- --help` shows them
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -22,10 +23,13 @@ pub(super) struct Arguments {
 }
 
 /// Builds the operator and runs its command; tells its exit code.
-pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
+pub(super) async fn run(name: &str, arguments: &Arguments) -> Result<u8, Failure> {
     let project = Project::locate(&arguments.project).await?;
     let executable = project.build_visibly().await?;
     let mut command = Command::new(executable);
-    let status = command.arg("manifests").args(&arguments.options).status().await?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    let status = command.arg(name).args(&arguments.options).status().await?;
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(crate::failure::EXIT_FAILED))
 }

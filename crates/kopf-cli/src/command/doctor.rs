@@ -1,0 +1,105 @@
+//! `kopf doctor`: looks at everything that has to work, and says what does not, and what to do.
+//!
+//! The checks are in `tools`, `project` and `cluster`; each gives findings. This file shows them.
+
+mod cluster;
+mod project;
+mod tools;
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use super::output::Output;
+use crate::failure::{EXIT_FAILED, Failure};
+
+/// What can be typed after `kopf doctor`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// How to show the findings
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// It works.
+    Ok,
+    /// It may be wanted, or not.
+    Note,
+    /// It does not work.
+    Wrong,
+}
+
+/// What was found about one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    /// What was looked at.
+    subject: String,
+    verdict: Verdict,
+    /// What was found.
+    text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Finding {
+    fn ok(subject: &str, text: impl Into<String>) -> Self {
+        Self { subject: subject.into(), verdict: Verdict::Ok, text: text.into(), hint: None }
+    }
+
+    fn note(subject: &str, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { subject: subject.into(), verdict: Verdict::Note, text: text.into(), hint }
+    }
+
+    fn wrong(subject: &str, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Wrong, ..Self::note(subject, text, hint) }
+    }
+}
+
+/// Looks at everything; the exit code says whether something is wrong.
+pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let mut findings = tools::check();
+    findings.extend(project::check());
+    findings.extend(cluster::check(arguments.context.as_deref()).await);
+    let is_wrong = findings.iter().any(|finding| finding.verdict == Verdict::Wrong);
+    let document = json!({"healthy": !is_wrong, "findings": findings});
+    let text = arguments.output.text(&document)?;
+    print!("{}", text.unwrap_or_else(|| table(&findings)));
+    Ok(if is_wrong { EXIT_FAILED } else { 0 })
+}
+
+/// The findings for people; readable without colours.
+fn table(findings: &[Finding]) -> String {
+    let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { subject, verdict, text: found, hint } in findings {
+        let sign = match verdict {
+            Verdict::Ok => "ok   ",
+            Verdict::Note => "note ",
+            Verdict::Wrong => "WRONG",
+        };
+        let _infallible = writeln!(text, "{sign}  {subject:<width$}  {found}");
+        if let Some(hint) = hint {
+            let _infallible = writeln!(text, "       {:<width$}  hint: {hint}", "");
+        }
+    }
+    let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
+    text + &match wrong {
+        0 => "\nEverything that was looked at works.\n".to_owned(),
+        1 => "\n1 thing does not work.\n".to_owned(),
+        count => format!("\n{count} things do not work.\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

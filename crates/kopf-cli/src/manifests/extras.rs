@@ -1,0 +1,114 @@
+//! What many clusters want besides the operator itself: a way to its metrics, a limit of who may
+//! connect, and something that keeps one replica alive.
+//!
+//! Pure. Rules and dashboards are made in `monitoring`.
+
+use kopf_core::Handler;
+use serde_json::{Value, json};
+
+use super::{File, Options, monitoring};
+use crate::manifests::Content;
+
+/// The name of the port of probes and metrics, as in the Deployment.
+const METRICS_PORT: &str = "probes";
+/// The number of that port.
+const METRICS_PORT_NUMBER: u16 = 8080;
+/// The number of the port of webhooks.
+const WEBHOOK_PORT_NUMBER: u16 = 9443;
+
+/// The files besides those of the operator itself; each is applied only where its kinds exist.
+#[must_use]
+pub fn files(handlers: &[Handler], options: &Options) -> Vec<File> {
+    let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
+    let documents =
+        |name, documents| File { name, notes: Vec::new(), content: Content::Documents(documents) };
+    vec![
+        documents("metrics.yaml", vec![metrics_service(options), service_monitor(options)]),
+        documents("alerts.yaml", vec![monitoring::rules(handlers, options)]),
+        documents("dashboard.yaml", vec![dashboard_map(handlers, options)]),
+        documents("network-policy.yaml", vec![network_policy(options, has_webhooks)]),
+    ]
+}
+
+pub(super) fn labels(options: &Options) -> Value {
+    json!({"app.kubernetes.io/name": options.name})
+}
+
+/// The Service that Prometheus finds the metrics by; its name becomes the job.
+#[must_use]
+pub fn metrics_service(options: &Options) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(&format!("{}-metrics", options.name), options),
+        "spec": {
+            "selector": labels(options),
+            "ports": [{"name": "metrics", "port": METRICS_PORT_NUMBER, "targetPort": METRICS_PORT}],
+        },
+    })
+}
+
+/// Tells the Prometheus operator to scrape that Service, with the operator's name as the job.
+#[must_use]
+pub fn service_monitor(options: &Options) -> Value {
+    json!({
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata(&options.name, options),
+        "spec": {
+            "jobLabel": "app.kubernetes.io/name",
+            "selector": {"matchLabels": labels(options)},
+            "endpoints": [{"port": "metrics", "path": "/metrics", "interval": "30s"}],
+        },
+    })
+}
+
+/// Lets only probes, Prometheus and the API server in; the operator may connect anywhere.
+#[must_use]
+pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
+    let mut ports = vec![json!({"protocol": "TCP", "port": METRICS_PORT_NUMBER})];
+    if has_webhooks {
+        ports.push(json!({"protocol": "TCP", "port": WEBHOOK_PORT_NUMBER}));
+    }
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(&options.name, options),
+        "spec": {
+            "podSelector": {"matchLabels": labels(options)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": ports}],
+            "egress": [{}],
+        },
+    })
+}
+
+/// Keeps one replica while nodes are drained; useful with more than one only.
+#[must_use]
+pub fn disruption_budget(options: &Options) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(&options.name, options),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels(options)}},
+    })
+}
+
+/// The dashboard where Grafana's side-car looks for dashboards.
+#[must_use]
+pub fn dashboard_map(handlers: &[Handler], options: &Options) -> Value {
+    let dashboard = monitoring::dashboard(handlers, options);
+    let text = serde_json::to_string_pretty(&dashboard).unwrap_or_default();
+    let mut map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(&format!("{}-dashboard", options.name), options),
+        "data": {format!("{}.json", options.name): text},
+    });
+    map["metadata"]["labels"]["grafana_dashboard"] = json!("1");
+    map
+}
+
+fn metadata(name: &str, options: &Options) -> Value {
+    json!({"name": name, "namespace": options.namespace, "labels": labels(options)})
+}

@@ -1,0 +1,202 @@
+//! A Helm chart of an operator: the same documents as for kubectl, with values in their places.
+//!
+//! Pure. Documents are made by the same functions, with words that occur nowhere else in place of
+//! names; then these words are replaced by what Helm fills in.
+
+mod texts;
+
+use kopf_core::{Handler, Settings};
+use serde_json::{Value, json};
+
+use super::{
+    Options, deployment, extras, monitoring, pointed_definitions, rbac, rights_of, to_yaml,
+};
+
+/// What stands for something that Helm fills in.
+const NAME: &str = "kopf-word-title";
+const NAMESPACE: &str = "kopf-word-namespace";
+const WATCHED: &str = "kopf-word-watched";
+const IMAGE: &str = "kopf-word-image";
+
+/// One file of a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChartFile {
+    /// Its path in the folder of the chart.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The files of the chart.
+///
+/// # Errors
+/// Fails only if a value cannot be written as YAML, which JSON trees always can.
+pub fn files(
+    handlers: &[Handler],
+    settings: &Settings,
+    options: &Options,
+) -> Result<Vec<ChartFile>, serde_norway::Error> {
+    let worded = worded(options);
+    let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
+    let chart = Chart { name: &options.name };
+    let mut files = vec![
+        file("Chart.yaml", to_yaml(&[texts::chart(&options.name)])?),
+        file("values.yaml", texts::values(&options.image)),
+        file("values.schema.json", texts::schema()),
+        file(".helmignore", "*.new\n.git/\n".to_owned()),
+        file("templates/_helpers.tpl", texts::helpers(&options.name)),
+        file("templates/NOTES.txt", texts::notes(&options.name)),
+        file("templates/rbac.yaml", chart.rights(handlers, settings, &worded)?),
+        file("templates/deployment.yaml", chart.deployment(&worded, has_webhooks)?),
+        file("templates/tests/describe.yaml", chart.filled(texts::TEST)),
+    ];
+    let definitions = pointed_definitions(handlers, &worded);
+    if !definitions.is_empty() {
+        files.push(file("templates/crds.yaml", chart.definitions(&definitions)?));
+    }
+    let optional = [
+        ("metrics", "metrics.enabled", extras::metrics_service(&worded)),
+        ("servicemonitor", "metrics.serviceMonitor.enabled", extras::service_monitor(&worded)),
+        ("networkpolicy", "networkPolicy.enabled", extras::network_policy(&worded, has_webhooks)),
+        ("poddisruptionbudget", "podDisruptionBudget.enabled", extras::disruption_budget(&worded)),
+        ("alerts", "metrics.alerts.enabled", monitoring::rules(handlers, &worded)),
+        ("dashboard", "metrics.dashboard.enabled", extras::dashboard_map(handlers, &worded)),
+    ];
+    for (name, value, document) in optional {
+        let text = chart.yaml(&[document])?;
+        let text = format!("{{{{- if .Values.{value} }}}}\n{text}{{{{- end }}}}\n");
+        files.push(file(&format!("templates/{name}.yaml"), text));
+    }
+    Ok(files)
+}
+
+/// The same operator with words in place of what Helm fills in.
+fn worded(options: &Options) -> Options {
+    Options {
+        name: NAME.to_owned(),
+        namespace: NAMESPACE.to_owned(),
+        image: IMAGE.to_owned(),
+        serves: None,
+        ..options.clone()
+    }
+}
+
+fn file(path: &str, text: String) -> ChartFile {
+    ChartFile { path: path.to_owned(), text }
+}
+
+struct Chart<'a> {
+    name: &'a str,
+}
+
+impl Chart<'_> {
+    /// Documents with Helm's expressions in place of words; braces of their own stay as they are.
+    fn yaml(&self, documents: &[Value]) -> Result<String, serde_norway::Error> {
+        let text = to_yaml(documents)?;
+        // What is in braces already, such as in alerts, is not for Helm.
+        let text = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
+        let text = text.replace('\u{1}', "{{ \"{{\" }}").replace('\u{2}', "{{ \"}}\" }}");
+        Ok(self.filled(&text))
+    }
+
+    fn filled(&self, text: &str) -> String {
+        text.replace(NAME, &format!("{{{{ include \"{}.name\" $ }}}}", self.name))
+            .replace(NAMESPACE, "{{ $.Release.Namespace }}")
+            .replace(WATCHED, "{{ $watched }}")
+            .replace(IMAGE, "{{ $.Values.image.repository }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}")
+    }
+
+    fn definitions(&self, definitions: &[Value]) -> Result<String, serde_norway::Error> {
+        let mut definitions = definitions.to_vec();
+        for definition in &mut definitions {
+            definition["metadata"]["annotations"][texts::KEEP.0] = json!("");
+        }
+        let text = with_value(&self.yaml(&definitions)?, texts::KEEP.0, texts::KEEP.1);
+        Ok(format!("{{{{- if .Values.crds.install }}}}\n{text}{{{{- end }}}}\n"))
+    }
+
+    /// Rights for the whole cluster, or in each of the namespaces that are named in the values.
+    fn rights(
+        &self,
+        handlers: &[Handler],
+        settings: &Settings,
+        options: &Options,
+    ) -> Result<String, serde_norway::Error> {
+        let is_account = |document: &&Value| document["kind"] == "ServiceAccount";
+        let everywhere = rbac::documents(&rights_of(handlers, settings, options), options);
+        let (account, everywhere): (Vec<_>, Vec<_>) =
+            everywhere.into_iter().partition(|it| is_account(&it));
+        let narrow = Options { serves: Some(vec![WATCHED.to_owned()]), ..options.clone() };
+        let narrow = rbac::documents(&rights_of(handlers, settings, &narrow), &narrow);
+        let narrow = narrow.into_iter().filter(|it| !is_account(&it));
+        let is_cluster_wide = |document: &Value| document["metadata"]["namespace"].is_null();
+        let (cluster, inside): (Vec<_>, Vec<_>) = narrow.partition(is_cluster_wide);
+        let account = self.yaml(&account)?;
+        let account = account.trim_end();
+        Ok(format!(
+            "{account}\n  {{{{- with .Values.serviceAccount.annotations }}}}\n  annotations:\n    \
+             {{{{- toYaml . | nindent 4 }}}}\n  {{{{- end }}}}\n{{{{- if .Values.rbac.create }}}}\n\
+             {{{{- if .Values.namespaces }}}}\n{}{{{{- range $watched := .Values.namespaces }}}}\n---\n{}\
+             {{{{- end }}}}\n{{{{- else }}}}\n---\n{}{{{{- end }}}}\n{{{{- end }}}}\n",
+            if cluster.is_empty() {
+                String::new()
+            } else {
+                format!("---\n{}", self.yaml(&cluster)?)
+            },
+            self.yaml(&inside)?,
+            self.yaml(&everywhere)?,
+        ))
+    }
+
+    fn deployment(
+        &self,
+        options: &Options,
+        has_webhooks: bool,
+    ) -> Result<String, serde_norway::Error> {
+        let mut documents = deployment::documents(options, has_webhooks);
+        let spec = &mut documents[0]["spec"];
+        spec["replicas"] = json!(texts::REPLICAS.0);
+        let pod = &mut spec["template"]["spec"];
+        pod[texts::POD.0] = json!("");
+        let container = &mut pod["containers"][0];
+        container["resources"] = json!(texts::RESOURCES.0);
+        container["imagePullPolicy"] = json!(texts::PULL_POLICY.0);
+        container["env"] = json!(texts::ENVIRONMENT.0);
+        if let Some(arguments) = container["args"].as_array_mut() {
+            arguments.retain(|argument| argument != "--all-namespaces");
+            arguments.push(json!(texts::ARGUMENTS.0));
+        }
+        let mut text = self.yaml(&documents)?;
+        let values = [
+            texts::REPLICAS,
+            texts::POD,
+            texts::RESOURCES,
+            texts::PULL_POLICY,
+            texts::ENVIRONMENT,
+            texts::ARGUMENTS,
+        ];
+        for (word, value) in values {
+            text = with_value(&text, word, value);
+        }
+        Ok(text)
+    }
+}
+
+/// Puts a value of the chart in place of the line with a word, at the same indentation.
+fn with_value(text: &str, word: &str, value: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        if line.contains(word) {
+            let indent = line.len() - line.trim_start().len();
+            let value = value.replace("INDENT", &(indent + 2).to_string());
+            out += &value.replace("SPACE", &" ".repeat(indent));
+        } else {
+            out += line;
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

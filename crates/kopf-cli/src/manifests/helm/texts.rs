@@ -1,0 +1,190 @@
+//! The parts of a chart that are the same for every operator.
+
+use serde_json::{Value, json};
+
+/// A word, and what the chart has in place of its line: `SPACE` is the indentation of the line, and
+/// `INDENT` that of what belongs to it, as a number.
+type Filling = (&'static str, &'static str);
+
+pub(super) const REPLICAS: Filling =
+    ("kopf-word-replicas", "SPACEreplicas: {{ $.Values.replicas }}");
+pub(super) const RESOURCES: Filling =
+    ("kopf-word-resources", "SPACEresources:\n{{- toYaml $.Values.resources | nindent INDENT }}");
+pub(super) const PULL_POLICY: Filling =
+    ("kopf-word-pull-policy", "SPACEimagePullPolicy: {{ $.Values.image.pullPolicy }}");
+pub(super) const ENVIRONMENT: Filling =
+    ("kopf-word-env", "SPACEenv:\n{{- toYaml $.Values.env | nindent INDENT }}");
+pub(super) const POD: Filling =
+    ("kopf-word-pod", "{{- with $.Values.pod }}\n{{- toYaml . | nindent 6 }}\n{{- end }}");
+pub(super) const ARGUMENTS: Filling = (
+    "kopf-word-arguments",
+    "{{- range $.Values.namespaces }}\nSPACE- --namespace={{ . }}\n{{- else }}\n\
+     SPACE- --all-namespaces\n{{- end }}\n\
+     {{- range $.Values.extraArgs }}\nSPACE- {{ . | quote }}\n{{- end }}",
+);
+pub(super) const KEEP: Filling = (
+    "kopf-word-keep",
+    "{{- if $.Values.crds.keep }}\nSPACEhelm.sh/resource-policy: keep\n{{- else }}\n\
+     SPACEhelm.sh/chart: {{ $.Chart.Name }}\n{{- end }}",
+);
+
+/// A test of `helm test`: the image can be pulled, and the program in it runs.
+pub(super) const TEST: &str = "apiVersion: v1
+kind: Pod
+metadata:
+  name: kopf-word-title-test
+  namespace: kopf-word-namespace
+  annotations:
+    helm.sh/hook: test
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+spec:
+  restartPolicy: Never
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+  containers:
+  - name: describe
+    image: kopf-word-image
+    args: [describe]
+";
+
+/// `Chart.yaml`.
+pub(super) fn chart(name: &str) -> Value {
+    json!({
+        "apiVersion": "v2",
+        "name": name,
+        "description": format!("The Kubernetes operator {name}"),
+        "type": "application",
+        "version": "0.1.0",
+        "appVersion": "latest",
+    })
+}
+
+/// `values.yaml`, with a comment for each value.
+pub(super) fn values(image: &str) -> String {
+    let (repository, tag) = match image.rsplit_once(':') {
+        Some((repository, tag)) if !tag.contains('/') => (repository, tag),
+        _ => (image, "latest"),
+    };
+    format!(
+        "# The image of the operator.
+image:
+  repository: {repository}
+  tag: {tag:?}
+  pullPolicy: IfNotPresent
+
+# How many run. More than one need leader election or a peering; else everything is handled twice.
+replicas: 1
+
+# The namespaces that are served, with rights only there; none means the whole cluster.
+namespaces: []
+
+# More options of `run`, such as --log-format=json.
+extraArgs: []
+
+# More environment variables, as in a container.
+env: []
+
+resources:
+  requests:
+    cpu: 10m
+    memory: 32Mi
+  limits:
+    memory: 128Mi
+
+# Any further fields of the Pod: nodeSelector, tolerations, affinity, imagePullSecrets, ...
+pod: {{}}
+
+rbac:
+  create: true
+
+serviceAccount:
+  annotations: {{}}
+
+# The definitions of the operator's resources.
+# Without `keep`, `helm uninstall` deletes them, and all objects with them.
+crds:
+  install: true
+  keep: true
+
+metrics:
+  # A Service for the metrics.
+  enabled: false
+  # These need the Prometheus operator.
+  serviceMonitor:
+    enabled: false
+  alerts:
+    enabled: false
+  # A ConfigMap that Grafana's side-car loads.
+  dashboard:
+    enabled: false
+
+networkPolicy:
+  enabled: false
+
+podDisruptionBudget:
+  enabled: false
+"
+    )
+}
+
+/// `values.schema.json`: a misspelt value is an error.
+pub(super) fn schema() -> String {
+    let flag = json!({"type": "boolean"});
+    let switch = json!({
+        "type": "object", "additionalProperties": false, "properties": {"enabled": flag},
+    });
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "array", "items": text});
+    let object = |properties: Value| json!({"type": "object", "additionalProperties": false, "properties": properties});
+    let pull = json!({"enum": ["Always", "IfNotPresent", "Never"]});
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "global": {"type": "object"},
+            "image": object(json!({"repository": text, "tag": text, "pullPolicy": pull})),
+            "replicas": {"type": "integer", "minimum": 0},
+            "namespaces": texts,
+            "extraArgs": texts,
+            "env": {"type": "array", "items": {"type": "object"}},
+            "resources": {"type": "object"},
+            "pod": {"type": "object"},
+            "rbac": object(json!({"create": flag})),
+            "serviceAccount": object(json!({"annotations": {"type": "object"}})),
+            "crds": object(json!({"install": flag, "keep": flag})),
+            "metrics": object(json!({
+                "enabled": flag, "serviceMonitor": switch, "alerts": switch, "dashboard": switch,
+            })),
+            "networkPolicy": switch,
+            "podDisruptionBudget": switch,
+        },
+    });
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
+
+/// The name of everything: the chart's, with the release's before it if that differs.
+pub(super) fn helpers(name: &str) -> String {
+    format!(
+        "{{{{- define \"{name}.name\" -}}}}
+{{{{- if contains .Chart.Name .Release.Name }}}}{{{{ .Release.Name | trunc 63 | trimSuffix \"-\" }}}}
+{{{{- else }}}}{{{{ printf \"%s-%s\" .Release.Name .Chart.Name | trunc 63 | trimSuffix \"-\" }}}}
+{{{{- end }}}}
+{{{{- end }}}}
+"
+    )
+}
+
+/// What is told after an installation.
+pub(super) fn notes(name: &str) -> String {
+    format!(
+        "The operator {{{{ include \"{name}.name\" . }}}} is installed in {{{{ .Release.Namespace }}}}.
+
+  kubectl -n {{{{ .Release.Namespace }}}} rollout status deployment/{{{{ include \"{name}.name\" . }}}}
+  kubectl -n {{{{ .Release.Namespace }}}} logs deployment/{{{{ include \"{name}.name\" . }}}} --follow
+
+Delete the objects of the operator before you uninstall it: their finalizers wait for it.
+"
+    )
+}

@@ -1,0 +1,77 @@
+//! Writes generated files into a folder, and keeps what somebody has changed there.
+//!
+//! A list in the folder says what was generated. A file that is not as it was generated has been
+//! changed by somebody: it stays, and the new text is written beside it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+/// The list of what was generated: a digest and a name per line.
+const LIST: &str = ".kopf-generated";
+/// What is appended to the name of a file that is not overwritten.
+const BESIDE: &str = "new";
+
+/// What has happened to the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Files that somebody has changed; the generated text is in `NAME.new`.
+    pub kept: Vec<String>,
+}
+
+/// Writes the files, by their names in the folder; overwrites changed ones only if it is forced to.
+///
+/// All texts are written beside their places first, so that a full disk leaves the former ones whole.
+///
+/// # Errors
+/// Fails when the folder cannot be written.
+pub fn write(folder: &Path, files: &[(String, String)], is_forced: bool) -> io::Result<Written> {
+    std::fs::create_dir_all(folder)?;
+    let list = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
+    let generated: BTreeMap<&str, &str> = list
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(digest, name)| (name, digest))
+        .collect();
+    let mut written = Written::default();
+    let mut places = Vec::new();
+    for (name, text) in files {
+        let is_kept =
+            !is_forced && is_changed(&folder.join(name), generated.get(name.as_str()), text);
+        if is_kept {
+            written.kept.push(name.clone());
+        }
+        let place = if is_kept { format!("{name}.{BESIDE}") } else { name.clone() };
+        places.push((folder.join(&place), folder.join(format!("{place}.kopf-writing")), text));
+    }
+    let staged = places.iter().try_for_each(|(place, staging, text)| {
+        place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(staging, text)
+    });
+    if let Err(error) = staged {
+        for (_, staging, _) in &places {
+            // The first error is the one to report; a leftover is only untidy.
+            let _ = std::fs::remove_file(staging);
+        }
+        return Err(error);
+    }
+    places.iter().try_for_each(|(place, staging, _)| std::fs::rename(staging, place))?;
+    let lines = files.iter().map(|(name, text)| format!("{}  {name}\n", digest(text)));
+    std::fs::write(folder.join(LIST), lines.collect::<String>())?;
+    Ok(written)
+}
+
+/// Whether somebody has changed a file since it was generated, so that it would lose something.
+fn is_changed(path: &Path, generated: Option<&&str>, text: &str) -> bool {
+    let Ok(present) = std::fs::read_to_string(path) else { return false };
+    present != text && generated.is_none_or(|generated| **generated != digest(&present))
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

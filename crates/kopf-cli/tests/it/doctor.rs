@@ -1,0 +1,51 @@
+//! `kopf doctor` finds what is wrong with a cluster, and says so by its exit code.
+
+use serde_json::json;
+
+use crate::screen::Terminal;
+
+#[tokio::test]
+async fn a_cluster_without_problems_is_healthy() {
+    let terminal = Terminal::new().await;
+    let text = terminal.run(&["doctor"]).await;
+    assert!(text.contains("Everything that was looked at works."), "{text}");
+    assert!(text.ends_with("(exit code 0)\n"), "{text}");
+}
+
+#[tokio::test]
+async fn webhooks_that_lead_nowhere_are_found() {
+    let terminal = Terminal::new().await;
+    let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let service = json!({"namespace": "operators", "name": "gone", "path": "/x"});
+    let webhook = json!({
+        "name": "x.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "clientConfig": {"service": service},
+        "rules": [{
+            "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["things"],
+            "operations": ["CREATE"],
+        }],
+    });
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "x"}, "webhooks": [webhook],
+    });
+    terminal.create(configurations, &configuration).await;
+    let text = terminal.run(&["doctor"]).await;
+    let found = "x.example.com leads to the Service operators/gone, which is not there";
+    assert!(text.contains(found), "{text}");
+    assert!(text.ends_with("(exit code 1)\n"), "{text}");
+    let text = terminal.run(&["doctor", "--output", "json"]).await;
+    assert!(text.contains("\"healthy\": false"), "{text}");
+}
+
+#[tokio::test]
+async fn machines_get_the_object_of_an_explanation() {
+    let terminal = Terminal::new().await;
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"},
+    });
+    terminal.create("/api/v1/namespaces/default/configmaps", &map).await;
+    let text = terminal.run(&["explain", "configmap/a", "--output", "yaml"]).await;
+    assert!(text.contains("object:\n") && text.contains("k: v"), "{text}");
+    assert!(text.contains("remembered: null"), "{text}");
+}

@@ -1,0 +1,54 @@
+//! The way from the server to an operator's handlers of reviews: a function call.
+//!
+//! Nothing goes through a socket, so that reviews work in virtual time. The engine's own server is
+//! left out; what it does with bytes and certificates is tested where it is written.
+
+use std::sync::Arc;
+
+use kopf_apiserver::{Server, WebhookTarget};
+use kopf_core::endpoint;
+use kopf_engine::{EngineBuilder, ReviewGate};
+use serde_json::{Value, json};
+
+use crate::door::Door;
+use crate::world::OPERATOR;
+
+/// What an operator that has crashed answers.
+const REFUSED: &str = "dial tcp 127.0.0.1:443: connect: connection refused";
+
+/// Points the server to an operator, if it has handlers of reviews.
+pub(crate) fn connect(
+    server: &Server,
+    operator: EngineBuilder,
+    door: Door,
+) -> (EngineBuilder, Door) {
+    let paths = ReviewGate::paths(operator.handlers());
+    if paths.is_empty() {
+        return (operator, door);
+    }
+    let gate = ReviewGate::default();
+    let client_config = json!({"url": format!("https://{OPERATOR}.test")});
+    for path in paths {
+        let addressed = endpoint::addressed(&client_config, &path);
+        let url = addressed["url"].as_str().unwrap_or_default();
+        server.webhook_url(url, target(path, gate.clone(), door.clone()));
+    }
+    gate.point(client_config, Some(format!("{OPERATOR}.kopf.dev")));
+    (operator.review_gate(gate.clone()), door.with_reviews(gate))
+}
+
+/// Answers what is sent to a path, as long as the operator is alive.
+fn target(path: String, gate: ReviewGate, door: Door) -> WebhookTarget {
+    WebhookTarget::Fallible(Arc::new(move |review: Value| {
+        let (path, gate, door) = (path.clone(), gate.clone(), door.clone());
+        Box::pin(async move {
+            if door.is_shut() {
+                return Err(REFUSED.to_owned());
+            }
+            tokio::select! {
+                answer = gate.answer(&path, review) => answer,
+                () = door.killed() => Err(REFUSED.to_owned()),
+            }
+        })
+    }))
+}
