@@ -16,13 +16,14 @@ use crate::steps::{command_step, root};
 const KOPF: &str = "kopf==1.45.2";
 
 /// What the package and its tests need.
-const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 11] = [
     "aiohttp",
     "click",
     "cryptography",
     "iso8601",
     "jsonpatch",
     "mypy",
+    "pyright[nodejs]",
     "pytest",
     "pytest-asyncio",
     "pyyaml",
@@ -49,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.filter.is_some() {
         return Ok(());
     }
+    check_types(&python)?;
     let kopf = environment("kopf-venv", &[KOPF])?;
     let mut comparison = command(&python);
     comparison.args(["-m", "crosscheck"]).arg(&kopf);
@@ -56,6 +58,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut comparison = command(&python);
     comparison.args(["python/compat/crossengine.py", "--kopf"]).arg(&kopf);
     command_step("more of them, in one process", comparison)
+}
+
+/// Checks the types of the package with both checkers.
+fn check_types(python: &Path) -> Result<()> {
+    let folder = root().join("python");
+    let mut mypy = command(python);
+    mypy.args(["-m", "mypy", "--no-incremental"]).current_dir(&folder);
+    command_step("types (mypy)", mypy)?;
+    let mut pyright = command(python);
+    pyright.args(["-m", "pyright", "--warnings", "--pythonpath"]).arg(python).current_dir(&folder);
+    command_step("types (pyright)", pyright)
 }
 
 /// Puts the module into the package.

@@ -1,7 +1,8 @@
 """What every operator of the scenarios has: a mark that it has started, and short delays."""
 
-import kopf
 from crosslib import GROUP, call
+
+import kopf
 
 
 @kopf.on.startup()

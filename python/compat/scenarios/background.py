@@ -2,8 +2,9 @@
 
 import asyncio
 
-import kopf
 from crosslib import GROUP, call, create, delete, patch, scenario, wait
+
+import kopf
 
 
 @scenario(create(spec={"x": 1}), delete())

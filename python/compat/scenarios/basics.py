@@ -1,7 +1,8 @@
 """Creation, changes, deletion, fields, events, results, errors."""
 
-import kopf
 from crosslib import GROUP, call, create, delete, patch, restart, scenario, wait
+
+import kopf
 
 
 def short(diff):

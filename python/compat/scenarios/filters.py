@@ -1,7 +1,8 @@
 """Filters: labels, annotations, values, old and new, callbacks, combinators, selectors."""
 
-import kopf
 from crosslib import GROUP, call, create, delete, patch, scenario
+
+import kopf
 
 
 @scenario(

@@ -1,7 +1,8 @@
 """What handlers change: patches, functions, children, events, memos, sub-handlers, indexes."""
 
-import kopf
 from crosslib import GROUP, call, create, delete, patch, scenario, wait
+
+import kopf
 
 
 @scenario(create(spec={"x": 1}))

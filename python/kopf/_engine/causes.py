@@ -182,4 +182,5 @@ def register_mappings() -> None:
     """Let ``isinstance(..., Mapping)`` work for bodies of the engine."""
     from kopf import _native
 
-    collections.abc.Mapping.register(_native.RawBody)
+    abstract: Any = collections.abc.Mapping
+    abstract.register(_native.RawBody)

@@ -61,7 +61,7 @@ class Decisions:
             return body
         if ask.kind == "lifecycle":
             return self._choose(ask.value())
-        section, _, method = ask.kind.partition(".")
+        section, _, _ = ask.kind.partition(".")
         storage = (
             self._settings.persistence.progress_storage
             if section == "progress"

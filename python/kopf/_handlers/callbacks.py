@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from kopf._compat import LoggerAdapter
 from kopf._handlers import stoppers
@@ -287,7 +287,7 @@ def not_(fn: _FnT) -> _FnT:
     def not_fn(*args: Any, **kwargs: Any) -> bool:
         return not fn(*args, **kwargs)
 
-    return not_fn
+    return cast(_FnT, not_fn)
 
 
 def all_(fns: Collection[_FnT]) -> _FnT:
@@ -296,7 +296,7 @@ def all_(fns: Collection[_FnT]) -> _FnT:
     def all_fn(*args: Any, **kwargs: Any) -> bool:
         return all(fn(*args, **kwargs) for fn in fns)
 
-    return all_fn
+    return cast(_FnT, all_fn)
 
 
 def any_(fns: Collection[_FnT]) -> _FnT:
@@ -305,7 +305,7 @@ def any_(fns: Collection[_FnT]) -> _FnT:
     def any_fn(*args: Any, **kwargs: Any) -> bool:
         return any(fn(*args, **kwargs) for fn in fns)
 
-    return any_fn
+    return cast(_FnT, any_fn)
 
 
 def none_(fns: Collection[_FnT]) -> _FnT:
@@ -314,4 +314,4 @@ def none_(fns: Collection[_FnT]) -> _FnT:
     def none_fn(*args: Any, **kwargs: Any) -> bool:
         return not any(fn(*args, **kwargs) for fn in fns)
 
-    return none_fn
+    return cast(_FnT, none_fn)

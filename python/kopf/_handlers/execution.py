@@ -191,119 +191,135 @@ async def execute_handler_once(
     default_errors: ErrorsMode = ErrorsMode.TEMPORARY,
 ) -> Outcome:
     """Make one attempt of a handler. Its errors become the outcome and lines in the log."""
-    logger = cause.logger
-    subrefs: set[ids.HandlerId] = set()
+    attempt = _Attempt(
+        handler=handler,
+        cause=cause,
+        state=state,
+        errors=handler.errors or default_errors,
+        backoff=settings.execution.default_backoff if handler.backoff is None else handler.backoff,
+    )
+    cause.logger.debug(f"{handler} is invoked.")
     try:
-        logger.debug(f"{handler} is invoked.")
-        _check_limits(handler, state)
-        result = await invoke_handler(
+        attempt.refuse_if_exhausted()
+        times: dict[str, Any] = {"started": state.started, "runtime": state.runtime}
+        returned = await invoke_handler(
+            **times,
+            retry=state.retries,
             handler=handler,
             cause=cause,
-            retry=state.retries,
-            started=state.started,
-            runtime=state.runtime,
             settings=settings,
             lifecycle=lifecycle,
+            subrefs=attempt.subrefs,
             extra_context=extra_context,
-            subrefs=subrefs,
         )
     except asyncio.CancelledError:
-        logger.warning(f"{handler} is cancelled. Will escalate.")
+        cause.logger.warning(f"{handler} is cancelled. Will escalate.")
         raise
-    except HandlerChildrenRetry as e:
-        logger.debug(f"{handler} has unfinished sub-handlers. Will retry soon.")
-        return Outcome(final=False, exception=e, delay=e.delay, subrefs=subrefs)
-    except TemporaryError as e:
-        return _after_temporary(handler, state, logger, e, subrefs)
-    except (HandlerTimeoutError, HandlerRetriesError) as e:
-        logger.error(_text(e))
-        return Outcome(final=True, exception=e, subrefs=subrefs)
-    except PermanentError as e:
-        logger.error(f"{handler} failed permanently: {_text(e)}")
-        return Outcome(final=True, exception=e, subrefs=subrefs)
-    except Exception as e:
-        mode = handler.errors if handler.errors is not None else default_errors
-        backoff = handler.backoff
-        if backoff is None:
-            backoff = settings.execution.default_backoff
-        return _after_arbitrary(handler, state, logger, e, subrefs, mode, backoff)
-    logger.info(f"{handler} succeeded.")
-    return Outcome(final=True, result=result, subrefs=subrefs)
+    except Exception as error:
+        return attempt.judge(error)
+    cause.logger.info(f"{handler} succeeded.")
+    return Outcome(final=True, result=returned, subrefs=attempt.subrefs)
 
 
-def _text(e: BaseException) -> str:
-    return str(e) or repr(e)
+@dataclasses.dataclass
+class _Attempt:
+    """One attempt of a handler: decides what its errors mean."""
 
+    handler: Handler
+    cause: Cause
+    state: HandlerState
+    errors: ErrorsMode
+    backoff: float
+    subrefs: set[ids.HandlerId] = dataclasses.field(default_factory=set)
 
-def _check_limits(handler: Handler, state: HandlerState) -> None:
-    """Refuse an attempt when the time or the attempts of the handler are used up."""
-    if handler.timeout is not None and state.runtime.total_seconds() >= handler.timeout:
-        raise HandlerTimeoutError(f"{handler} has timed out after {state.runtime}.")
-    if handler.retries is not None and state.retries >= handler.retries:
-        raise HandlerRetriesError(f"{handler} has exceeded {state.retries} retries.")
+    def refuse_if_exhausted(self) -> None:
+        """Refuse the attempt when the time or the attempts of the handler are used up."""
+        runtime, retries = self.state.runtime, self.state.retries
+        if self.limit_at(runtime.total_seconds(), retries) is HandlerTimeoutError:
+            raise HandlerTimeoutError(f"{self.handler} has timed out after {runtime}.")
+        if self.limit_at(0, retries) is HandlerRetriesError:
+            raise HandlerRetriesError(f"{self.handler} has exceeded {retries} retries.")
 
-
-def _no_more(
-    handler: Handler, state: HandlerState, delay: float
-) -> type[HandlerTimeoutError] | type[HandlerRetriesError] | None:
-    """Why there would be no next attempt after a delay, or None."""
-    if handler.timeout is not None:
-        if state.runtime.total_seconds() + delay >= handler.timeout:
+    def limit_at(self, seconds: float, retries: int) -> _Limit | None:
+        """Find the limit that is reached after so much time and so many attempts."""
+        if self.handler.timeout is not None and seconds >= self.handler.timeout:
             return HandlerTimeoutError
-    if handler.retries is not None and state.retries + 1 >= handler.retries:
-        return HandlerRetriesError
-    return None
+        if self.handler.retries is not None and retries >= self.handler.retries:
+            return HandlerRetriesError
+        return None
+
+    def limit_after(self, delay: float | None) -> _Limit | None:
+        """Find the limit that prevents another attempt after a delay."""
+        seconds = self.state.runtime.total_seconds() + (delay or 0)
+        return self.limit_at(seconds, self.state.retries + 1)
+
+    def judge(self, error: Exception) -> Outcome:
+        """Decide what an error means for the handler, and log it."""
+        log = self.cause.logger
+        text = str(error) or repr(error)
+        match error:
+            case HandlerChildrenRetry():
+                log.debug(f"{self.handler} has unfinished sub-handlers. Will retry soon.")
+                return self.again(error, error.delay)
+            case TemporaryError():
+                return self.judge_temporary(error, text)
+            case HandlerTimeoutError() | HandlerRetriesError():
+                log.error(text)
+                return self.over(error)
+            case PermanentError():
+                log.error(f"{self.handler} failed permanently: {text}")
+                return self.over(error)
+        return self.judge_arbitrary(error, text)
+
+    def judge_temporary(self, error: TemporaryError, text: str) -> Outcome:
+        limit = self.limit_after(error.delay)
+        if limit is None:
+            self.cause.logger.error(f"{self.handler} failed temporarily: {text}")
+            return self.again(error, error.delay)
+        will = (
+            f"time out after {self.handler.timeout} seconds"
+            if limit is HandlerTimeoutError
+            else f"exceed {self.handler.retries} retries"
+        )
+        message = f"{self.handler} failed temporarily but will {will}: {text}"
+        self.cause.logger.error(message)
+        return self.over(limit(message))
+
+    def judge_arbitrary(self, error: Exception, text: str) -> Outcome:
+        """Judge an error of no special class: the errors mode of the handler decides."""
+        limit = self.limit_after(self.backoff)
+        outcome = self.over(error)
+        if self.errors is ErrorsMode.IGNORED:
+            then = "ignore it"
+            outcome = self.over(None)
+        elif self.errors is ErrorsMode.PERMANENT:
+            then = "stop now"
+        elif self.errors is not ErrorsMode.TEMPORARY:
+            raise RuntimeError(f"Unknown mode for errors: {self.errors!r}")
+        elif limit is None:
+            then = f"try again in {self.backoff} seconds"
+            outcome = self.again(error, self.backoff)
+        else:
+            would = (
+                f"time out in {self.handler.timeout} seconds"
+                if limit is HandlerTimeoutError
+                else f"exceed {self.handler.retries} retries"
+            )
+            then = f"stop now (it would {would} on the next attempt)"
+        message = f"{self.handler} failed with an exception and will {then}: {text}"
+        self.cause.logger.exception(message)
+        if self.errors is ErrorsMode.TEMPORARY and limit is not None:
+            outcome = self.over(limit(message))
+        return outcome
+
+    def again(self, error: Exception, delay: float | None) -> Outcome:
+        return Outcome(final=False, exception=error, delay=delay, subrefs=self.subrefs)
+
+    def over(self, error: Exception | None) -> Outcome:
+        return Outcome(final=True, exception=error, subrefs=self.subrefs)
 
 
-def _after_temporary(
-    handler: Handler,
-    state: HandlerState,
-    logger: Logger,
-    e: TemporaryError,
-    subrefs: set[ids.HandlerId],
-) -> Outcome:
-    stop = _no_more(handler, state, e.delay or 0)
-    if stop is None:
-        logger.error(f"{handler} failed temporarily: {_text(e)}")
-        return Outcome(final=False, exception=e, delay=e.delay, subrefs=subrefs)
-    if stop is HandlerTimeoutError:
-        limit = f"will time out after {handler.timeout} seconds"
-    else:
-        limit = f"will exceed {handler.retries} retries"
-    message = f"{handler} failed temporarily but {limit}: {_text(e)}"
-    logger.error(message)
-    return Outcome(final=True, exception=stop(message), subrefs=subrefs)
-
-
-def _after_arbitrary(
-    handler: Handler,
-    state: HandlerState,
-    logger: Logger,
-    e: Exception,
-    subrefs: set[ids.HandlerId],
-    mode: ErrorsMode,
-    backoff: float,
-) -> Outcome:
-    failed = f"{handler} failed with an exception and will"
-    if mode is ErrorsMode.IGNORED:
-        logger.exception(f"{failed} ignore it: {_text(e)}")
-        return Outcome(final=True, subrefs=subrefs)
-    if mode is ErrorsMode.PERMANENT:
-        logger.exception(f"{failed} stop now: {_text(e)}")
-        return Outcome(final=True, exception=e, subrefs=subrefs)
-    if mode is not ErrorsMode.TEMPORARY:
-        raise RuntimeError(f"Unknown mode for errors: {mode!r}")
-    stop = _no_more(handler, state, backoff)
-    if stop is None:
-        logger.exception(f"{failed} try again in {backoff} seconds: {_text(e)}")
-        return Outcome(final=False, exception=e, delay=backoff, subrefs=subrefs)
-    if stop is HandlerTimeoutError:
-        limit = f"time out in {handler.timeout} seconds"
-    else:
-        limit = f"exceed {handler.retries} retries"
-    message = f"{failed} stop now (it would {limit} on the next attempt): {_text(e)}"
-    logger.exception(message)
-    return Outcome(final=True, exception=stop(message), subrefs=subrefs)
+_Limit = type[HandlerTimeoutError] | type[HandlerRetriesError]
 
 
 async def invoke_handler(

@@ -14,7 +14,7 @@ from kopf._structs import dicts, diffs, references
 class ActivityHandler(execution.Handler):
     """A handler of startup, cleanup, login, or probe."""
 
-    fn: callbacks.ActivityFn
+    fn: callbacks.ActivityFn  # pyright: ignore[reportIncompatibleMethodOverride]
     activity: causes.Activity | None
     _fallback: bool = False
 
@@ -49,7 +49,7 @@ class ResourceHandler(execution.Handler):
 class WebhookHandler(ResourceHandler):
     """A handler of admission requests."""
 
-    fn: callbacks.WebhookFn
+    fn: callbacks.WebhookFn  # pyright: ignore[reportIncompatibleMethodOverride]
     reason: causes.WebhookType
     operations: Collection[str] | None
     subresource: str | None
@@ -81,7 +81,7 @@ class WebhookHandler(ResourceHandler):
 class IndexingHandler(ResourceHandler):
     """A handler that fills an index."""
 
-    fn: callbacks.IndexingFn
+    fn: callbacks.IndexingFn  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __str__(self) -> str:
         return f"Indexer {self.id!r}"
@@ -91,14 +91,14 @@ class IndexingHandler(ResourceHandler):
 class WatchingHandler(ResourceHandler):
     """A handler of raw events."""
 
-    fn: callbacks.WatchingFn
+    fn: callbacks.WatchingFn  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 @dataclasses.dataclass(frozen=True)
 class ChangingHandler(ResourceHandler):
     """A handler of changes, with progress and retries."""
 
-    fn: callbacks.ChangingFn
+    fn: callbacks.ChangingFn  # pyright: ignore[reportIncompatibleMethodOverride]
     reason: causes.Reason | None
     initial: bool | None
     deleted: bool | None
@@ -120,7 +120,7 @@ class SpawningHandler(ResourceHandler):
 class DaemonHandler(SpawningHandler):
     """A handler that runs for as long as the object exists."""
 
-    fn: callbacks.DaemonFn
+    fn: callbacks.DaemonFn  # pyright: ignore[reportIncompatibleMethodOverride]
     cancellation_backoff: float | None
     cancellation_timeout: float | None
     cancellation_polling: float | None
@@ -133,7 +133,7 @@ class DaemonHandler(SpawningHandler):
 class TimerHandler(SpawningHandler):
     """A handler that runs again and again."""
 
-    fn: callbacks.TimerFn
+    fn: callbacks.TimerFn  # pyright: ignore[reportIncompatibleMethodOverride]
     sharp: bool | None
     idle: float | None
     interval: float | None

@@ -21,21 +21,24 @@ class Kwargable:
     """Something with kwargs for functions."""
 
     @property
-    def _kwargs(self) -> dict[str, Any]:
-        return {}
-
-    @property
-    def _sync_kwargs(self) -> dict[str, Any]:
-        return self._kwargs
-
-    @property
-    def _async_kwargs(self) -> dict[str, Any]:
-        return self._kwargs
-
-    @property
     def _super_kwargs(self) -> dict[str, Any]:
         """Kwargs that replace all others with the same names."""
         return {}
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        """Kwargs of every function."""
+        return {}
+
+    @property
+    def _async_kwargs(self) -> dict[str, Any]:
+        """Those and the additional kwargs of coroutines."""
+        return self._kwargs
+
+    @property
+    def _sync_kwargs(self) -> dict[str, Any]:
+        """Those and the additional kwargs of functions in threads."""
+        return self._kwargs
 
     @final
     @property
@@ -77,7 +80,7 @@ def is_async_fn(fn: Invokable | None) -> bool:
         if isinstance(fn, functools.partial):
             fn = fn.func
         elif hasattr(fn, "__wrapped__"):
-            fn = fn.__wrapped__
+            fn = getattr(fn, "__wrapped__", None)
         else:
             return inspect.iscoroutinefunction(fn)
     return False

@@ -78,19 +78,17 @@ class HandlerState(execution.HandlerState):
     def from_storage(
         cls, __d: progress.ProgressRecord, *, basetime: datetime.datetime
     ) -> HandlerState:
+        filled: dict[str, Any]
+        filled = {name: __d.get(name) or empty for name, empty in _EMPTY_FIELDS.items()}
         return cls(
             active=False,
             basetime=basetime,
             started=parse_iso8601(__d.get("started")) or _now(basetime),
             stopped=parse_iso8601(__d.get("stopped")),
             delayed=parse_iso8601(__d.get("delayed")),
-            purpose=__d.get("purpose") or None,
-            retries=__d.get("retries") or 0,
-            success=__d.get("success") or False,
-            failure=__d.get("failure") or False,
             message=__d.get("message"),
-            subrefs=__d.get("subrefs") or (),
             _origin=__d,
+            **filled,
         )
 
     def for_storage(self) -> progress.ProgressRecord:
@@ -246,14 +244,14 @@ class State(execution.State):
             storage.purge(key=key, body=body, patch=patch)
         storage.flush()
 
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __iter__(self) -> Iterator[ids.HandlerId]:
-        return iter(self._states)
-
     def __getitem__(self, item: ids.HandlerId) -> HandlerState:
         return self._states[item]
+
+    def __iter__(self) -> Iterator[ids.HandlerId]:
+        yield from self._states
+
+    def __len__(self) -> int:
+        return len(self._states)
 
     @property
     def done(self) -> bool:
@@ -287,6 +285,16 @@ class State(execution.State):
             for state in self._states.values()
             if state.active and not state.finished
         ]
+
+
+_EMPTY_FIELDS: Mapping[str, Any] = {
+    "purpose": None,
+    "retries": 0,
+    "success": False,
+    "failure": False,
+    "subrefs": (),
+}
+"""What absent or empty fields of a record mean."""
 
 
 def deliver_results(

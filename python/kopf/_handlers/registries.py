@@ -151,12 +151,11 @@ class OperatorRegistry:
 
     def __init__(self) -> None:
         super().__init__()
-        self._activities = ActivityRegistry()
-        self._indexing = IndexingRegistry()
-        self._watching = WatchingRegistry()
-        self._spawning = SpawningRegistry()
-        self._changing = ChangingRegistry()
         self._webhooks = WebhooksRegistry()
+        self._activities = ActivityRegistry()
+        # The order in which the handlers of an event run: indexes are filled first.
+        self._indexing, self._watching = IndexingRegistry(), WatchingRegistry()
+        self._spawning, self._changing = SpawningRegistry(), ChangingRegistry()
 
 
 class SmartOperatorRegistry(OperatorRegistry):
@@ -187,7 +186,8 @@ def generate_id(
 ) -> ids.HandlerId:
     """Make the id of a handler from its name or its function, with the parts around it."""
     name = get_callable_id(fn) if id is None else id
-    return ids.HandlerId("/".join(part for part in (prefix, name, suffix) if part or part is name))
+    before, after = [prefix] if prefix else [], [suffix] if suffix else []
+    return ids.HandlerId("/".join([*before, name, *after]))
 
 
 def get_callable_id(c: Callable[..., Any] | None) -> str:
@@ -197,7 +197,7 @@ def get_callable_id(c: Callable[..., Any] | None) -> str:
     if isinstance(c, functools.partial):
         return get_callable_id(c.func)
     if hasattr(c, "__wrapped__"):
-        return get_callable_id(c.__wrapped__)
+        return get_callable_id(getattr(c, "__wrapped__", None))
     if isinstance(c, FunctionType) and c.__name__ == "<lambda>":
         code = c.__code__
         return f"lambda:{code.co_filename}:{code.co_firstlineno}"

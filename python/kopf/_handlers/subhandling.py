@@ -6,6 +6,7 @@ import collections.abc
 import contextlib
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from typing import cast
 
 from kopf._handlers import (
     callbacks,
@@ -74,7 +75,8 @@ def _registry_of_fns(
 ) -> registries.ChangingRegistry:
     registry = registries.ChangingRegistry()
     if isinstance(fns, collections.abc.Mapping):
-        for id, fn in fns.items():
+        named = cast("Mapping[str, callbacks.ChangingFn]", fns)
+        for id, fn in named.items():
             registry.append(_make_handler(fn, id, prefix))
     elif isinstance(fns, collections.abc.Iterable):
         for fn in fns:
@@ -146,9 +148,9 @@ async def _execute_registry(
         state=state,
         extra_context=subhandling_context,
     )
-    state = state.with_outcomes(outcomes)
-    state.store(body=cause.body, patch=cause.patch, storage=storage)
     progression.deliver_results(outcomes=outcomes, patch=cause.patch)
+    state = state.with_outcomes(outcomes)
+    state.store(storage=storage, body=cause.body, patch=cause.patch)
 
     for container in execution.subrefs_var.get():
         container.update(state)

@@ -5,6 +5,7 @@ The logins via client libraries also configure these libraries: operators rely o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -182,6 +183,21 @@ async def login_via_async_client(
     )
 
 
+def _configure_pykube(pykube: Any, logger: callbacks.Logger) -> Any:
+    """Get the configuration that ``pykube`` finds: of the pod, or else of the user."""
+    with contextlib.suppress(FileNotFoundError):
+        config = pykube.KubeConfig.from_service_account()
+        logger.debug("Pykube is configured in cluster with service account.")
+        return config
+    with contextlib.suppress(pykube.PyKubeError, FileNotFoundError):
+        config = pykube.KubeConfig.from_file()
+        logger.debug("Pykube is configured via kubeconfig file.")
+        return config
+    raise credentials.LoginError(
+        "Cannot authenticate pykube neither in-cluster, nor via kubeconfig."
+    )
+
+
 def login_via_pykube(
     *,
     logger: callbacks.Logger,
@@ -193,19 +209,7 @@ def login_via_pykube(
         import pykube
     except ImportError:
         return None
-    config: Any
-    try:
-        config = pykube.KubeConfig.from_service_account()
-        logger.debug("Pykube is configured in cluster with service account.")
-    except FileNotFoundError:
-        try:
-            config = pykube.KubeConfig.from_file()
-            logger.debug("Pykube is configured via kubeconfig file.")
-        except (pykube.PyKubeError, FileNotFoundError):
-            raise credentials.LoginError(
-                "Cannot authenticate pykube neither in-cluster, nor via kubeconfig."
-            ) from None
-
+    config = _configure_pykube(pykube, logger)
     cluster, user = config.cluster, config.user
     token = user.get("token")
     if user.get("auth-provider"):
@@ -250,12 +254,12 @@ def login_with_service_account(
     namespace = _read(f"{_ACCOUNT}/namespace")
     ca_path = f"{_ACCOUNT}/ca.crt"
     return credentials.ConnectionInfo(
-        server="https://kubernetes.default.svc",
-        ca_path=ca_path if os.path.exists(ca_path) else None,
+        priority=PRIORITY_OF_SERVICE_ACCOUNT,
+        server=_SERVER_IN_CLUSTER,
         token=token or None,
+        ca_path=ca_path if os.path.exists(ca_path) else None,
         default_namespace=namespace or None,
         trust_env=settings.networking.trust_env,
-        priority=PRIORITY_OF_SERVICE_ACCOUNT,
     )
 
 
@@ -299,20 +303,33 @@ def login_with_kubeconfig(
     cluster = sections["cluster"][context["cluster"]]
     user = sections["user"][context["user"]]
     provider = user.get("auth-provider", {}).get("config", {})
+    found = {
+        argument: section.get(key)
+        for section, keys in ((cluster, _KEYS_OF_CLUSTER), (user, _KEYS_OF_USER))
+        for argument, key in keys.items()
+    }
     return credentials.ConnectionInfo(
-        server=cluster.get("server"),
-        ca_path=cluster.get("certificate-authority"),
-        ca_data=cluster.get("certificate-authority-data"),
-        insecure=cluster.get("insecure-skip-tls-verify"),
-        certificate_path=user.get("client-certificate"),
-        certificate_data=user.get("client-certificate-data"),
-        private_key_path=user.get("client-key"),
-        private_key_data=user.get("client-key-data"),
-        username=user.get("username"),
-        password=user.get("password"),
         token=user.get("token") or provider.get("access-token"),
         default_namespace=context.get("namespace"),
-        proxy_url=cluster.get("proxy-url"),
         trust_env=settings.networking.trust_env,
         priority=PRIORITY_OF_KUBECONFIG,
+        **found,
     )
+
+
+_SERVER_IN_CLUSTER = "https://kubernetes.default.svc"
+_KEYS_OF_CLUSTER = {
+    "server": "server",
+    "proxy_url": "proxy-url",
+    "insecure": "insecure-skip-tls-verify",
+    "ca_path": "certificate-authority",
+    "ca_data": "certificate-authority-data",
+}
+_KEYS_OF_USER = {
+    "username": "username",
+    "password": "password",
+    "certificate_path": "client-certificate",
+    "certificate_data": "client-certificate-data",
+    "private_key_path": "client-key",
+    "private_key_data": "client-key-data",
+}

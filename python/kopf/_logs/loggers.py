@@ -86,9 +86,10 @@ class ObjectJsonFormatter(ObjectFormatter):
                 fields[name] = value
         if self._timestamp:
             moment = datetime.datetime.fromtimestamp(record.created, tz=datetime.timezone.utc)
-            fields[self._timestamp] = moment.isoformat()
-        if hasattr(record, "k8s_ref"):
-            fields[self._refkey] = record.k8s_ref
+            fields[str(self._timestamp)] = moment.isoformat()
+        ref = getattr(record, "k8s_ref", None)
+        if ref is not None:
+            fields[self._refkey] = ref
         fields.setdefault("severity", _severity(record.levelno))
 
 
@@ -103,9 +104,9 @@ class ObjectPrefixingMixin(ObjectFormatter):
     """Adds ``[namespace/name]`` before messages about objects."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if hasattr(record, "k8s_ref"):
-            namespace = record.k8s_ref.get("namespace")
-            name = record.k8s_ref.get("name", "")
+        ref = getattr(record, "k8s_ref", None)
+        if ref is not None:
+            namespace, name = ref.get("namespace"), ref.get("name", "")
             prefix = f"[{namespace}/{name}]" if namespace else f"[{name}]"
             record = copy.copy(record)
             record.msg = f"{prefix} {record.msg}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import signal
@@ -52,14 +53,9 @@ def run(
 ) -> None:
     """Run an operator until it is stopped: in the given loop, or in a new one."""
     options = {name: value for name, value in locals().items() if name != "loop"}
-    coro = operator(**options)
-    try:
-        if loop is not None:
-            loop.run_until_complete(coro)
-        else:
-            asyncio.run(coro)
-    except asyncio.CancelledError:
-        pass
+    execute = asyncio.run if loop is None else loop.run_until_complete
+    with contextlib.suppress(asyncio.CancelledError):
+        execute(operator(**options))
 
 
 async def operator(
@@ -117,14 +113,12 @@ async def spawn_tasks(
     clusterwide, namespaces = _scope(clusterwide, namespaces, namespace)
     own_settings = settings is None
     settings = configuration.OperatorSettings() if settings is None else settings
+    given = {"name": peering_name, "standalone": standalone, "priority": priority}
+    for option, value in given.items():
+        if value is not None:
+            setattr(settings.peering, option, value)
+    settings.peering.mandatory |= peering_name is not None
     settings.peering.clusterwide = clusterwide
-    if peering_name is not None:
-        settings.peering.mandatory = True
-        settings.peering.name = peering_name
-    if standalone is not None:
-        settings.peering.standalone = standalone
-    if priority is not None:
-        settings.peering.priority = priority
     posting.settings_var.set(settings)
     vault = credentials.Vault() if vault is None else vault
     detection.vault_var.set(vault)

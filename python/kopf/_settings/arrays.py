@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from kopf._structs import references
 
@@ -26,7 +26,7 @@ def _selector(key: object) -> references.Selector:
     if isinstance(key, tuple):
         return references.Selector(*key)
     if isinstance(key, (str, references.Marker)) or callable(key):
-        return references.Selector(key)
+        return references.Selector(cast(Any, key))
     raise TypeError(f"Unsupported selector type: {key!r}")
 
 

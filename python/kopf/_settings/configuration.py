@@ -113,17 +113,17 @@ class WatchingSettings:
     """Whether existing objects come with the watch instead of a list."""
 
     label_selectors: arrays.SelectorMapping[str] = dataclasses.field(
-        default_factory=arrays.SelectorMapping
+        default_factory=arrays.SelectorMapping[str]
     )
     """Label selectors for the server, by resource."""
 
     field_selectors: arrays.SelectorMapping[str] = dataclasses.field(
-        default_factory=arrays.SelectorMapping
+        default_factory=arrays.SelectorMapping[str]
     )
     """Field selectors for the server, by resource."""
 
     shard_selectors: arrays.SelectorMapping[str] = dataclasses.field(
-        default_factory=arrays.SelectorMapping
+        default_factory=arrays.SelectorMapping[str]
     )
     """Shard selectors for the server, by resource."""
 
@@ -204,12 +204,12 @@ class ExecutionSettings:
 
     @max_workers.setter
     def max_workers(self, value: int) -> None:
-        if value < 1:
+        if value <= 0:
             raise ValueError("Can't set thread pool limit lower than 1.")
         self._max_workers = value
-        if not hasattr(self.executor, "_max_workers"):
+        if "_max_workers" not in dir(self.executor):
             raise TypeError("Current executor does not support `max_workers`.")
-        self.executor._max_workers = value
+        setattr(self.executor, "_max_workers", value)
 
 
 @dataclasses.dataclass

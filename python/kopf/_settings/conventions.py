@@ -111,7 +111,7 @@ class StorageStanzaCleaner:
         annotations = essence.get("metadata", {}).get("annotations", {})
         kept = {key: value for key, value in annotations.items() if key not in keys_to_remove}
         if len(kept) != len(annotations):
-            essence["metadata"]["annotations"] = kept
+            essence.setdefault("metadata", {})["annotations"] = kept
 
     @staticmethod
     def remove_empty_stanzas(essence: bodies.BodyEssence) -> None:

@@ -94,18 +94,16 @@ class AnnotationsDiffBaseStorage(conventions.StorageKeyFormingConvention, DiffBa
         body: bodies.Body,
         extra_fields: Iterable[dicts.FieldSpec] | None = None,
     ) -> bodies.BodyEssence:
-        essence = super().build(body=body, extra_fields=extra_fields)
-        self.remove_annotations(essence, set(self.make_keys(self.key, body=body)))
-        self.remove_empty_stanzas(essence)
-        return essence
+        own = set(self.make_keys(self.key, body=body))
+        result = super().build(body=body, extra_fields=extra_fields)
+        self.remove_annotations(result, own)
+        self.remove_empty_stanzas(result)
+        return result
 
     def fetch(self, *, body: bodies.Body) -> bodies.BodyEssence | None:
-        for name in self.make_keys(self.key, body=body):
-            encoded = body.metadata.annotations.get(name)
-            essence = None if encoded is None else json.loads(encoded)
-            if essence is not None:
-                return cast(bodies.BodyEssence, essence)
-        return None
+        texts = map(body.metadata.annotations.get, self.make_keys(self.key, body=body))
+        states = (json.loads(text) for text in texts if text is not None)
+        return cast("bodies.BodyEssence | None", next((s for s in states if s is not None), None))
 
     def store(
         self, *, body: bodies.Body, patch: patches.Patch, essence: bodies.BodyEssence

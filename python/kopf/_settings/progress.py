@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import abc
 import copy
+import functools
 import json
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypedDict, cast
 
 from kopf._settings import conventions
@@ -102,12 +104,9 @@ class AnnotationsProgressStorage(
         return [("metadata", "annotations", name) for name in self.make_keys(key, body=body)]
 
     def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
-        for field in self._fields(key, body):
-            encoded = dicts.resolve(body, field, None)
-            record = None if encoded is None else json.loads(encoded)
-            if record is not None:
-                return cast(ProgressRecord, record)
-        return None
+        texts = (dicts.resolve(body, field, None) for field in self._fields(key, body))
+        records = (json.loads(text) for text in texts if text is not None)
+        return cast("ProgressRecord | None", next((r for r in records if r is not None), None))
 
     def store(
         self,
@@ -117,29 +116,41 @@ class AnnotationsProgressStorage(
         body: bodies.Body,
         patch: patches.Patch,
     ) -> None:
-        kept = {name: v for name, v in record.items() if self.verbose or v is not None}
-        encoded = json.dumps(kept, separators=(",", ":"))
-        for field in self._fields(key, body):
-            dicts.ensure(patch, field, encoded)
-        self._store_marker(prefix=self.prefix, patch=patch, body=body)
+        known: Mapping[str, Any] = record
+        if not self.verbose:
+            known = {name: value for name, value in record.items() if value is not None}
+        text = json.dumps(known, separators=(",", ":"))
+        self._write(self._fields(key, body), text, body=body, patch=patch)
+
+    def _write(
+        self,
+        fields: Collection[dicts.FieldPath],
+        value: str | None,
+        *,
+        body: bodies.Body,
+        patch: patches.Patch,
+    ) -> None:
+        """Put a value into annotations, and mark the object as ours."""
+        for field in fields:
+            dicts.ensure(patch, field, value)
+        if fields:
+            self._store_marker(prefix=self.prefix, patch=patch, body=body)
 
     def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
         for field in self._fields(key, body):
             _purge_field(body, patch, field)
 
     def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
-        for field in self._fields(self.touch_key, body):
-            if dicts.resolve(body, field, None) != value:
-                dicts.ensure(patch, field, value)
-                self._store_marker(prefix=self.prefix, patch=patch, body=body)
+        fields = self._fields(self.touch_key, body)
+        outdated = [field for field in fields if dicts.resolve(body, field, None) != value]
+        self._write(outdated, value, body=body, patch=patch)
 
     def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
-        essence = super().clear(essence=essence)
-        annotations = essence.get("metadata", {}).get("annotations", {})
-        own = {key for key in annotations if key.startswith(f"{self.prefix}/")}
-        self.remove_annotations(essence, own)
-        self.remove_empty_stanzas(essence)
-        return essence
+        cleared = super().clear(essence=essence)
+        everything: Mapping[str, str] = cleared.get("metadata", {}).get("annotations", {})
+        self.remove_annotations(cleared, {k for k in everything if k.startswith(f"{self.prefix}/")})
+        self.remove_empty_stanzas(cleared)
+        return cleared
 
 
 class StatusProgressStorage(ProgressStorage):
@@ -199,10 +210,10 @@ class StatusProgressStorage(ProgressStorage):
             dicts.ensure(patch, self.touch_field, value)
 
     def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
-        essence = super().clear(essence=essence)
-        dicts.remove(cast("dict[str, Any]", essence), self.field)
-        self.remove_empty_stanzas(essence)
-        return essence
+        cleared = super().clear(essence=essence)
+        dicts.remove(cast("dict[str, Any]", cleared), self.field)
+        self.remove_empty_stanzas(cleared)
+        return cleared
 
 
 class NoWriteStatusProgressStorage(StatusProgressStorage):
@@ -226,6 +237,15 @@ class MultiProgressStorage(ProgressStorage):
         records = (storage.fetch(key=key, body=body) for storage in self.storages)
         return next((record for record in records if record is not None), None)
 
+    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
+        return functools.reduce(lambda e, storage: storage.clear(essence=e), self.storages, essence)
+
+    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
+        self._call_each(operator.methodcaller("touch", body=body, patch=patch, value=value))
+
+    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+        self._call_each(operator.methodcaller("purge", key=key, body=body, patch=patch))
+
     def store(
         self,
         *,
@@ -234,21 +254,12 @@ class MultiProgressStorage(ProgressStorage):
         body: bodies.Body,
         patch: patches.Patch,
     ) -> None:
-        for storage in self.storages:
-            storage.store(key=key, record=record, body=body, patch=patch)
+        values: dict[str, Any] = {"key": key, "record": record, "body": body, "patch": patch}
+        self._call_each(operator.methodcaller("store", **values))
 
-    def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
+    def _call_each(self, call: Callable[[ProgressStorage], None]) -> None:
         for storage in self.storages:
-            storage.purge(key=key, body=body, patch=patch)
-
-    def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
-        for storage in self.storages:
-            storage.touch(body=body, patch=patch, value=value)
-
-    def clear(self, *, essence: bodies.BodyEssence) -> bodies.BodyEssence:
-        for storage in self.storages:
-            essence = storage.clear(essence=essence)
-        return essence
+            call(storage)
 
 
 class SmartProgressStorage(MultiProgressStorage):

@@ -89,28 +89,33 @@ class Meta(dicts.MappingView[str, Any]):
 
     def __init__(self, __src: Body) -> None:
         super().__init__(__src, "metadata")
-        self._labels: dicts.MappingView[str, str] = dicts.MappingView(self, "labels")
+        # They are views of views, so they always show the current metadata.
         self._annotations: dicts.MappingView[str, str] = dicts.MappingView(self, "annotations")
+        self._labels: dicts.MappingView[str, str] = dicts.MappingView(self, "labels")
+
+    def _text(self, key: str) -> Any:
+        """Get a value that every object has, once it is in the cluster."""
+        return self.get(key)
 
     @property
-    def labels(self) -> Labels:
-        return self._labels
+    def name(self) -> str:
+        return cast(str, self._text("name"))
+
+    @property
+    def namespace(self) -> references.Namespace:
+        return cast(references.Namespace, self._text("namespace"))
+
+    @property
+    def uid(self) -> str:
+        return cast(str, self._text("uid"))
 
     @property
     def annotations(self) -> Annotations:
         return self._annotations
 
     @property
-    def uid(self) -> str:
-        return cast(str, self.get("uid"))
-
-    @property
-    def name(self) -> str:
-        return cast(str, self.get("name"))
-
-    @property
-    def namespace(self) -> references.Namespace:
-        return cast(references.Namespace, self.get("namespace"))
+    def labels(self) -> Labels:
+        return self._labels
 
     @property
     def creation_timestamp(self) -> str | None:

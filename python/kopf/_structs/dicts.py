@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections.abc
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from kopf._structs import thirdparty
 
@@ -163,7 +163,7 @@ def walk(
     if isinstance(found, thirdparty.PykubeObject):
         yield from walk(found.obj, nested=nested)  # type: ignore[arg-type]
     elif _is_model(found) or isinstance(found, collections.abc.Mapping):
-        yield found
+        yield cast(_T, found)
         read = resolve_obj if _is_model(found) else resolve
         for field in nested or ():
             try:
@@ -178,6 +178,9 @@ def walk(
         yield found
 
 
+_EMPTY: Mapping[Any, Any] = {}
+
+
 class MappingView(Mapping[_K, _V], Generic[_K, _V]):
     """A read-only view of a nested dict; an absent dict looks like an empty one."""
 
@@ -188,29 +191,27 @@ class MappingView(Mapping[_K, _V], Generic[_K, _V]):
         self._src = __src
         self._path = parse_field(__path)
 
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def __len__(self) -> int:
-        return len(resolve(self._src, self._path, {}))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(resolve(self._src, self._path, {}))
-
     def __getitem__(self, item: _K) -> _V:
         return resolve(self._src, (*self._path, item))  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(resolve(self._src, self._path, _EMPTY))
+
+    def __len__(self) -> int:
+        return len(resolve(self._src, self._path, _EMPTY))
+
+    def __repr__(self) -> str:
+        return repr({**self})
 
 
 class MutableMappingView(MappingView[_K, _V], MutableMapping[_K, _V], Generic[_K, _V]):
     """A view of a nested dict that creates the dict when a value is set."""
 
-    _src: MutableMapping[Any, Any]
-
     def __delitem__(self, item: _K) -> None:
         del resolve(self._src, self._path)[item]
 
     def __setitem__(self, item: _K, value: _V) -> None:
-        ensure(self._src, (*self._path, item), value)
+        ensure(cast("MutableMapping[Any, Any]", self._src), (*self._path, item), value)
 
 
 class ReplaceableMappingView(MappingView[_K, _V], Generic[_K, _V]):

@@ -41,18 +41,15 @@ class DiffItem(NamedTuple):
     old: Any
     new: Any
 
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, collections.abc.Sequence):
-            return tuple(self) == tuple(other)
-        return NotImplemented
+        return _equal(tuple(self), other)
 
     def __ne__(self, other: object) -> bool:
-        if isinstance(other, collections.abc.Sequence):
-            return tuple(self) != tuple(other)
-        return NotImplemented
+        equal = _equal(tuple(self), other)
+        return equal if equal is NotImplemented else not equal
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
     @property
     def op(self) -> DiffOperation:
@@ -66,36 +63,38 @@ class Diff(Sequence[DiffItem]):
         super().__init__()
         self._items = tuple(DiffItem(*item) for item in __items)
 
+    @overload
+    def __getitem__(self, item: int) -> DiffItem: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> Sequence[DiffItem]: ...
+
+    def __getitem__(self, item: int | slice) -> DiffItem | Sequence[DiffItem]:
+        return self._items[item]
+
+    def __iter__(self) -> Iterator[DiffItem]:
+        yield from self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self._items, other)
+
+    def __ne__(self, other: object) -> bool:
+        equal = _equal(self._items, other)
+        return equal if equal is NotImplemented else not equal
+
     def __hash__(self) -> int:
         return hash(self._items)
 
     def __repr__(self) -> str:
         return repr(self._items)
 
-    def __len__(self) -> int:
-        return len(self._items)
 
-    def __iter__(self) -> Iterator[DiffItem]:
-        return iter(self._items)
-
-    @overload
-    def __getitem__(self, i: int) -> DiffItem: ...
-
-    @overload
-    def __getitem__(self, s: slice) -> Sequence[DiffItem]: ...
-
-    def __getitem__(self, item: int | slice) -> DiffItem | Sequence[DiffItem]:
-        return self._items[item]
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, collections.abc.Sequence):
-            return self._items == tuple(other)
-        return NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        if isinstance(other, collections.abc.Sequence):
-            return self._items != tuple(other)
-        return NotImplemented
+def _equal(own: tuple[Any, ...], other: object) -> bool:
+    """Compare with any sequence."""
+    return own == tuple(other) if isinstance(other, Sequence) else NotImplemented
 
 
 def reduce_iter(d: Iterable[DiffItem], path: dicts.FieldPath) -> Iterator[DiffItem]:

@@ -24,14 +24,13 @@ class Memo(dict[Any, Any]):
         except KeyError as e:
             raise AttributeError(str(e)) from None
 
+    def __delattr__(self, key: str) -> None:
+        if key not in self:
+            raise AttributeError(repr(key))
+        del self[key]
+
     def __setattr__(self, key: str, value: Any) -> None:
         self[key] = value
-
-    def __delattr__(self, key: str) -> None:
-        try:
-            del self[key]
-        except KeyError as e:
-            raise AttributeError(str(e)) from None
 
 
 _K = TypeVar("_K")

@@ -26,23 +26,24 @@ PatchFn = Callable[[bodies.RawBody], None]
 """A function that changes a body in place; it can be called several times."""
 
 
+_Strings = dicts.MutableMappingView[str, str | None]
+
+
 class MetaPatch(dicts.MutableMappingView[str, Any]):
     """Changes of the metadata."""
 
     def __init__(self, __src: Patch) -> None:
         super().__init__(__src, "metadata")
-        self._labels: dicts.MutableMappingView[str, str | None]
-        self._labels = dicts.MutableMappingView(self, "labels")
-        self._annotations: dicts.MutableMappingView[str, str | None]
-        self._annotations = dicts.MutableMappingView(self, "annotations")
+        self._annotations: _Strings = dicts.MutableMappingView(self, "annotations")
+        self._labels: _Strings = dicts.MutableMappingView(self, "labels")
 
     @property
-    def labels(self) -> dicts.MutableMappingView[str, str | None]:
-        return self._labels
-
-    @property
-    def annotations(self) -> dicts.MutableMappingView[str, str | None]:
+    def annotations(self) -> _Strings:
         return self._annotations
+
+    @property
+    def labels(self) -> _Strings:
+        return self._labels
 
 
 class SpecPatch(dicts.MutableMappingView[str, Any]):
@@ -81,13 +82,14 @@ class Patch(dict[str, Any]):
     def __bool__(self) -> bool:
         return len(self) > 0 or len(self._fns) > 0
 
-    def clear(self) -> None:
-        super().clear()
-        self._fns.clear()
-
     @property
     def fns(self) -> list[PatchFn]:
+        """The functions, in the order in which they are applied."""
         return self._fns
+
+    def clear(self) -> None:
+        del self._fns[:]
+        super().clear()
 
     # The views are made on first use: most calls use none of them.
     _meta: MetaPatch | None = None

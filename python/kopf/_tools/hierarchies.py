@@ -109,10 +109,10 @@ class _ModelMeta:
 
     def make_ref(self, ref: bodies.OwnerReference) -> Any:
         return thirdparty.model_class(self._obj, "V1OwnerReference")(
-            api_version=ref["apiVersion"],
-            kind=ref["kind"],
-            name=ref["name"],
-            uid=ref["uid"],
+            api_version=ref.get("apiVersion"),
+            kind=ref.get("kind"),
+            name=ref.get("name"),
+            uid=ref.get("uid"),
             controller=ref.get("controller"),
             block_owner_deletion=ref.get("blockOwnerDeletion"),
         )
@@ -145,7 +145,7 @@ def append_owner_reference(
     )
     for meta in _metas(objs):
         owners = meta.owners()
-        if not any(meta.uid_of(other) == ref["uid"] for other in owners):
+        if not any(meta.uid_of(other) == ref.get("uid") for other in owners):
             owners.append(meta.make_ref(ref))
 
 
@@ -154,7 +154,7 @@ def remove_owner_reference(objs: K8sObjects, owner: bodies.Body | None = None) -
     ref = bodies.build_owner_reference(_guess_owner(owner))
     for meta in _metas(objs):
         owners = meta.owners()
-        owners[:] = [other for other in owners if meta.uid_of(other) != ref["uid"]]
+        owners[:] = [other for other in owners if meta.uid_of(other) != ref.get("uid")]
 
 
 def label(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import threading
 import types
-from typing import Any, Literal, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import click.testing
 
@@ -15,7 +16,27 @@ from kopf import cli
 from kopf._handlers import registries
 from kopf._settings import configuration
 
+_T = TypeVar("_T")
 _ExcInfo = tuple[type[BaseException], BaseException, types.TracebackType]
+
+
+class _OfResult(Generic[_T]):
+    """An attribute of the runner that has the same name in the result of the command."""
+
+    def __init__(self, default: Any = None) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type[KopfRunner], name: str) -> None:
+        self._name = name
+
+    def __get__(self, runner: KopfRunner | None, owner: type[KopfRunner]) -> _T:
+        if runner is None:
+            return self  # type: ignore[return-value]
+        value = getattr(runner.future.result(), self._name)
+        return cast(_T, self._default if value is None else value)
+
+    def __set__(self, runner: KopfRunner, value: _T) -> None:
+        raise AttributeError(f"{self._name} is read-only")
 
 
 class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
@@ -58,8 +79,9 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
         exc_tb: types.TracebackType | None,
     ) -> Literal[False]:
         self._stop.set()
-        self._thread.join(timeout=self.timeout)
-        if self._thread.is_alive():
+        thread = self._thread
+        thread.join(self.timeout)
+        if thread.is_alive():
             raise Exception("The operator didn't stop, still running.")
         error = self._future.exception()
         if error is None and self.reraise:
@@ -76,55 +98,29 @@ class KopfRunner(contextlib.AbstractContextManager["KopfRunner"]):
         asyncio.set_event_loop(loop)
         self._ready.set()
         controls = cli.CLIControls(
-            registry=self.registry,
-            settings=self.settings,
-            stop_flag=self._stop,
-            loop=loop,
+            stop_flag=self._stop, loop=loop, registry=self.registry, settings=self.settings
         )
+        invoke = functools.partial(click.testing.CliRunner().invoke, cli.main, *self.args)
         try:
-            runner = click.testing.CliRunner()
-            result = runner.invoke(cli.main, *self.args, **self.kwargs, obj=controls)
+            self._future.set_result(invoke(**self.kwargs, obj=controls))
         except BaseException as e:
             self._future.set_exception(e)
-        else:
-            self._future.set_result(result)
         finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
+            for closing in (loop.shutdown_asyncgens, loop.shutdown_default_executor):
+                loop.run_until_complete(closing())
             loop.close()
 
     @property
     def future(self) -> concurrent.futures.Future[click.testing.Result]:
+        """The result of the command as a future."""
         return self._future
 
-    @property
-    def output(self) -> str:
-        return self.future.result().output
-
-    @property
-    def stdout(self) -> str:
-        return self.future.result().stdout
-
-    @property
-    def stdout_bytes(self) -> bytes:
-        return self.future.result().stdout_bytes
-
-    @property
-    def stderr(self) -> str:
-        return self.future.result().stderr
-
-    @property
-    def stderr_bytes(self) -> bytes:
-        return self.future.result().stderr_bytes or b""
-
-    @property
-    def exit_code(self) -> int:
-        return self.future.result().exit_code
-
-    @property
-    def exception(self) -> BaseException:
-        return cast(BaseException, self.future.result().exception)
-
-    @property
-    def exc_info(self) -> _ExcInfo:
-        return cast(_ExcInfo, self.future.result().exc_info)
+    # The parts of the result; all of them wait for the end of the command.
+    output = _OfResult[str]()
+    stdout = _OfResult[str]()
+    stderr = _OfResult[str]()
+    stdout_bytes = _OfResult[bytes]()
+    stderr_bytes = _OfResult[bytes](default=b"")
+    exit_code = _OfResult[int]()
+    exception = _OfResult[BaseException]()
+    exc_info = _OfResult[_ExcInfo]()

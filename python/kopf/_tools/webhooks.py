@@ -6,22 +6,19 @@ import asyncio
 import base64
 import contextlib
 import functools
-import hashlib
 import ipaddress
 import json
 import logging
 import os
-import pathlib
 import socket
 import ssl
-import tempfile
 import urllib.parse
 from collections.abc import AsyncIterator, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kopf._handlers import admission
 from kopf._structs import reviews
-from kopf._tools import certificates, webhacks
+from kopf._tools import certificates, tls, webhacks
 
 if TYPE_CHECKING:
     import aiohttp.web
@@ -91,162 +88,41 @@ class WebhookServer(webhacks.WebhookContextManager):
         self.file_check_interval = file_check_interval
 
     async def __call__(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
-        import aiohttp.web
-
-        async def serve(request: aiohttp.web.Request) -> aiohttp.web.Response:
-            return await self._serve(fn, request)
-
         while True:
-            cadata, context = self._build_ssl()
-            path = (self.path or "").rstrip("/")
-            app = aiohttp.web.Application()
-            app.add_routes([aiohttp.web.post(f"{path}/{{id:.*}}", serve)])
-            runner = aiohttp.web.AppRunner(app, handle_signals=False)
-            await runner.setup()
-            try:
-                addr = self.addr or None
-                port = self.port or self._allocate_free_port()
-                site = aiohttp.web.TCPSite(
-                    runner, addr, port, ssl_context=context, reuse_port=True, reuse_address=True
-                )
-                await site.start()
-                yield self._client_config(context is not None, addr, port, cadata)
-                await self._wait_for_new_files()
+            files = tls.Fingerprint.of(self)
+            async with self._listening(fn) as config:
+                yield config
+                await files.wait_for_change(self.file_check_interval)
                 logger.debug("Restarting with the renewed SSL certificate files.")
-            finally:
-                await runner.cleanup()
 
-    def _client_config(
-        self, secure: bool, addr: str | None, port: int, cadata: bytes | None
-    ) -> reviews.WebhookClientConfig:
-        schema = "https" if secure else "http"
+    @contextlib.asynccontextmanager
+    async def _listening(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
+        """Accept requests for the duration of a block, which gets the address for the cluster."""
+        from aiohttp import web
+
+        reachable = _reachable(self.addr)
+        host = self.host or self.DEFAULT_HOST or reachable
+        authority, context = tls.prepare(self, [host, reachable, *self.extra_sans])
+        scheme = "http" if context is None else "https"
         path = self.path or ""
-        listening = self._build_url(schema, addr or "*", port, path)
-        logger.debug(f"Listening for webhooks at {listening}")
-        host = self.host or self.DEFAULT_HOST or self._get_accessible_addr(self.addr)
-        url = self._build_url(schema, host, port, path)
-        logger.debug(f"Accessing the webhooks at {url}")
-        config = reviews.WebhookClientConfig(url=url)
-        if cadata is not None:
-            config["caBundle"] = base64.b64encode(cadata).decode("ascii")
-        return config
-
-    @staticmethod
-    async def _serve(fn: reviews.WebhookFn, request: aiohttp.web.Request) -> aiohttp.web.Response:
-        """Serve one request. Errors of the request itself become HTTP statuses."""
-        import aiohttp.web
-
-        transport = request.transport
-        sslpeer = None if transport is None else transport.get_extra_info("peercert")
+        app = web.Application()
+        app.router.add_post(path.rstrip("/") + "/{id:.*}", functools.partial(_respond, fn))
+        runner = web.AppRunner(app, handle_signals=False)
+        await runner.setup()
         try:
-            review = json.loads(await request.text())
-            response = await fn(
-                review,
-                webhook=request.match_info.get("id"),
-                sslpeer=sslpeer,
-                headers=dict(request.headers),
-            )
-        except admission.AmbiguousResourceError as e:
-            raise aiohttp.web.HTTPConflict(reason=str(e) or None) from e
-        except admission.UnknownResourceError as e:
-            raise aiohttp.web.HTTPNotFound(reason=str(e) or None) from e
-        except (admission.WebhookError, json.JSONDecodeError) as e:
-            raise aiohttp.web.HTTPBadRequest(reason=str(e) or None) from e
-        return aiohttp.web.json_response(response)
-
-    @staticmethod
-    def _allocate_free_port() -> int:
-        with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            s.bind(("", 0))
-            return int(s.getsockname()[1])
-
-    @staticmethod
-    def _get_accessible_addr(addr: str | None) -> str:
-        """Get an address to connect to from an address to listen on."""
-        if addr is None:
-            return "localhost"
-        try:
-            parsed = ipaddress.ip_address(addr)
-        except ValueError:
-            return addr
-        if not parsed.is_unspecified:
-            return addr
-        return "127.0.0.1" if parsed.version == 4 else "::1"
-
-    @staticmethod
-    def _build_url(schema: str, host: str, port: int, path: str) -> str:
-        with contextlib.suppress(ValueError):
-            host = f"[{ipaddress.IPv6Address(host)}]"
-        usual = {"http": 80, "https": 443}[schema]
-        netloc = host if port == usual else f"{host}:{port}"
-        return urllib.parse.urlunsplit([schema, netloc, path, "", ""])
-
-    def _build_ssl(self) -> tuple[bytes | None, ssl.SSLContext | None]:
-        """Get the CA for clients and the context of the server; None for plain HTTP."""
-        if self.insecure and self.context is not None:
-            raise ValueError("Insecure mode cannot have an SSL context specified.")
-        cadata = self.cadata
-        if cadata is None and self.cafile is not None:
-            cadata = pathlib.Path(self.cafile).read_bytes()
-        context = self.context
-        if context is None and not self.insecure:
-            context = ssl.create_default_context(purpose=ssl.Purpose.CLIENT_AUTH)
-        if context is not None:
-            self._load_verification(context)
-            own = self._load_certificate(context)
-            generated = self.certfile is None or self.pkeyfile is None
-            if cadata is None or generated:
-                cadata = own
-        if cadata is not None and self.cadump is not None:
-            pathlib.Path(self.cadump).write_bytes(cadata)
-        return cadata, context
-
-    def _load_verification(self, context: ssl.SSLContext) -> None:
-        """Load what certificates of clients are checked with."""
-        if self.verify_mode is not None:
-            context.verify_mode = self.verify_mode
-        if self.verify_cafile or self.verify_capath or self.verify_cadata:
-            logger.debug("Loading a CA for client certificate verification.")
-            context.load_verify_locations(
-                self.verify_cafile, self.verify_capath, self.verify_cadata
-            )
-            if context.verify_mode == ssl.CERT_NONE:
-                context.verify_mode = ssl.CERT_OPTIONAL
-
-    def _load_certificate(self, context: ssl.SSLContext) -> bytes:
-        """Load the certificate of the server, or make one; return it."""
-        if self.certfile is not None and self.pkeyfile is not None:
-            logger.debug("Using a provided certificate for HTTPS.")
-            context.load_cert_chain(self.certfile, self.pkeyfile, self.password)
-            return pathlib.Path(self.certfile).read_bytes()
-        logger.debug("Generating a self-signed certificate for HTTPS.")
-        addr = self._get_accessible_addr(self.addr)
-        host = self.host or self.DEFAULT_HOST or addr
-        cert, pkey = self.build_certificate([host, addr, *self.extra_sans], self.password)
-        with tempfile.TemporaryDirectory() as directory:
-            certfile = pathlib.Path(directory, "cert.pem")
-            pkeyfile = pathlib.Path(directory, "pkey.pem")
-            certfile.write_bytes(cert)
-            pkeyfile.write_bytes(pkey)
-            context.load_cert_chain(certfile, pkeyfile, self.password)
-        return cert
-
-    def _digest(self) -> str:
-        """Get a hash of all files of certificates."""
-        digest = hashlib.sha256()
-        for path in (self.cafile, self.certfile, self.pkeyfile, self.verify_cafile):
-            if path is not None:
-                digest.update(pathlib.Path(path).read_bytes())
-        return digest.hexdigest()
-
-    async def _wait_for_new_files(self) -> None:
-        """Wait until files of certificates change; forever if there are none."""
-        before = self._digest()
-        while True:
-            await asyncio.sleep(self.file_check_interval)
-            if self._digest() != before:
-                return
+            port = self.port or _free_port()
+            shared = {"reuse_port": True, "reuse_address": True}
+            site = web.TCPSite(runner, self.addr or None, port, ssl_context=context, **shared)
+            await site.start()
+            local = _url(scheme, self.addr or "*", port, path)
+            logger.debug(f"Listening for webhooks at {local}")
+            config = reviews.WebhookClientConfig(url=_url(scheme, host, port, path))
+            logger.debug(f"Accessing the webhooks at {config.get('url')}")
+            if authority is not None:
+                config["caBundle"] = base64.b64encode(authority).decode("ascii")
+            yield config
+        finally:
+            await runner.cleanup()
 
     @staticmethod
     def build_certificate(
@@ -254,6 +130,64 @@ class WebhookServer(webhacks.WebhookContextManager):
     ) -> tuple[bytes, bytes]:
         """Make a self-signed certificate and its private key, in PEM."""
         return certificates.build_certificate(hostnames, password)
+
+
+async def _respond(fn: reviews.WebhookFn, request: aiohttp.web.Request) -> aiohttp.web.Response:
+    """Answer one request. What is wrong with the request itself becomes an HTTP status."""
+    from aiohttp import web
+
+    peer = request.get_extra_info("peercert")
+    facts: dict[str, Any]
+    facts = {"webhook": request.match_info.get("id"), "headers": dict(request.headers)}
+    try:
+        answer = await fn(json.loads(await request.text()), sslpeer=peer, **facts)
+    except (admission.WebhookError, json.JSONDecodeError) as e:
+        status = next((s for kind, s in _STATUSES.items() if isinstance(e, kind)), 400)
+        raise _http_errors()[status](reason=str(e) or None) from e
+    return web.json_response(answer)
+
+
+_STATUSES: dict[type[Exception], int] = {
+    admission.AmbiguousResourceError: 409,
+    admission.UnknownResourceError: 404,
+}
+
+
+def _http_errors() -> dict[int, type[aiohttp.web.HTTPError]]:
+    from aiohttp import web
+
+    known: tuple[type[web.HTTPError], ...]
+    known = (web.HTTPBadRequest, web.HTTPNotFound, web.HTTPConflict)
+    return {error.status_code: error for error in known}
+
+
+def _free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.create_server(("", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def _reachable(addr: str | None) -> str:
+    """Get an address to connect to from an address to listen on."""
+    if addr is None:
+        return "localhost"
+    loopbacks = {ipaddress.IPv4Address(0): "127.0.0.1", ipaddress.IPv6Address(0): "::1"}
+    try:
+        return loopbacks.get(ipaddress.ip_address(addr), addr)
+    except ValueError:
+        return addr  # it is a name
+
+
+def _url(scheme: str, host: str, port: int, path: str) -> str:
+    """Write a URL; the usual port of the scheme is left out."""
+    with contextlib.suppress(ValueError):
+        host = f"[{ipaddress.IPv6Address(host)}]"
+    where = host if (scheme, port) in _USUAL_PORTS else f"{host}:{port}"
+    return urllib.parse.urlunsplit((scheme, where, path, "", ""))
+
+
+_USUAL_PORTS = (("http", 80), ("https", 443))
 
 
 class WebhookK3dServer(WebhookServer):
@@ -296,37 +230,54 @@ class WebhookNgrokTunnel(webhacks.WebhookContextManager):
         self.binary = binary
 
     async def __call__(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
-        try:
-            from pyngrok import conf, ngrok
-        except ImportError:
-            raise MissingDependencyError(
-                "The ngrok tunnel needs the package pyngrok: `pip install pyngrok`."
-            ) from None
-        if self.binary is not None:
-            conf.get_default().ngrok_path = str(self.binary)
-        if self.region is not None:
-            conf.get_default().region = self.region
-        if self.token is not None:
-            ngrok.set_auth_token(self.token)
-
-        tunnel: Any = None
-        loop = asyncio.get_running_loop()
+        tunnels = _Tunnels(_load_ngrok(self))
         server = WebhookServer(addr=self.addr, port=self.port, path=self.path, insecure=True)
         async with server:
             try:
                 async for local in server(fn):
-                    if tunnel is not None:
-                        await loop.run_in_executor(None, ngrok.disconnect, tunnel.public_url)
-                    port = urllib.parse.urlparse(local["url"] or "").port
-                    tunnel = await loop.run_in_executor(
-                        None, functools.partial(ngrok.connect, str(port), bind_tls=True)
-                    )
-                    url = f"{tunnel.public_url}{self.path or ''}"
+                    port = urllib.parse.urlsplit(local.get("url") or "").port
+                    url = await tunnels.replace(str(port)) + (self.path or "")
                     logger.debug(f"Accessing the webhooks at {url}")
                     yield reviews.WebhookClientConfig(url=url)
             finally:
-                if tunnel is not None:
-                    await loop.run_in_executor(None, ngrok.disconnect, tunnel.public_url)
+                await tunnels.close()
+
+
+def _load_ngrok(options: WebhookNgrokTunnel) -> Any:
+    """Import and configure the library that controls ngrok."""
+    try:
+        from pyngrok import conf, ngrok
+    except ImportError:
+        raise MissingDependencyError(
+            "The ngrok tunnel needs the package pyngrok: `pip install pyngrok`."
+        ) from None
+    config = conf.get_default()
+    for name, value in (("ngrok_path", options.binary), ("region", options.region)):
+        if value is not None:
+            setattr(config, name, str(value))
+    if options.token is not None:
+        ngrok.set_auth_token(options.token)
+    return ngrok
+
+
+class _Tunnels:
+    """At most one open tunnel at a time. The library blocks, so it is called in threads."""
+
+    def __init__(self, ngrok: Any) -> None:
+        self._ngrok = ngrok
+        self._url: str | None = None
+
+    async def replace(self, port: str) -> str:
+        """Open a tunnel to a local port, and get its public URL."""
+        await self.close()
+        tunnel = await asyncio.to_thread(self._ngrok.connect, port, bind_tls=True)
+        self._url = url = str(tunnel.public_url)
+        return url
+
+    async def close(self) -> None:
+        url, self._url = self._url, None
+        if url is not None:
+            await asyncio.to_thread(self._ngrok.disconnect, url)
 
 
 class ClusterDetector:
@@ -374,14 +325,21 @@ class WebhookAutoTunnel(ClusterDetector, webhacks.WebhookContextManager):
         self.path = path
 
     async def __call__(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
-        server: WebhookNgrokTunnel | WebhookServer
-        host = await self.guess_host()
-        if host is None:
-            logger.debug("Cluster detection failed, using an ngrok tunnel.")
-            server = WebhookNgrokTunnel(addr=self.addr, port=self.port, path=self.path)
+        found = await self.guess_host()
+        where: dict[str, Any] = {"addr": self.addr, "port": self.port, "path": self.path}
+        if found is not None:
+            logger.debug(f"Cluster detection found the hostname: {found}")
+            configs = _serve_and_close(WebhookServer(host=found, **where), fn)
         else:
-            logger.debug(f"Cluster detection found the hostname: {host}")
-            server = WebhookServer(addr=self.addr, port=self.port, path=self.path, host=host)
-        async with server:
-            async for config in server(fn):
-                yield config
+            logger.debug("Cluster detection failed, using an ngrok tunnel.")
+            configs = _serve_and_close(WebhookNgrokTunnel(**where), fn)
+        async for config in configs:
+            yield config
+
+
+async def _serve_and_close(
+    server: WebhookServer | WebhookNgrokTunnel, fn: reviews.WebhookFn
+) -> AsyncIterator[reviews.WebhookClientConfig]:
+    async with server:
+        async for config in server(fn):
+            yield config
