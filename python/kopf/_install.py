@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 
 OUR_NAME = "kopf-rs"
 
 
+@functools.cache
 def refuse_original() -> None:
     """Fail if the original Kopf is installed too: both have the same files."""
     for directory in dict.fromkeys(sys.path):

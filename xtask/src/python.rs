@@ -16,13 +16,18 @@ use crate::steps::{command_step, root};
 const KOPF: &str = "kopf==1.45.2";
 
 /// What the package and its tests need.
-const NEEDED: [&str; 11] = [
+const NEEDED: [&str; 16] = [
     "aiohttp",
     "click",
     "cryptography",
+    "httpx",
     "iso8601",
     "jsonpatch",
+    "kubernetes",
+    "kubernetes_asyncio",
+    "lightkube",
     "mypy",
+    "pykube-ng",
     "pyright[nodejs]",
     "pytest",
     "pytest-asyncio",
@@ -35,12 +40,24 @@ const NEEDED: [&str; 11] = [
 pub(crate) struct Arguments {
     /// Only the tests whose names contain this, and no comparison with Kopf.
     filter: Option<String>,
+    /// Instead of the tests: many objects with random changes and cancellations; see `--minutes`.
+    #[arg(long)]
+    stress: bool,
+    /// How long the stress lasts.
+    #[arg(long, default_value_t = 10)]
+    minutes: u32,
+    /// How many objects there are under stress.
+    #[arg(long, default_value_t = 10_000)]
+    objects: u32,
 }
 
 /// Builds the module and runs all tests.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     build()?;
     let python = environment("python-venv", &NEEDED)?;
+    if arguments.stress {
+        return stress(&python, arguments);
+    }
     let mut tests = command(&python);
     tests.args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "python/tests"]);
     if let Some(filter) = &arguments.filter {
@@ -53,11 +70,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     check_types(&python)?;
     let kopf = environment("kopf-venv", &[KOPF])?;
     let mut comparison = command(&python);
-    comparison.args(["-m", "crosscheck"]).arg(&kopf);
-    command_step("the same operators under Kopf and under ours", comparison)?;
-    let mut comparison = command(&python);
-    comparison.args(["python/compat/crossengine.py", "--kopf"]).arg(&kopf);
-    command_step("more of them, in one process", comparison)
+    comparison.args(["-m", "crossengine", "--kopf"]).arg(&kopf);
+    command_step("the same operators under Kopf and under ours", comparison)
+}
+
+/// Runs the stress, and writes its report.
+fn stress(python: &Path, arguments: &Arguments) -> Result<()> {
+    let mut stress = command(python);
+    stress.arg("python/compat/stress.py");
+    stress.args(["--minutes", &arguments.minutes.to_string()]);
+    stress.args(["--objects", &arguments.objects.to_string()]);
+    stress.args(["--report", "docs/fidelity/python-stress.md"]);
+    command_step("many objects, changes and cancellations", stress)
 }
 
 /// Checks the types of the package with both checkers.
@@ -88,7 +112,7 @@ fn build() -> Result<()> {
 /// A Python that finds the package and its tests.
 fn command(python: &Path) -> Command {
     let package = root().join("python");
-    let path = std::env::join_paths([package.clone(), package.join("tests")]);
+    let path = std::env::join_paths([package.clone(), package.join("compat")]);
     let mut command = Command::new(python);
     command.current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("PYTHONPATH", path.unwrap_or_default());

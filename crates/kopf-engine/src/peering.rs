@@ -366,6 +366,10 @@ impl Place {
             }
             Verdict::Conflict { with } if !is_shared => {
                 tracing::warn!("Possibly conflicting operators with the same priority: {with:?}.");
+                if !was_paused {
+                    let peers: Vec<&str> = peers.iter().map(|peer| &*peer.identity).collect();
+                    tracing::warn!("Pausing all operators, including self: {peers:?}");
+                }
             }
             _ if was_paused && !is_paused => {
                 tracing::info!("Resuming operations after the pause.");

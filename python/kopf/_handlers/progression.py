@@ -83,9 +83,9 @@ class HandlerState(execution.HandlerState):
         return cls(
             active=False,
             basetime=basetime,
-            started=parse_iso8601(__d.get("started")) or _now(basetime),
-            stopped=parse_iso8601(__d.get("stopped")),
-            delayed=parse_iso8601(__d.get("delayed")),
+            started=_moment(__d.get("started")) or _now(basetime),
+            stopped=_moment(__d.get("stopped")),
+            delayed=_moment(__d.get("delayed")),
             message=__d.get("message"),
             _origin=__d,
             **filled,
@@ -332,14 +332,21 @@ def parse_iso8601(val: str) -> datetime.datetime: ...
 
 
 def parse_iso8601(val: str | None) -> datetime.datetime | None:
-    """Read a moment; without an offset it is in UTC, as old releases wrote it."""
+    """Read a moment; with or without an offset."""
     if val is None:
         return None
     text = val[:-1] + "+00:00" if val.endswith(("Z", "z")) else val
     try:
-        parsed = datetime.datetime.fromisoformat(text)
+        return datetime.datetime.fromisoformat(text)
     except ValueError:
         import iso8601  # slow to import; Python before 3.11 needs it for unusual notations
 
-        parsed = iso8601.parse_date(val, default_timezone=None)
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=datetime.timezone.utc)
+        return iso8601.parse_date(val, default_timezone=None)
+
+
+def _moment(val: str | None) -> datetime.datetime | None:
+    """Read a moment of a record; without an offset it is in UTC, as old releases wrote it."""
+    parsed = None if val is None else parse_iso8601(val)
+    if parsed is None or parsed.tzinfo is not None:
+        return parsed
+    return parsed.replace(tzinfo=datetime.timezone.utc)

@@ -1,10 +1,11 @@
 # From an introduction to Kopf: a pod for every SimpleDeployment.
-import yaml
-import kopf
 import kubernetes.client
+import yaml
+
+import kopf
 
 
-@kopf.on.create('example.org', 'v1', 'simpledeployments')
+@kopf.on.create("example.org", "v1", "simpledeployments")
 def create_function(body, spec, **kwargs):
     # The pod definition launched by our SimpleDeployment
     simple_pod = yaml.safe_load(f"""
@@ -18,7 +19,7 @@ def create_function(body, spec, **kwargs):
             args:
             - |
               echo "I'm so very useful!"
-              sleep {spec.get('sleepytime', 0)}
+              sleep {spec.get("sleepytime", 0)}
     """)
 
     # Make the pod a child of our custom resource object by adding namespace, labels etc to the pod definition
@@ -26,7 +27,7 @@ def create_function(body, spec, **kwargs):
 
     # Create the pod in kubernetes
     api = kubernetes.client.CoreV1Api()
-    pod = api.create_namespaced_pod(namespace=simple_pod['metadata']['namespace'], body=simple_pod)
+    pod = api.create_namespaced_pod(namespace=simple_pod["metadata"]["namespace"], body=simple_pod)
 
     # Now "register" the pod with our SimpleDeployment
-    return {'children': [pod.metadata.uid]}
+    return {"children": [pod.metadata.uid]}

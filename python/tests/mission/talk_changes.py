@@ -2,26 +2,26 @@
 import kopf
 
 
-@kopf.on.create('zalando.org', 'v1', 'kopfexamples')
+@kopf.on.create("zalando.org", "v1", "kopfexamples")
 def create_fn_1(spec, **kwargs):
-    print(f'CREATED 1st: field={spec["field"]}')
+    print(f"CREATED 1st: field={spec['field']}")
 
 
-@kopf.on.create('zalando.org', 'v1', 'kopfexamples')
+@kopf.on.create("zalando.org", "v1", "kopfexamples")
 def create_fn_2(meta, **kwargs):
-    print(f'CREATED 2nd: name={meta["name"]}')
+    print(f"CREATED 2nd: name={meta['name']}")
 
 
-@kopf.on.update('zalando.org', 'v1', 'kopfexamples')
+@kopf.on.update("zalando.org", "v1", "kopfexamples")
 def update_fn(old, new, diff, **kwargs):
-    print(f'UPDATED: diff={diff}')
+    print(f"UPDATED: diff={diff}")
 
 
-@kopf.on.delete('zalando.org', 'v1', 'kopfexamples')
+@kopf.on.delete("zalando.org", "v1", "kopfexamples")
 def delete_fn_1(**kwargs):
-    print('DELETED')
+    print("DELETED")
 
 
-@kopf.on.field('zalando.org', 'v1', 'kopfexamples', field='spec.field')
+@kopf.on.field("zalando.org", "v1", "kopfexamples", field="spec.field")
 def field_fn(old, new, **kwargs):
-    print(f'FIELD CHANGED: {old} -> {new}')
+    print(f"FIELD CHANGED: {old} -> {new}")
