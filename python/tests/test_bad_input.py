@@ -80,7 +80,7 @@ def test_an_unknown_resource_is_named(world: World, tmp_path: pathlib.Path) -> N
         """
     start(world, tmp_path, code)
     assert status(world, "good") == "good"
-    world.says("Unresolved resources cannot be served")
+    world.says("unknown: the cluster has no such resource")
     world.stop()
 
 
@@ -106,7 +106,7 @@ def test_a_result_that_is_no_json_is_explained(
     body["metadata"]["labels"] = {"good": "yes"}
     world.cluster.request("POST", PATH, body)
     assert status(world, "good", "two") == "good"
-    world.until(lambda: "Error" in world.text() or "rror:" in world.text())
+    world.says("The result of the handler cannot be used")
     assert "panicked" not in world.text()
     world.stop()
 
