@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
@@ -241,8 +240,8 @@ class Stress:
 
     def _run(self, minutes: float) -> None:
         names = [f"o{number}" for number in range(self.objects)]
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(self.create, names))
+        for name in names:
+            self.create(name)
         started = moved = time.monotonic()
         before = 0
         while time.monotonic() - started < minutes * 60:

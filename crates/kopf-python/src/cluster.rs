@@ -87,17 +87,16 @@ impl Cluster {
         documents: &str,
     ) -> PyResult<()> {
         let (wanted, documents) = wanted::parse(definitions, selectors, documents)?;
-        let state = self.state.lock();
-        let running = state.as_ref();
-        let Some((runtime, server)) = running.and_then(Running::usable) else {
-            return Err(PyRuntimeError::new_err("the cluster is stopped"));
-        };
+        // Locked only while detached: who waits for this lock may hold the interpreter.
         let outcome = py.detach(|| {
-            runtime.block_on(async {
+            let state = self.state.lock();
+            let (runtime, server) = state.as_ref().and_then(Running::usable)?;
+            Some(runtime.block_on(async {
                 let client = kube::Client::new(server.service(), "default");
                 definitions::prepare(&client, wanted, documents).await
-            })
+            }))
         });
+        let outcome = outcome.ok_or_else(|| PyRuntimeError::new_err("the cluster is stopped"))?;
         outcome.map(drop).map_err(|failure| PyRuntimeError::new_err(failure.render()))
     }
 
@@ -111,27 +110,28 @@ impl Cluster {
         body: Option<String>,
         content_type: &str,
     ) -> PyResult<(u16, String)> {
-        let state = self.state.lock();
-        let running = state.as_ref();
-        let Some((runtime, server)) = running.and_then(Running::usable) else {
-            return Err(PyRuntimeError::new_err("the cluster is stopped"));
-        };
         let request = http::Request::builder()
             .method(method)
             .uri(path)
             .header("content-type", content_type)
             .body(body.unwrap_or_default().into_bytes())
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let requesting = async {
-            let client = kube::Client::new(server.service(), "default");
-            client.request_text(request).await
-        };
-        match py.detach(|| runtime.block_on(requesting)) {
-            Ok(text) => Ok((200, text)),
-            Err(kube::Error::Api(status)) => {
+        // Locked only while detached: who waits for this lock may hold the interpreter.
+        let answered = py.detach(|| {
+            let state = self.state.lock();
+            let (runtime, server) = state.as_ref().and_then(Running::usable)?;
+            Some(runtime.block_on(async {
+                let client = kube::Client::new(server.service(), "default");
+                client.request_text(request).await
+            }))
+        });
+        match answered {
+            None => Err(PyRuntimeError::new_err("the cluster is stopped")),
+            Some(Ok(text)) => Ok((200, text)),
+            Some(Err(kube::Error::Api(status))) => {
                 Ok((status.code, serde_json::to_string(&status).unwrap_or_default()))
             }
-            Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+            Some(Err(error)) => Err(PyRuntimeError::new_err(error.to_string())),
         }
     }
 

@@ -341,7 +341,8 @@ def parse_iso8601(val: str | None) -> datetime.datetime | None:
     except ValueError:
         import iso8601  # slow to import; Python before 3.11 needs it for unusual notations
 
-        return iso8601.parse_date(val, default_timezone=None)
+        unusual: datetime.datetime = iso8601.parse_date(val, default_timezone=None)
+        return unusual
 
 
 def _moment(val: str | None) -> datetime.datetime | None:
