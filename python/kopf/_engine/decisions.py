@@ -86,7 +86,7 @@ class Decisions:
                 callback = getattr(handler, ask.kind)
             return bool(callback(ask.value(), **kwargs))
         finally:
-            self._causes.release(matter)
+            self._causes.release(cause, matter)
 
     def _choose(self, retries: Mapping[str, int]) -> list[str]:
         due = [h for h in self._handlers if h.id in retries]

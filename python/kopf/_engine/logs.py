@@ -14,7 +14,9 @@ from kopf._structs import bodies
 
 _EXCEPTIONS_MAX = 1000
 _MARK = "\0exception:"
-_WATCHED_LOGGERS = ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
+_WATCHED_LOGGERS = [
+    logging.getLogger(name) for name in ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
+]
 _NAMES = {
     "kopf_engine::peering": "kopf._core.engines.peering",
     "kopf_engine::admission": "kopf._core.engines.admission",
@@ -55,7 +57,7 @@ class Lines:
     @staticmethod
     def level() -> int:
         """The least level that any logger of the framework shows."""
-        levels = [logging.getLogger(name).getEffectiveLevel() for name in _WATCHED_LOGGERS]
+        levels = [logger.getEffectiveLevel() for logger in _WATCHED_LOGGERS]
         return max(1, min(100, *levels))
 
     def log(
