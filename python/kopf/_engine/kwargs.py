@@ -63,9 +63,9 @@ _OF_OBJECTS: Mapping[str, _Getter] = {
     "status": lambda cause, _: cause.body.status,
     "labels": lambda cause, _: cause.body.metadata.labels,
     "annotations": lambda cause, _: cause.body.metadata.annotations,
-    "name": lambda _, call: call.matter.reference()[2] or None,
-    "uid": lambda _, call: call.matter.reference()[3] or None,
-    "namespace": lambda _, call: call.matter.reference()[4],
+    "name": lambda cause, _: cause._matter.reference()[2] or None,
+    "uid": lambda cause, _: cause._matter.reference()[3] or None,
+    "namespace": lambda cause, _: cause._matter.reference()[4],
 }
 
 
@@ -83,6 +83,12 @@ def _stopped(is_async: bool) -> _Getter:
     return lambda cause, _: cause.stopper.sync_waiter
 
 
+def _getters_of_cause(cause_class: type[causes.ResourceCause]) -> dict[str, _Getter]:
+    names = [field.name for field in dataclasses.fields(cause_class)]
+    fields = {name: _field(name) for name in names if name not in cause_class._hidden}
+    return {**fields, **_OF_OBJECTS}
+
+
 class KwargsMaker:
     """Makes the kwargs of one handler."""
 
@@ -98,10 +104,7 @@ class KwargsMaker:
         if seen is None or cause_class is None:
             return
         getters: dict[str, _Getter] = {"param": _constant(handler.param), **_OF_CALLS}
-        for field in dataclasses.fields(cause_class):
-            if field.name not in cause_class._hidden:
-                getters[field.name] = _field(field.name)
-        getters |= _OF_OBJECTS
+        getters |= _getters_of_cause(cause_class)
         if cause_class is causes.DaemonCause:
             getters["stopped"] = _stopped(is_async)
         getters |= {name: _constant(index) for name, index in indices.items()}
@@ -116,6 +119,34 @@ class KwargsMaker:
             kwargs[name] = getter(cause, call)
         kwargs |= cause.async_kwargs if self._is_async else cause.sync_kwargs
         return kwargs
+
+
+class CallbackKwargsMaker:
+    """Makes the kwargs of filters and other callbacks of handlers."""
+
+    def __init__(self, indices: Mapping[str, object]) -> None:
+        super().__init__()
+        self._indices = indices
+        # By the numbers of callbacks, which live as long as their handlers, and by causes.
+        self._getters: dict[tuple[int, type], list[tuple[str, _Getter]] | None] = {}
+
+    def make(self, callback: object, cause: Any) -> dict[str, Any]:
+        """Make the kwargs of one callback."""
+        key = (id(callback), type(cause))
+        if key not in self._getters:
+            self._getters[key] = self._choose(callback, cause)
+        getters = self._getters[key]
+        if getters is None:
+            return cause.kwargs  # type: ignore[no-any-return]
+        return {name: getter(cause, None) for name, getter in getters}
+
+    def _choose(self, callback: object, cause: Any) -> list[tuple[str, _Getter]] | None:
+        seen = visible_kwargs(callback)
+        if seen is None or not hasattr(cause, "_matter"):
+            return None
+        getters = _getters_of_cause(type(cause))
+        getters |= {name: _constant(index) for name, index in self._indices.items()}
+        return [(name, getter) for name, getter in getters.items() if name in seen]
 
 
 def visible_kwargs(fn: object) -> frozenset[str] | None:
