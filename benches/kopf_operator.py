@@ -1,6 +1,7 @@
-"""The same operator for Kopf itself: the case is named by the variable CASE."""
+"""The same operator for Kopf and for our Python package: the variable CASE names the case."""
 
 import os
+import time
 
 import kopf
 
@@ -12,6 +13,27 @@ if CASE == "event":
     @kopf.on.create(*RESOURCE)
     async def create(body, **_):
         kopf.info(body, reason="Created", message="seen by the handler")
+
+elif CASE == "sync":
+
+    @kopf.on.create(*RESOURCE)
+    def create(**_):
+        return {"ok": True}
+
+elif CASE == "kwargs":
+
+    @kopf.on.create(*RESOURCE)
+    async def create(**kwargs):
+        return {"ok": len(kwargs) > 20 and bool(kwargs["spec"])}
+
+elif CASE == "work":
+
+    @kopf.on.create(*RESOURCE)
+    async def create(**_):
+        until = time.thread_time() + 0.003
+        while time.thread_time() < until:
+            pass
+        return {"ok": True}
 
 elif CASE == "silent":
 

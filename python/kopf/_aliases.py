@@ -6,11 +6,11 @@ The names lead to our modules, which have the same public content as far as it m
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 _PACKAGES = (
     "kopf._cogs",
@@ -78,8 +78,11 @@ _MODULES = {
 }
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds Kopf's internal modules; loads ours instead."""
+class _Finder:
+    """Finds Kopf's internal modules; loads ours instead.
+
+    Not derived from the classes of ``importlib.abc``: it is slow to import.
+    """
 
     def find_spec(
         self,
@@ -87,10 +90,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         path: Sequence[str] | None,
         target: types.ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
+        loader: Any = self
         if fullname in _PACKAGES:
-            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+            return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
         if fullname in _MODULES:
-            return importlib.machinery.ModuleSpec(fullname, self)
+            return importlib.machinery.ModuleSpec(fullname, loader)
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:

@@ -14,6 +14,8 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Speed, memory and writes of an operator, side by side with Kopf and kube-rs.
     Engine(engine::Arguments),
+    /// Speed and memory of the same Python script under Kopf and under our Python package.
+    Python(engine::package::Arguments),
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
     /// How long a `#[kopf::test]` takes.
@@ -30,6 +32,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Engine(arguments) => engine::run(arguments),
+        Command::Python(arguments) => engine::package::run(arguments),
         Command::Server(arguments) => server::run(arguments),
         Command::Testing(arguments) => testing::run(arguments),
         Command::Serve(arguments) => server::serve(arguments),

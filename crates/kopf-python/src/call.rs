@@ -12,6 +12,7 @@ use kopf_core::invoke::{
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use tokio::sync::oneshot;
 
 use crate::ask::Asker;
@@ -129,12 +130,14 @@ pub(crate) struct Call {
     /// The number of the handler.
     #[pyo3(get)]
     handler: usize,
-    #[pyo3(get)]
-    matter: Matter,
+    /// Made on first use: many handlers look at nothing.
+    matter: PyOnceLock<Py<Matter>>,
     call: CoreCall,
     end: Mutex<Option<End>>,
+    queue: Arc<Queue>,
 }
 
+/// How a call gets back to the engine.
 struct End {
     reply: oneshot::Sender<Returned>,
     /// The handler counts as running while this is held.
@@ -143,38 +146,63 @@ struct End {
     hold: Option<Hold>,
 }
 
+/// A call that has ended, on its way back to the engine.
+pub(crate) struct Ended {
+    end: End,
+    returned: Returned,
+}
+
+impl Ended {
+    /// Wakes the engine.
+    pub(crate) fn deliver(self) {
+        let Self { end: End { reply, alive, hold }, returned } = self;
+        // First, so that the engine lets the last token go, with its own log and not here.
+        drop(alive);
+        // The engine may have stopped waiting for it.
+        let _ = reply.send(returned);
+        // Last: the engine goes on before time does.
+        drop(hold);
+    }
+}
+
 impl From<Box<Pending>> for Call {
     fn from(pending: Box<Pending>) -> Self {
         let Pending { id, handler, call, reply, alive, hold, queue } = *pending;
         // Daemons have no end to wait for.
         let hold = hold.filter(|_| !matches!(call.handler.kind, HandlerKind::Daemon(_)));
-        let matter = Matter {
-            subject: call.subject.clone(),
-            occasion: call.occasion.clone(),
-            memo: Some(Arc::clone(&call.memo)),
-            patch: Some(Arc::clone(&call.patch)),
-            asker: Asker::new(queue),
-        };
-        Self { id, handler, matter, call, end: Mutex::new(Some(End { reply, alive, hold })) }
+        let end = Mutex::new(Some(End { reply, alive, hold }));
+        Self { id, handler, matter: PyOnceLock::new(), call, end, queue }
     }
 }
 
 impl Call {
     fn end(&self, returned: Returned) {
         let end = self.end.lock().take();
-        if let Some(End { reply, alive, hold }) = end {
-            // First, so that the engine lets the last token go, with its own log and not here.
-            drop(alive);
-            // The engine may have stopped waiting for it.
-            let _ = reply.send(returned);
-            // Last: the engine goes on before time does.
-            drop(hold);
+        if let Some(end) = end {
+            self.queue.give_back(Ended { end, returned });
         }
     }
 }
 
 #[pymethods]
 impl Call {
+    /// What the call is about.
+    #[getter]
+    fn matter<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, Matter>> {
+        let made = || {
+            let call = &self.call;
+            let matter = Matter {
+                subject: call.subject.clone(),
+                occasion: call.occasion.clone(),
+                memo: Some(Arc::clone(&call.memo)),
+                patch: Some(Arc::clone(&call.patch)),
+                asker: Asker::new(Arc::clone(&self.queue)),
+            };
+            Py::new(py, matter)
+        };
+        Ok(self.matter.get_or_try_init(py, made)?.bind(py))
+    }
+
     /// How many attempts were finished before this one.
     #[getter]
     fn retry(&self) -> u32 {

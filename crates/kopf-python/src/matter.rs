@@ -66,6 +66,13 @@ impl Matter {
         }
     }
 
+    /// API version, kind, name, uid and namespace of the object, without reading the body.
+    fn reference(&self) -> Option<(&str, &str, &str, &str, Option<&str>)> {
+        let object = &self.subject.as_ref()?.object;
+        let (name, uid) = (object.name(), object.uid());
+        Some((object.api_version(), object.kind(), name, uid, object.namespace()))
+    }
+
     /// Group, version and plural of the resource.
     fn resource_key(&self) -> Option<(String, String, String)> {
         let Resource { group, version, plural, .. } = &*self.subject.as_ref()?.resource;
@@ -117,6 +124,13 @@ impl Matter {
     #[pyo3(name = "new")]
     fn current<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         essence(py, self.change().and_then(|change| change.new.as_ref()))
+    }
+
+    /// Whether all that differs is the present state as a whole, since there was none before.
+    #[getter]
+    fn is_addition(&self) -> bool {
+        let is_whole = |change: &Change| change.old.is_none() && change.new.is_some();
+        self.change().is_some_and(|change| is_whole(change) && change.diff.len() == 1)
     }
 
     /// What differs: operation, path, old and new value of each field.
@@ -212,7 +226,15 @@ pub(crate) fn resource_dict<'py>(
 }
 
 fn essence<'py>(py: Python<'py>, essence: Option<&Essence>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    essence.map(|essence| json::to_python(py, essence.value())).transpose()
+    let Some(essence) = essence else { return Ok(None) };
+    // The text is there already, the tree would be made for us alone; the parser is not for what
+    // nests deep, or is a part of an object.
+    if !essence.is_partial()
+        && let Ok(parsed) = json::parse(py, essence.text().as_bytes())
+    {
+        return Ok(Some(parsed));
+    }
+    json::to_python(py, essence.value()).map(Some)
 }
 
 fn diff_list<'py>(py: Python<'py>, diff: &Diff) -> PyResult<Bound<'py, PyList>> {

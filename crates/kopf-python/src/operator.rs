@@ -329,13 +329,23 @@ impl Operator {
         });
     }
 
-    /// Takes all items: tuples that begin with the name of their kind.
+    /// Holds back the ends of calls until `release()`.
+    fn hold(&self) {
+        self.queue.hold();
+    }
+
+    /// Gives the ends of calls to the engine.
+    fn release(&self) {
+        self.queue.release();
+    }
+
+    /// Takes all items: calls, and tuples that begin with the name of their kind.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let (items, dropped) = self.queue.take();
         let list = PyList::empty(py);
         for item in items {
             match item {
-                Item::Call(pending) => list.append(("call", Call::from(pending)))?,
+                Item::Call(pending) => list.append(Call::from(pending))?,
                 Item::Cancel { call, reason } => list.append(("cancel", call, reason))?,
                 Item::Stop { call, reason } => list.append(("stop", call, reason))?,
                 Item::Ask(question) => list.append(("ask", Ask::from(question)))?,

@@ -1,7 +1,8 @@
 //! The one queue from the engine to Python, with one wake-up per batch.
 //!
 //! Engine threads push plain Rust values and never attach to the interpreter. Python waits for the
-//! socket to become readable in its event loop, then takes all items at once.
+//! socket to become readable in its event loop, then takes all items at once. Calls that end in the
+//! same batch go back together: otherwise, each of them would wake a thread of the engine.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -11,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::ask::Question;
-use crate::call::Pending;
+use crate::call::{Ended, Pending};
 use crate::logs::LogLine;
 use crate::session::Outgoing;
 use crate::stillness::{Hold, Stillness};
@@ -51,6 +52,9 @@ pub(crate) struct Queue {
     writer: UnixStream,
     /// In the worlds of tests: virtual time stands still while Python has work.
     stillness: OnceLock<Arc<Stillness>>,
+    /// Ended calls that are held back until the end of a batch; none if they are not held back.
+    /// Used by the Python loop, and by threads that drop calls.
+    ended: Mutex<Option<Vec<Ended>>>,
 }
 
 #[derive(Default)]
@@ -68,7 +72,7 @@ impl Queue {
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
         let (state, stillness) = (Mutex::default(), OnceLock::new());
-        Ok(Self { state, reader, writer, stillness })
+        Ok(Self { state, reader, writer, stillness, ended: Mutex::default() })
     }
 
     /// Keeps this time still while Python has work.
@@ -131,6 +135,29 @@ impl Queue {
         (std::mem::take(&mut state.items), std::mem::take(&mut state.dropped_lines))
     }
 
+    /// Holds ended calls back from now on.
+    pub(crate) fn hold(&self) {
+        self.ended.lock().get_or_insert_default();
+    }
+
+    /// Gives back all calls that were held back, and further ones at once.
+    pub(crate) fn release(&self) {
+        let ended = self.ended.lock().take();
+        ended.into_iter().flatten().for_each(Ended::deliver);
+    }
+
+    /// Gives an ended call back, now or at the end of the batch.
+    pub(crate) fn give_back(&self, call: Ended) {
+        let mut ended = self.ended.lock();
+        match &mut *ended {
+            Some(held) => held.push(call),
+            None => {
+                drop(ended);
+                call.deliver();
+            }
+        }
+    }
+
     /// Refuses all further items and drops those that wait.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
@@ -138,5 +165,6 @@ impl Queue {
         let items = std::mem::take(&mut state.items);
         drop(state);
         drop(items);
+        self.release();
     }
 }

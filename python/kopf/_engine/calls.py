@@ -1,25 +1,38 @@
-"""Calls of handlers: one task per call, finished with a result or an error."""
+"""Calls of handlers, finished with a result or an error.
+
+Calls are begun one after another by a task that is the worker at the moment. A call that waits for
+something keeps the task for itself, and another task becomes the worker. So most calls need no
+task of their own, and yet ``asyncio.current_task()`` is what handlers expect. Each call has a
+context of its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextvars
 import dataclasses
 import datetime
-from collections.abc import Callable, Sequence
+import functools
+import time
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kopf._engine import declaring, owned
 from kopf._engine.causes import CauseMaker
 from kopf._engine.indexes import Index
+from kopf._engine.kwargs import KwargsMaker
 from kopf._engine.logs import Lines
 from kopf._engine.sessions import Sessions
+from kopf._engine.threads import Threads
 from kopf._handlers import (
     admission,
     causes,
     execution,
+    family,
     handlers,
     invocation,
+    registries,
     stoppers,
     subhandling,
 )
@@ -31,7 +44,66 @@ if TYPE_CHECKING:
 
 _ABANDONED = stoppers.DaemonStoppingReason.DAEMON_ABANDONED.value
 _CANCELLED = stoppers.DaemonStoppingReason.DAEMON_CANCELLED.value
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+_SLICE = 0.005
+"""How long calls are begun, in seconds, before other tasks of the loop have their turn."""
+
+
+class _Plan:
+    """What is known about a handler before it is called."""
+
+    __slots__ = (
+        "handler",
+        "has_children",
+        "is_activity",
+        "is_async",
+        "is_changing",
+        "is_indexing",
+        "is_login",
+        "is_probe",
+        "is_spawning",
+        "kwargs",
+    )
+
+    def __init__(self, handler: execution.Handler, indices: dict[str, Index]) -> None:
+        self.handler = handler
+        self.has_children = bool(family.children_of(handler))
+        self.is_async = invocation.is_async_fn(handler.fn)
+        self.is_activity = isinstance(handler, handlers.ActivityHandler)
+        activity = getattr(handler, "activity", None) if self.is_activity else None
+        self.is_login = activity == causes.Activity.AUTHENTICATION
+        self.is_probe = activity == causes.Activity.PROBE
+        self.is_changing = isinstance(handler, handlers.ChangingHandler)
+        self.is_indexing = isinstance(handler, handlers.IndexingHandler)
+        self.is_spawning = isinstance(handler, handlers.SpawningHandler)
+        self.kwargs = KwargsMaker(handler, indices, is_async=self.is_async)
+
+
+class _Rest:
+    """The rest of a coroutine that has begun in another context than that of the task."""
+
+    __slots__ = ("_context", "_coro", "_future")
+
+    def __init__(
+        self, coro: Coroutine[Any, Any, None], context: contextvars.Context, future: object
+    ) -> None:
+        self._coro = coro
+        self._context = context
+        self._future = future
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        run, send, throw = self._context.run, self._coro.send, self._coro.throw
+        future = self._future
+        try:
+            while True:
+                try:
+                    value = yield future
+                except BaseException as e:
+                    future = run(throw, e)
+                else:
+                    future = run(send, value)
+        except StopIteration:
+            return
 
 
 class Calls:
@@ -40,6 +112,7 @@ class Calls:
     def __init__(
         self,
         *,
+        native: _native.Operator,
         handlers: Sequence[execution.Handler],
         settings: configuration.OperatorSettings,
         lifecycle: execution.LifeCycleFn,
@@ -53,30 +126,34 @@ class Calls:
         sessions: Sessions,
     ) -> None:
         super().__init__()
-        self._handlers = handlers
+        self._native = native
+        self._plans = [_Plan(handler, indices) for handler in handlers]
         self._settings = settings
-        self._lifecycle = lifecycle
         self._causes = causes
         self._indices = indices
         self._lines = lines
-        self._context = context
         self._vault = vault
         self._seed = seed
         self._on_activity = on_activity
         self._sessions = sessions
+        self._threads = Threads(native)
+        self._context = context.copy()
+        self._context.run(execution.sublifecycle_var.set, lifecycle)
+        self._context.run(execution.subsettings_var.set, settings)
+        self._changing_context = self._context.copy()
+        self._changing_context.run(subhandling.subexecuted_var.set, False)
+        self._waiting: collections.OrderedDict[int, _native.Call] = collections.OrderedDict()
+        self._worker: asyncio.Task[None] | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._stoppers: dict[int, stoppers.DaemonStopper] = {}
         self._abandoned: set[int] = set()
         self.failures: dict[str, BaseException] = {}
 
     def start(self, call: _native.Call) -> None:
-        """Start a call in a task of its own."""
-        loop = asyncio.get_running_loop()
-        context = self._context.copy()
-        coro = self._run(call)
-        task: asyncio.Task[None] = context.run(loop.create_task, coro)
-        self._tasks[call.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(call.id, None))
+        """Begin a call soon."""
+        self._waiting[call.id] = call
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.get_running_loop().create_task(self._work())
 
     def stop(self, call_id: int, reason: int) -> None:
         """Set the stop flag of a daemon or timer."""
@@ -88,41 +165,88 @@ class Calls:
         """Cancel a call that the engine does not wait for any more."""
         if reason:
             self.stop(call_id, reason)
+        is_cancelled = not reason & _ABANDONED or reason & _CANCELLED
         task = self._tasks.get(call_id)
         if task is None:
-            return
-        if reason & _ABANDONED and not reason & _CANCELLED:
+            # It has ended, or is not begun yet, and will not be.
+            if is_cancelled:
+                self._waiting.pop(call_id, None)
+        elif is_cancelled:
+            self._abandoned.add(call_id)
+            task.cancel()
+        else:
             # It was never to be cancelled: it may go on until the event loop ends.
             del self._tasks[call_id]
-            return
-        self._abandoned.add(call_id)
-        task.cancel()
 
     async def close(self) -> None:
         """Cancel all calls and wait for them."""
+        self._waiting.clear()
         tasks = list(self._tasks.values())
+        if self._worker is not None:
+            tasks.append(self._worker)
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _run(self, call: _native.Call) -> None:
-        handler = self._handlers[call.handler]
+    async def _work(self) -> None:
+        """Begin calls until one of them waits for something; this task is its own from then on."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._native.hold()
+        until = time.monotonic() + _SLICE
+        try:
+            while self._waiting:
+                call_id, call = self._waiting.popitem(last=False)
+                plan = self._plans[call.handler]
+                base = self._changing_context if plan.is_changing else self._context
+                context = base.copy()
+                coro = self._run(plan, call)
+                try:
+                    future = context.run(coro.send, None)
+                except StopIteration:
+                    if _is_cancelling(task):
+                        # By the handler itself: nobody else must feel it.
+                        return
+                else:
+                    self._tasks[call_id] = task
+                    self._dismiss(task)
+                    await _Rest(coro, context, future)
+                    return
+                if time.monotonic() > until:
+                    self._native.release()
+                    await asyncio.sleep(0)
+                    self._native.hold()
+                    until = time.monotonic() + _SLICE
+        finally:
+            self._dismiss(task)
+
+    def _dismiss(self, task: asyncio.Task[None]) -> None:
+        """The task is not the worker any more; another one continues if there are further calls."""
+        if self._worker is not task:
+            return
+        self._native.release()
+        self._worker = None
+        if self._waiting:
+            self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def _run(self, plan: _Plan, call: _native.Call) -> None:
         stopper: stoppers.DaemonStopper | None = None
-        if isinstance(handler, handlers.SpawningHandler):
+        if plan.is_spawning:
             stopper = self._stoppers[call.id] = stoppers.FlagSetter()
             if reason := call.stop_reason():
                 stopper.set(stoppers.DaemonStoppingReason(reason))
         subrefs: set[Any] = set()
         cause: Any = None
+        handler = plan.handler
         try:
             cause = self._causes.make(call.matter, stopper)
-            if self._seed is not None and self._is_login(handler):
+            if self._seed is not None and plan.is_login:
                 result = self._take_seed(handler)
             else:
-                result = await self._invoke(handler, cause, call, subrefs)
+                result = await self._invoke(plan, cause, call, subrefs)
         except BaseException as e:
-            self._hand_over(call, cause, subrefs)
+            self._hand_over(plan, call, cause, subrefs)
             if isinstance(e, asyncio.CancelledError) and call.id in self._abandoned:
                 # The engine does not wait for the outcome, so it has nothing to say about it.
                 cause.logger.warning(f"{handler} is cancelled. Will escalate.")
@@ -130,11 +254,13 @@ class Calls:
             if not isinstance(e, (Exception, asyncio.CancelledError)):
                 raise
         else:
-            self._hand_over(call, cause, subrefs)
-            await self._finish(handler, call, result)
+            self._hand_over(plan, call, cause, subrefs)
+            await self._finish(plan, call, result)
         finally:
-            self._stoppers.pop(call.id, None)
-            self._abandoned.discard(call.id)
+            if stopper is not None:
+                del self._stoppers[call.id]
+            if self._tasks.pop(call.id, None) is not None:
+                self._abandoned.discard(call.id)
 
     def _take_seed(self, handler: execution.Handler) -> object:
         """Log in with what was in the vault; other logins have their turn if it is refused."""
@@ -144,71 +270,60 @@ class Calls:
         return seed
 
     async def _invoke(
-        self, handler: execution.Handler, cause: Any, call: _native.Call, subrefs: set[Any]
+        self, plan: _Plan, cause: Any, call: _native.Call, subrefs: set[Any]
     ) -> object:
         """Call the function in the context that toolkits rely on.
 
         The engine has narrowed the cause to the field of the handler already.
         """
-        extra: execution.ExtraContext = execution.no_extra_context
-        if isinstance(cause, causes.ChangingCause):
-            extra = subhandling.subhandling_context
-        values: list[tuple[contextvars.ContextVar[Any], Any]] = [
-            (execution.sublifecycle_var, self._lifecycle),
-            (execution.subsettings_var, self._settings),
-            (execution.subrefs_var, [subrefs]),
-            (execution.handler_var, handler),
-            (execution.cause_var, cause),
-        ]
-        kwargs = {
-            "param": handler.param,
-            "retry": call.retry,
-            "started": _EPOCH + datetime.timedelta(seconds=call.started),
-            "runtime": datetime.timedelta(seconds=call.runtime),
-        }
-        kwargs |= owned.kwargs_of(handler, call, cause)
-        with invocation.context(values):
-            async with extra():
-                return await invocation.invoke(
-                    handler.fn, settings=self._settings, kwargsrc=cause, kwargs=kwargs
-                )
+        execution.subrefs_var.set([subrefs])
+        execution.handler_var.set(plan.handler)
+        execution.cause_var.set(cause)
+        registry: registries.ChangingRegistry | None = None
+        if plan.is_changing:
+            registry = registries.ChangingRegistry()
+            subhandling.subregistry_var.set(registry)
+        kwargs = plan.kwargs.make(cause, call)
+        if plan.has_children:
+            kwargs |= owned.kwargs_of(plan.handler, call, cause)
+        fn: Any = plan.handler.fn
+        if plan.is_async:
+            result: object = await fn(**kwargs)
+        else:
+            executor = self._settings.execution.executor
+            result = await self._threads.run(executor, functools.partial(fn, **kwargs))
+        if registry is not None and registry._handlers and not subhandling.subexecuted_var.get():
+            await subhandling.execute()
+        return result
 
-    def _hand_over(self, call: _native.Call, cause: Any, subrefs: set[Any]) -> None:
+    def _hand_over(self, plan: _Plan, call: _native.Call, cause: Any, subrefs: set[Any]) -> None:
         """Give the engine what the call has collected, whether it succeeded or not."""
         if subrefs:
             call.note_subrefs([str(subref) for subref in subrefs])
-        if isinstance(cause, causes.ActivityCause):
+        if plan.is_activity:
             self._on_activity()
-        if isinstance(cause, causes.ResourceCause):
-            self._causes.release(call.matter)
+        elif cause is not None:
+            self._causes.release(cause, call.matter)
         if isinstance(cause, causes.WebhookCause):
             for warning in cause.warnings:
                 call.warn(str(warning))
 
-    async def _finish(self, handler: execution.Handler, call: _native.Call, result: object) -> None:
+    async def _finish(self, plan: _Plan, call: _native.Call, result: object) -> None:
+        handler = plan.handler
         try:
-            if isinstance(handler, handlers.IndexingHandler):
+            if plan.is_indexing:
                 call.finish_index(self._indices[str(handler.id)].entries(result))
-            elif not isinstance(handler, handlers.ActivityHandler):
-                call.finish(result)
-            elif handler.activity == causes.Activity.AUTHENTICATION:
+            elif plan.is_login:
                 await self._finish_login(handler, call, result)
-            elif handler.activity == causes.Activity.PROBE:
-                call.finish(result)
-            else:
+            elif plan.is_activity and not plan.is_probe:
                 call.finish(None)
+            else:
+                call.finish(result)
         except Exception as e:
-            what = "credentials" if self._is_login(handler) else "result"
+            what = "credentials" if plan.is_login else "result"
             message = f"The {what} of the handler cannot be used: {e}"
             self.failures[str(handler.id)] = e
             call.fail("permanent", message)
-
-    @staticmethod
-    def _is_login(handler: execution.Handler) -> bool:
-        return (
-            isinstance(handler, handlers.ActivityHandler)
-            and handler.activity == causes.Activity.AUTHENTICATION
-        )
 
     async def _finish_login(
         self, handler: execution.Handler, call: _native.Call, info: object
@@ -246,6 +361,11 @@ class Calls:
                 call.fail("permanent", text)
         else:
             call.fail("arbitrary", text, details=self._lines.keep(e))
+
+
+def _is_cancelling(task: asyncio.Task[None]) -> bool:
+    """Whether the task is about to be cancelled; Python 3.10 tells it only by a private name."""
+    return bool(getattr(task, "_must_cancel", False))
 
 
 def _timestamp(moment: datetime.datetime | None) -> float | None:

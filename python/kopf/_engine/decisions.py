@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kopf._engine.causes import CauseMaker, resource_of
+from kopf._engine.kwargs import CallbackKwargsMaker
 from kopf._handlers import execution
 from kopf._settings import configuration
 from kopf._structs import bodies, patches
@@ -44,6 +45,7 @@ class Decisions:
         self._lifecycle = lifecycle
         self._causes = causes
         self._context = context
+        self._kwargs = CallbackKwargsMaker(causes.indices)
 
     def answer(self, ask: _native.Ask) -> None:
         """Answer one question; errors go to the engine, which throttles the object."""
@@ -75,18 +77,17 @@ class Decisions:
         matter = ask.matter()
         cause: Any = self._causes.make(matter)
         try:
-            kwargs = cause.kwargs
-            if ask.kind == "initial_delay":
-                return float(handler.initial_delay(**kwargs))
-            if ask.kind == "when":
-                return bool(handler.when(**kwargs))
+            callback = getattr(handler, ask.kind)
             if ask.kind in ("labels", "annotations"):
-                callback = getattr(handler, ask.kind)[ask.key]
-            else:
-                callback = getattr(handler, ask.kind)
+                callback = callback[ask.key]
+            kwargs = self._kwargs.make(callback, cause)
+            if ask.kind == "initial_delay":
+                return float(callback(**kwargs))
+            if ask.kind == "when":
+                return bool(callback(**kwargs))
             return bool(callback(ask.value(), **kwargs))
         finally:
-            self._causes.release(matter)
+            self._causes.release(cause, matter)
 
     def _choose(self, retries: Mapping[str, int]) -> list[str]:
         due = [h for h in self._handlers if h.id in retries]

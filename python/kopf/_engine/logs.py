@@ -10,11 +10,12 @@ from typing import Any
 
 from kopf._logs import loggers
 from kopf._settings import configuration
-from kopf._structs import bodies
 
 _EXCEPTIONS_MAX = 1000
 _MARK = "\0exception:"
-_WATCHED_LOGGERS = ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
+_WATCHED_LOGGERS = [
+    logging.getLogger(name) for name in ("kopf.objects", "kopf.activities", "kopf._core", "kopf")
+]
 _NAMES = {
     "kopf_engine::operator::peering": "kopf._core.engines.peering",
     "kopf_engine::admission": "kopf._core.engines.admission",
@@ -43,7 +44,7 @@ class Lines:
         self._settings = settings
         self._exceptions: dict[str, BaseException] = {}
         self._count = 0
-        self._last: tuple[Any, loggers.ObjectLogger] | None = None
+        self._last: tuple[Any, dict[str, Any]] | None = None
 
     def keep(self, exception: BaseException) -> str:
         """Keep an exception until its line comes; get the details of the line."""
@@ -57,7 +58,7 @@ class Lines:
     @staticmethod
     def level() -> int:
         """The least level that any logger of the framework shows."""
-        levels = [logging.getLogger(name).getEffectiveLevel() for name in _WATCHED_LOGGERS]
+        levels = [logger.getEffectiveLevel() for logger in _WATCHED_LOGGERS]
         return max(1, min(100, *levels))
 
     def log(
@@ -75,24 +76,20 @@ class Lines:
             text = f"{text}\n{details}"
         if level <= logging.DEBUG:
             text = _with_python_values(text)
-        exc_info = None if exception is None else exception
-        self._logger(target, ref, activity).log(level, "%s", text, exc_info=exc_info)
+        if ref is None or activity is not None:
+            name = _name(target) if activity is None else f"kopf.activities.{activity}"
+            logging.getLogger(name).log(level, "%s", text, exc_info=exception)
+        else:
+            extra = self._extra(ref)
+            loggers.logger.log(level, "%s", text, exc_info=exception, extra=extra)
 
-    def _logger(
-        self, target: str, ref: Any, activity: str | None
-    ) -> logging.Logger | logging.LoggerAdapter[Any]:
-        if activity is not None:
-            return logging.getLogger(f"kopf.activities.{activity}")
-        if ref is None:
-            return logging.getLogger(_name(target))
+    def _extra(self, ref: tuple[str, str, str | None, str, str]) -> dict[str, Any]:
+        """What records of ``LocalObjectLogger`` have; mostly the same as for the line before."""
         if self._last is None or self._last[0] != ref:
             api_version, kind, namespace, name, uid = ref
-            metadata = {"name": name, "uid": uid}
-            if namespace is not None:
-                metadata["namespace"] = namespace
-            raw = {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-            logger = loggers.LocalObjectLogger(body=bodies.Body(raw), settings=self._settings)
-            self._last = (ref, logger)
+            reference = (api_version, kind, name, uid, namespace)
+            logger = loggers.LocalObjectLogger.of(reference, self._settings)
+            self._last = (ref, {**(logger.extra or {}), "k8s_skip": True})
         return self._last[1]
 
 

@@ -74,6 +74,7 @@ class Runner:
             "lifecycle": declaring.describe_lifecycle(lifecycle),
         }
         self._native = _native.Operator(json.dumps(declaration), world.current())
+        self._call_class = _native.Call
         self._lines = Lines(settings)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         indices = {
@@ -85,6 +86,7 @@ class Runner:
         causes = CauseMaker(settings=settings, memo=memo, indices=indices)
         self._sessions = Sessions()
         self._calls = Calls(
+            native=self._native,
             handlers=self._handlers,
             settings=settings,
             lifecycle=lifecycle,
@@ -178,7 +180,12 @@ class Runner:
 
     def _drain(self) -> None:
         """Take everything that the engine has for us."""
-        for kind, *rest in self._native.take():
+        start, call_class = self._calls.start, self._call_class
+        for item in self._native.take():
+            if type(item) is call_class:
+                start(item)
+                continue
+            kind, *rest = item
             try:
                 self._handle(kind, rest)
             except Exception:
@@ -186,9 +193,7 @@ class Runner:
         self._native.set_log_level(self._lines.level())
 
     def _handle(self, kind: str, rest: list[Any]) -> None:
-        if kind == "call":
-            self._calls.start(rest[0])
-        elif kind == "log":
+        if kind == "log":
             self._lines.log(*rest)
         elif kind == "ask":
             self._decisions.answer(rest[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,11 +25,15 @@ def one_by_one(handlers: Handlers, **_: Any) -> Handlers:
 
 def randomized(handlers: Handlers, **_: Any) -> Handlers:
     """Call one handler, chosen at random."""
+    import random  # slow to import, rarely needed
+
     return [random.choice(handlers)] if handlers else []
 
 
 def shuffled(handlers: Handlers, **_: Any) -> Handlers:
     """Call all handlers in random order."""
+    import random  # slow to import, rarely needed
+
     return random.sample(handlers, k=len(handlers))
 
 

@@ -8,7 +8,7 @@ import enum
 import json
 import logging
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from kopf._compat import LoggerAdapter
 from kopf._structs import bodies
@@ -20,6 +20,8 @@ logger = logging.getLogger("kopf.objects")
 
 DEFAULT_JSON_REFKEY = "object"
 
+_LoggerT = TypeVar("_LoggerT", bound="ObjectLogger")
+_REFERENCE = ("apiVersion", "kind", "name", "uid", "namespace")
 _OWN_ATTRS = {"k8s_skip", "k8s_ref", "settings"}
 _STANDARD_ATTRS = frozenset(
     {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"} | _OWN_ATTRS
@@ -134,6 +136,20 @@ class ObjectLogger(LoggerAdapter):
             "namespace": meta.get("namespace"),
         }
         super().__init__(logger, {"settings": settings, "k8s_skip": False, "k8s_ref": ref})
+
+    @classmethod
+    def of(
+        cls: type[_LoggerT],
+        reference: tuple[str, str, str, str, str | None],
+        settings: configuration.OperatorSettings,
+    ) -> _LoggerT:
+        """Make a logger of an object that is known by its reference only."""
+        self = cls.__new__(cls)
+        ref = dict(zip(_REFERENCE, reference, strict=True))
+        LoggerAdapter.__init__(
+            self, logger, {"settings": settings, "k8s_skip": False, "k8s_ref": ref}
+        )
+        return self
 
     def process(
         self, msg: str, kwargs: MutableMapping[str, Any]

@@ -10,9 +10,7 @@ import dataclasses
 import datetime
 import inspect
 import os
-import random
 import ssl
-import tempfile
 import warnings
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NewType, TypeVar, cast
@@ -132,6 +130,8 @@ def _as_file(
     """Get a path to a file with the data; it is removed when the stack is closed."""
     if path or not data:
         return path or None
+    import tempfile  # slow to import, rarely needed
+
     file = stack.enter_context(tempfile.NamedTemporaryFile(buffering=0))
     file.write(_as_pem(data).encode("ascii"))
     return file.name
@@ -215,6 +215,10 @@ class Vault(AsyncIterable[tuple[VaultKey, KubeContext]]):
             raise LoginError(_NO_CREDENTIALS)
         top = max(item.info.priority for item in self._current.values())
         pairs = [(key, item) for key, item in self._current.items() if item.info.priority == top]
+        if len(pairs) == 1:
+            return pairs[0]
+        import random  # slow to import, rarely needed
+
         return random.choice(pairs)
 
     async def expire(self) -> None:

@@ -7,6 +7,7 @@
 
 mod cases;
 mod machine;
+pub(crate) mod package;
 mod process;
 mod server;
 mod sheet;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 
-use self::sheet::{Row, Sheet};
+use self::sheet::{Contest, Row, Sheet};
 use self::subject::Subject;
 
 /// What can be typed after `cargo xtask bench engine`.
@@ -85,7 +86,7 @@ const WRITES: [(&str, bool); 13] = [
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let chosen =
         |subject: &Subject| arguments.subjects.is_empty() || arguments.subjects.contains(subject);
-    let subjects: Vec<Subject> = Subject::ALL.into_iter().filter(chosen).collect();
+    let subjects: Vec<Subject> = Subject::ENGINES.into_iter().filter(chosen).collect();
     if !arguments.no_build {
         subject::build()?;
     }
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.unpinned {
         machine::split_cores()?;
     }
-    let mut sheet = Sheet::open(arguments.samples.as_deref())?;
+    let mut sheet = Sheet::open(Contest::Engines, arguments.samples.as_deref())?;
     for subject in &subjects {
         if let Some(file) = subject.binary() {
             let bytes = std::fs::metadata(file)?.len();
@@ -106,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 1 } else { 5 });
     for subject in &subjects {
         // Programs and their libraries are read from the disk once.
-        cases::burst(*subject, 100, "create", &mut Sheet::open(None)?)
+        cases::burst(*subject, 100, "create", &mut Sheet::default())
             .with_context(|| format!("the first run of {}", subject.name()))?;
     }
     for round in 1..=rounds {

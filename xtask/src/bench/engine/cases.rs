@@ -13,6 +13,9 @@ use super::subject::Subject;
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const HANDLING_TIMEOUT_MS: usize = 240_000;
 
+/// The processor time of the handler in the case `work`.
+const WORK_MICROS: f64 = 3000.0;
+
 /// Objects made while the operator watches.
 pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Sheet) -> Result<()> {
     let mut run = Run::start(subject, case)?;
@@ -24,7 +27,11 @@ pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Shee
     run.check_handled(count)?;
     let millis = (last_at - number(&created["first_at"])?) / 1e6;
     sheet.add(Row::Burst(case.into(), count), subject, millis)?;
-    sheet.add(Row::BurstCpu(case.into(), count), subject, (after - before) / as_float(count))?;
+    let cpu = (after - before) / as_float(count);
+    sheet.add(Row::BurstCpu(case.into(), count), subject, cpu)?;
+    if case == "work" {
+        sheet.add(Row::Overhead(count), subject, cpu - WORK_MICROS)?;
+    }
     let making = (number(&created["last_at"])? - number(&created["first_at"])?) / 1e6;
     sheet.add(Row::Making(count), subject, making)?;
     Ok(())

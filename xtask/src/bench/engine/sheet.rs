@@ -18,6 +18,8 @@ pub(crate) enum Row {
     SlowBurst(String, usize),
     Cold(usize),
     BurstCpu(String, usize),
+    /// The processor time beyond what the handler itself takes.
+    Overhead(usize),
     ColdCpu(usize),
     Noop,
     LatencyMedian(String),
@@ -56,9 +58,43 @@ enum Bar {
     None,
 }
 
+/// Who is compared with whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Contest {
+    /// Operators that do the same job.
+    #[default]
+    Engines,
+    /// The same script in Python.
+    Packages,
+}
+
+impl Contest {
+    fn subjects(self) -> &'static [Subject] {
+        match self {
+            Self::Engines => &Subject::ENGINES,
+            Self::Packages => &Subject::PACKAGES,
+        }
+    }
+
+    fn ours(self) -> Subject {
+        match self {
+            Self::Engines => Subject::Ours,
+            Self::Packages => Subject::Python,
+        }
+    }
+
+    fn bar(self, row: &Row) -> Bar {
+        match self {
+            Self::Engines => row.bar(),
+            Self::Packages => row.bar_in_python(),
+        }
+    }
+}
+
 /// All samples, by row and subject.
 #[derive(Default)]
 pub(crate) struct Sheet {
+    contest: Contest,
     samples: BTreeMap<Row, BTreeMap<Subject, Vec<f64>>>,
     file: Option<File>,
 }
@@ -67,6 +103,9 @@ impl Row {
     fn name(&self) -> String {
         let with = |case: &str| match case {
             "delete" => ", with a delete handler",
+            "sync" => ", handler in a thread",
+            "kwargs" => ", handler with all kwargs",
+            "work" => ", handler with 3 ms of work",
             _ => "",
         };
         match self {
@@ -77,6 +116,9 @@ impl Row {
             Self::Cold(count) => format!("cold start with {count}, ms"),
             Self::BurstCpu(case, count) => {
                 format!("CPU per object, burst of {count}{}, µs", with(case))
+            }
+            Self::Overhead(count) => {
+                format!("CPU per object beyond 3 ms of work, burst of {count}, µs")
             }
             Self::ColdCpu(count) => format!("CPU per object, cold start with {count}, µs"),
             Self::Noop => "CPU per no-op event, µs".into(),
@@ -125,6 +167,21 @@ impl Row {
     }
 }
 
+impl Row {
+    /// What our Python package must show.
+    fn bar_in_python(&self) -> Bar {
+        match self {
+            Self::Burst(case, _) | Self::BurstCpu(case, _) if case == "create" => {
+                Bar::TimesKopf(10.0)
+            }
+            Self::StartUp => Bar::TimesKopf(2.0),
+            Self::Resident(count) if *count >= 10_000 => Bar::TimesKopf(3.0),
+            Self::LatencyMedian(case) => Bar::Above(Self::WriteTime(case.clone()), 1.0),
+            _ => Bar::None,
+        }
+    }
+}
+
 /// The fewest writes per object of a case, as derived in the performance study.
 fn floor(case: &str, has_status: bool) -> f64 {
     match (case, has_status) {
@@ -137,8 +194,8 @@ fn floor(case: &str, has_status: bool) -> f64 {
 
 impl Sheet {
     /// A sheet that is empty, or has the samples of a file and adds to it.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
-        let mut sheet = Self::default();
+    pub(crate) fn open(contest: Contest, path: Option<&Path>) -> Result<Self> {
+        let mut sheet = Self { contest, ..Self::default() };
         let Some(path) = path else { return Ok(sheet) };
         let text = if path.exists() { std::fs::read_to_string(path)? } else { String::new() };
         for line in text.lines() {
@@ -152,7 +209,7 @@ impl Sheet {
 
     /// Adds a sample.
     pub(crate) fn add(&mut self, row: Row, subject: Subject, value: f64) -> Result<()> {
-        println!("  {:<12} {:<58} {value:>10.2}", subject.name(), row.name());
+        println!("  {:<14} {:<58} {value:>10.2}", subject.name(), row.name());
         if let Some(file) = &mut self.file {
             writeln!(file, "{}", serde_json::to_string(&(&row, subject, value))?)?;
         }
@@ -178,38 +235,48 @@ impl Sheet {
 
     /// The table as Markdown; every cell is the median with the smallest and largest value.
     pub(crate) fn render(&self) -> String {
-        let mut text = String::from("| |");
-        for subject in Subject::ALL {
-            let _infallible = write!(text, " {} |", subject.name());
+        let mut head = String::from("| |");
+        for subject in self.contest.subjects() {
+            let _infallible = write!(head, " {} |", subject.name());
         }
-        text.push_str(" Kopf ÷ ours | kube-rs ÷ ours | bar | |\n|---|");
-        text.push_str(&"---:|".repeat(Subject::ALL.len() + 2));
-        text.push_str("---|---|\n");
+        head.push_str(" Kopf ÷ ours |");
+        if self.has_controller() {
+            head.push_str(" kube-rs ÷ ours |");
+        }
+        let numbers = head.matches('|').count() - 2;
+        let mut text = format!("{head} bar | |\n|---|{}---|---|\n", "---:|".repeat(numbers));
         for row in self.samples.keys() {
             text.push_str(&self.render_row(row));
         }
         text
     }
 
+    fn has_controller(&self) -> bool {
+        self.contest.subjects().contains(&Subject::Controller)
+    }
+
     fn render_row(&self, row: &Row) -> String {
         let mut text = format!("| {} |", row.name());
-        for subject in Subject::ALL {
-            let _infallible = write!(text, " {} |", self.cell(row, subject));
+        for subject in self.contest.subjects() {
+            let _infallible = write!(text, " {} |", self.cell(row, *subject));
         }
-        let ours = self.median(row, Subject::Ours);
+        let ours = self.median(row, self.contest.ours());
         let ratio = |other: Option<f64>| match (other, ours) {
             (Some(other), Some(ours)) if ours > 0.0 => short(other / ours),
             _ => String::new(),
         };
-        let controller = self.median(row, Subject::Controller);
+        let _infallible = write!(text, " {} |", ratio(self.kopf(row)));
+        if self.has_controller() {
+            let controller = ratio(self.median(row, Subject::Controller));
+            let _infallible = write!(text, " {controller} |");
+        }
         let (bar, verdict) = self.verdict(row);
         let verdict = match verdict {
             Some(true) => "met",
             Some(false) => "**missed**",
             None => "",
         };
-        let (kopf, controller) = (ratio(self.kopf(row)), ratio(controller));
-        let _infallible = writeln!(text, " {kopf} | {controller} | {bar} | {verdict} |");
+        let _infallible = writeln!(text, " {bar} | {verdict} |");
         text
     }
 
@@ -227,11 +294,11 @@ impl Sheet {
     }
 
     fn verdict(&self, row: &Row) -> (String, Option<bool>) {
-        let ours = self.median(row, Subject::Ours);
+        let ours = self.median(row, self.contest.ours());
         let controller = self.median(row, Subject::Controller);
         let kopf = self.kopf(row);
         let not_worse = |ours: f64| controller.is_none_or(|controller| ours <= controller);
-        match row.bar() {
+        match self.contest.bar(row) {
             Bar::None => (String::new(), None),
             Bar::Times(times) => {
                 let met =
@@ -245,7 +312,7 @@ impl Sheet {
             Bar::NotWorse => ("≤ kube-rs".into(), ours.zip(controller).map(|(a, b)| a <= b)),
             Bar::AtMost(most) => (format!("≤ {most}"), ours.map(|ours| ours <= most)),
             Bar::Above(other, more) => {
-                let base = self.median(&other, Subject::Ours).map(|base| more * (base + 1.0));
+                let base = self.median(&other, self.contest.ours()).map(|base| more * (base + 1.0));
                 let met = ours.zip(base).map(|(ours, base)| ours <= base && not_worse(ours));
                 (format!("≤ writes + {more} ms"), met)
             }
@@ -284,7 +351,7 @@ impl Sheet {
         ];
         for (name, row) in told {
             let Some(row) = row else { continue };
-            let (ours, kopf) = (self.median(&row, Subject::Ours), self.kopf(&row));
+            let (ours, kopf) = (self.median(&row, self.contest.ours()), self.kopf(&row));
             let controller = self.median(&row, Subject::Controller);
             if let (Some(ours), Some(kopf)) = (ours, kopf) {
                 let _infallible = write!(text, "; {name} {}x Kopf", short(kopf / ours));

@@ -1,6 +1,6 @@
 //! Whom we measure: how to build, install and start each of the operators.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
@@ -15,6 +15,9 @@ use crate::steps::{command_step, root};
 
 const KOPF: &str = "kopf==1.45.2";
 
+/// What our package needs, as in `pyproject.toml`.
+const NEEDED: [&str; 5] = ["aiohttp", "click", "iso8601", "jsonpatch", "pyyaml"];
+
 /// One of the operators that do the same job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Subject {
@@ -26,10 +29,15 @@ pub(crate) enum Subject {
     Kopf,
     /// The same on uvloop.
     Uvloop,
+    /// Our Python package.
+    Python,
 }
 
 impl Subject {
-    pub(crate) const ALL: [Self; 4] = [Self::Ours, Self::Controller, Self::Kopf, Self::Uvloop];
+    /// Who is compared with this engine.
+    pub(crate) const ENGINES: [Self; 4] = [Self::Ours, Self::Controller, Self::Kopf, Self::Uvloop];
+    /// Who runs the same script.
+    pub(crate) const PACKAGES: [Self; 2] = [Self::Python, Self::Uvloop];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -37,6 +45,7 @@ impl Subject {
             Self::Controller => "kube-rs",
             Self::Kopf => "Kopf",
             Self::Uvloop => "Kopf+uvloop",
+            Self::Python => "ours in Python",
         }
     }
 
@@ -57,7 +66,7 @@ impl Subject {
         let name = match self {
             Self::Ours => "bench-operator",
             Self::Controller => "bench-controller",
-            Self::Kopf | Self::Uvloop => return None,
+            Self::Kopf | Self::Uvloop | Self::Python => return None,
         };
         Some(target().join("release").join(name))
     }
@@ -68,6 +77,7 @@ impl Subject {
             Self::Ours | Self::Controller => Ok(()),
             Self::Kopf => install("bench-venv", &[KOPF]),
             Self::Uvloop => install("bench-venv-uvloop", &[KOPF, "uvloop"]),
+            Self::Python => install("bench-venv-python", &NEEDED),
         }
     }
 
@@ -78,15 +88,21 @@ impl Subject {
             Self::Controller => Command::new(target().join("release/bench-controller")),
             Self::Kopf => Command::new(target().join("bench-venv/bin/kopf")),
             Self::Uvloop => Command::new(target().join("bench-venv-uvloop/bin/kopf")),
+            Self::Python => {
+                let mut command = Command::new(target().join("bench-venv-python/bin/python"));
+                command.args(["-m", "kopf"]).env("PYTHONPATH", package());
+                command
+            }
         };
         if self != Self::Controller {
             command.args(["run", "--quiet", "--standalone", "--all-namespaces"]);
         }
-        if matches!(self, Self::Kopf | Self::Uvloop) {
+        if matches!(self, Self::Kopf | Self::Uvloop | Self::Python) {
             command.arg(root().join("benches/kopf_operator.py"));
         }
         command.env("KUBECONFIG", &server.kubeconfig).env("CASE", case);
-        // Compiled files are kept beside the sources otherwise.
+        // Compiled files are kept beside the sources otherwise, or not at all.
+        command.env_remove("PYTHONDONTWRITEBYTECODE");
         command.env("PYTHONPYCACHEPREFIX", target().join("bench-pycache"));
         command.stdout(Stdio::null());
         let child = on_cores_of(Side::Operator, || command.spawn())?
@@ -102,17 +118,61 @@ pub(crate) fn build() -> Result<()> {
     command_step("measured programs", build)
 }
 
+/// Builds the server, and puts our package with its native module where only measurements use it.
+pub(crate) fn build_package() -> Result<()> {
+    let built: [&[&str]; 2] = [&["-p", "benches", "--bin", "bench-server"], &["-p", "kopf-python"]];
+    for what in built {
+        let mut build = Command::new("cargo");
+        build.args(["build", "--quiet", "--release"]).args(what).current_dir(root());
+        command_step("measured programs", build)?;
+    }
+    let (package, sources) = (package(), root().join("python").join("kopf"));
+    if package.exists() {
+        std::fs::remove_dir_all(&package).context("could not remove the former package")?;
+    }
+    copy_sources(&sources, &package.join("kopf"))?;
+    let library = format!("libkopf_native{}", std::env::consts::DLL_SUFFIX);
+    std::fs::copy(
+        target().join("release").join(library),
+        package.join("kopf").join("_native.abi3.so"),
+    )
+    .context("could not copy the native module")?;
+    Ok(())
+}
+
+/// Where the measured package is.
+fn package() -> PathBuf {
+    target().join("bench-python")
+}
+
+fn copy_sources(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).with_context(|| format!("could not make {}", to.display()))?;
+    for entry in std::fs::read_dir(from)? {
+        let (path, target) = (entry.as_ref().map(std::fs::DirEntry::path), to.to_owned());
+        let path = path.map_err(|error| anyhow::anyhow!("{}: {error}", from.display()))?;
+        let target = target.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_sources(&path, &target)?;
+        } else if path.extension().is_some_and(|it| it == "py") {
+            std::fs::copy(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// A virtual environment with these packages.
 fn install(folder: &str, packages: &[&str]) -> Result<()> {
     let folder = target().join(folder);
-    let python = folder.join("bin").join("python");
-    if python.exists() && folder.join("bin").join("kopf").exists() {
+    let stamp = folder.join("installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|text| text == packages.join("\n")) {
         return Ok(());
     }
     let mut create = Command::new("python3");
     create.args(["-m", "venv"]).arg(&folder);
     command_step("virtual environment", create)?;
-    let mut install = Command::new(&python);
+    let mut install = Command::new(folder.join("bin").join("python"));
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     install.args(packages);
-    command_step("Kopf from PyPI", install)
+    command_step("packages from PyPI", install)?;
+    Ok(std::fs::write(stamp, packages.join("\n"))?)
 }

@@ -1,6 +1,6 @@
 //! Verdicts are derived from medians.
 
-use super::{Row, Sheet, short};
+use super::{Contest, Row, Sheet, short};
 use crate::bench::engine::subject::Subject;
 
 fn sheet(row: &Row, values: &[(Subject, f64)]) -> Sheet {
@@ -40,4 +40,17 @@ fn medians_ignore_outliers() {
     let values = [(Subject::Ours, 5.0), (Subject::Ours, 50.0), (Subject::Ours, 6.0)];
     assert_eq!(sheet(&row, &values).median(&row, Subject::Ours), Some(6.0));
     assert_eq!(short(12.345), "12.3");
+}
+
+#[test]
+fn the_package_has_bars_of_its_own() {
+    let row = Row::BurstCpu("create".into(), 100);
+    let values = [(Subject::Python, 10.0), (Subject::Uvloop, 100.0)];
+    let mut sheet = sheet(&row, &values);
+    sheet.contest = Contest::Packages;
+    assert_eq!(sheet.verdict(&row).1, Some(true));
+    assert_eq!(
+        sheet.render().lines().last(),
+        Some("| CPU per object, burst of 100, µs | 10.0 | 100 | 10.0 | ≥ 10× Kopf | met |")
+    );
 }
