@@ -331,7 +331,7 @@ impl Operator {
 
     /// Holds back the ends of calls until `release()`.
     fn hold(&self) {
-        self.queue.hold();
+        self.queue.hold_back();
     }
 
     /// Gives the ends of calls to the engine.

@@ -136,7 +136,7 @@ impl Queue {
     }
 
     /// Holds ended calls back from now on.
-    pub(crate) fn hold(&self) {
+    pub(crate) fn hold_back(&self) {
         self.ended.lock().get_or_insert_default();
     }
 
