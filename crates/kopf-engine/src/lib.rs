@@ -15,6 +15,7 @@ mod cycle;
 mod engine;
 mod insights;
 pub mod journal;
+mod leadership;
 pub mod lines;
 mod loops;
 mod lost;
@@ -44,7 +45,10 @@ pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewG
 pub use clock::Clock;
 pub use engine::{Engine, EngineBuilder, EngineError, Running};
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
+pub use leadership::{Leadership, LeadershipError};
 pub use peering::person;
 pub use probes::{ProbesEndpoint, ProbesError};
 pub use rehearsal::{Action, Proposal, Rehearsal};
-pub use status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};
+pub use status::{
+    HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle, WatchStatus,
+};

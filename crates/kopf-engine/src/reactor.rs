@@ -25,6 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::cycle::{self, Done, Job, Mode};
 use crate::insights::{Desired, Insights, Scope};
+use crate::leadership::Share;
 use crate::lost::LostEvents;
 use crate::memory::Memory;
 use crate::message::{Key, Message};
@@ -39,11 +40,13 @@ mod patchability;
 mod readiness;
 mod restoring;
 mod scouting;
+mod standby;
 
 use children::ChildWatch;
 use orchestration::{Rediscovery, stop_daemons};
 use readiness::{FirstList, Trouble};
 use scouting::Scout;
+use standby::HandOver;
 
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 8;
@@ -100,6 +103,9 @@ pub(crate) struct Reactor {
     definitions: Option<Scout>,
     listed_namespaces: Option<BTreeSet<Arc<str>>>,
     is_paused: bool,
+    /// Which objects are ours; the others are only watched and indexed.
+    share: Share,
+    handing_over: HandOver,
     is_discovered: bool,
     /// Resources that are looked for may be among what discovery could not tell.
     gap: Option<Trouble>,
@@ -162,6 +168,8 @@ impl Reactor {
             definitions: None,
             listed_namespaces: None,
             is_paused: false,
+            share: shared.tenure.share(),
+            handing_over: HandOver::default(),
             is_discovered: false,
             gap: None,
             are_definitions_considered: false,
@@ -204,6 +212,7 @@ impl Reactor {
                     self.rediscover_if_due();
                     self.check_readiness();
                     self.release_held();
+                    self.finish_hand_over();
                     self.measure();
                 }
             }
@@ -337,8 +346,10 @@ impl Reactor {
         }
         let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
         let (record, is_new) = watch.store.enter(key.uid);
+        let is_ours = self.share.has(&object);
         if is_new {
-            record.flags.noticed_by_listing = kind.is_none();
+            // Whoever takes over finds all objects at once, as after a start.
+            record.flags.noticed_by_listing = kind.is_none() || !is_ours;
         }
         if !gone {
             record.doubt_list();
@@ -350,7 +361,9 @@ impl Reactor {
         let is_known = !is_new && !gone && version.is_covered_by(newest);
         // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
         if !served.handlers.watching.is_empty() {
-            if record.put_event(kind, object.clone()) {
+            if !is_ours {
+                record.put_newest(object.clone());
+            } else if record.put_event(kind, object.clone()) {
                 self.lost_events.note(&self.shared.runtime.board, &object);
             }
         } else if is_known {
@@ -368,7 +381,8 @@ impl Reactor {
         if self.barrier && is_indexed {
             self.unindexed.insert(key);
         }
-        if !self.barrier || is_indexed {
+        let is_begun = !self.barrier && is_ours;
+        if is_begun || is_indexed || (gone && !is_ours) {
             self.queue.offer(key, urgency, now);
         }
     }
@@ -403,7 +417,10 @@ impl Reactor {
 
     fn receive(&mut self, message: Message) {
         match message {
-            Message::Done(done) => self.take_back(*done),
+            Message::Done(done) => {
+                self.take_back(*done);
+                self.finish_hand_over();
+            }
             Message::BackgroundEnded { key, handler } => {
                 tracing::trace!(%handler, "looking again at an object whose daemon has ended");
                 let now = self.moment();
@@ -414,9 +431,11 @@ impl Reactor {
                 if is_known {
                     self.queue.offer(key, Urgency::Fresh, now);
                 }
+                self.finish_hand_over();
             }
             Message::Discovered { groups, result } => self.discovered(groups, result),
             Message::Paused(is_paused) => self.pause(is_paused),
+            Message::Share(share) => self.take_share(share),
         }
     }
 
@@ -459,7 +478,16 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(&key.watch) else { return Err(ticket) };
         let served = Arc::clone(&watch.served);
         let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
-        let mut mode = if self.barrier { Mode::IndexOnly } else { Mode::Full };
+        let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
+        let is_ours = waiting.or(record.body.as_ref()).is_none_or(|it| self.share.has(it));
+        if !is_ours && served.handlers.indexing.is_empty() {
+            // It stays where it is, for the one who takes over; unless it is gone.
+            if record.inbox.as_ref().is_some_and(|inbox| inbox.gone) {
+                watch.store.remove(key.uid);
+            }
+            return Err(ticket);
+        }
+        let mut mode = if self.barrier || !is_ours { Mode::IndexOnly } else { Mode::Full };
         if mode == Mode::Full && children::are_awaited(&self.child_watches, &served) {
             self.held.insert(key);
             if served.handlers.indexing.is_empty() {
@@ -489,6 +517,10 @@ impl Reactor {
                 None => return Err(ticket),
             },
         };
+        if record.body.is_none() && served.is_shared {
+            // Whoever hands objects over has to know which ones are busy.
+            record.body = Some(object.at_rest());
+        }
         record.flags.busy = true;
         record.flags.leaving = inbox.is_guess;
         Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))
@@ -498,7 +530,7 @@ impl Reactor {
     fn take_back(&mut self, mut done: Done) {
         let now = self.moment();
         let key = done.ticket.key;
-        if self.is_paused {
+        if self.is_paused || !self.share.has(&done.subject.object) {
             // Started by a cycle that was under way when the pause began.
             stop_daemons(&self.shared, &mut done.memory, StopReason::OPERATOR_PAUSING);
         }
@@ -532,6 +564,11 @@ impl Reactor {
             record.body = done.body;
         }
         if done.mode == Mode::IndexOnly {
+            let is_gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
+            if done.gone && is_gone && !self.share.has(&done.subject.object) {
+                watch.store.remove(key.uid);
+                self.owners.remove(done.subject.object.uid());
+            }
             self.take_indexed(key, done.subject.object);
             return;
         }

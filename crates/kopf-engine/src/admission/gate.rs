@@ -84,8 +84,15 @@ async fn keep_up(
     admission.learn(None).await;
     let mut client_config = gate.0.client_config.subscribe();
     let mut is_created = false;
+    let tenure = Arc::clone(admission.runtime.pool.tenure());
     loop {
-        let is_settled = configure(&admission, &gate, &mut is_created).await;
+        let is_standby = !tenure.is_chief();
+        if is_standby {
+            // Others may write meanwhile.
+            is_created = false;
+            admission.written.lock().clear();
+        }
+        let is_settled = is_standby || configure(&admission, &gate, &mut is_created).await;
         tokio::select! {
             changed = surroundings.changed() => {
                 if changed.is_err() {
@@ -96,6 +103,7 @@ async fn keep_up(
             }
             _ = client_config.changed() => {}
             () = tokio::time::sleep(PATIENCE), if !is_settled => {}
+            () = tenure.appointed(), if is_standby => {}
         }
     }
 }

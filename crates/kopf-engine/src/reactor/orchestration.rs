@@ -212,7 +212,7 @@ impl Reactor {
         is_waiting
     }
 
-    fn start_watch(&mut self, desired: Desired) {
+    pub(super) fn start_watch(&mut self, desired: Desired) {
         let settings = self.shared.settings();
         let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
         let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
@@ -244,6 +244,11 @@ impl Reactor {
 
     /// Stops a watch and everything that lives on its objects.
     pub(super) fn stop_watch(&mut self, id: u32) {
+        self.stop_watch_because(id, StopReason::RESOURCE_DELETED);
+    }
+
+    /// The same for another reason.
+    pub(super) fn stop_watch_because(&mut self, id: u32, reason: StopReason) {
         let Some(mut watch) = self.watches.remove(&id) else { return };
         tracing::debug!(resource = %watch.desired.resource, "stopping a watch");
         watch.task.abort();
@@ -261,7 +266,7 @@ impl Reactor {
                 }
             }
             if let Some(memory) = &mut record.memory {
-                stop_daemons(&self.shared, memory, StopReason::RESOURCE_DELETED);
+                stop_daemons(&self.shared, memory, reason);
             }
         }
     }

@@ -116,6 +116,11 @@ impl Reactor {
 
     fn lift_barrier(&mut self) {
         self.barrier = false;
+        self.offer_waiting();
+    }
+
+    /// Looks at all objects of which something waits.
+    pub(super) fn offer_waiting(&mut self) {
         let now = self.moment();
         for (id, watch) in &mut self.watches {
             for (uid, record) in watch.store.iter_mut() {
