@@ -38,6 +38,10 @@ pub struct Options {
     pub image: String,
     /// The name of the program file, for the Dockerfile.
     pub program: String,
+    /// How many replicas there are; with more than one, one of them leads and the others stand by.
+    pub replicas: u32,
+    /// Whether the replicas share the objects instead.
+    pub shards: bool,
 }
 
 /// One file to write.
@@ -142,6 +146,13 @@ fn kustomization(files: &[File]) -> Value {
         "kind": "Kustomization",
         "resources": resources,
     })
+}
+
+impl Options {
+    /// Whether the replicas have to agree on who acts.
+    pub(crate) fn has_replicas(&self) -> bool {
+        self.replicas > 1 || self.shards
+    }
 }
 
 impl File {

@@ -25,7 +25,10 @@ const ANSWER_MAX: usize = 1 << 30;
 
 /// The only door to a cluster; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>);
+pub struct Cluster(Arc<Inner>, Option<Fence>);
+
+/// Tells whether we may change anything at this very moment.
+pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
     vault: Arc<Vault>,
@@ -105,13 +108,27 @@ impl Cluster {
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
         let vault = Vault::new(login);
         vault.set_manners(Manners::of(&policy));
-        Self(Arc::new(Inner {
+        let inner = Inner {
             vault: Arc::new(vault),
             limiter: Limiter::new(policy.concurrent_writes_max),
             policy: RwLock::new(Arc::new(policy)),
             counts: Mutex::default(),
             reach: Reach::default(),
-        }))
+        };
+        Self(Arc::new(inner), None)
+    }
+
+    /// The same cluster behind a fence: whatever changes it is refused while the fence says no.
+    /// The fence is asked immediately before every single attempt is sent.
+    #[must_use]
+    pub fn fenced_by(&self, fence: Fence) -> Self {
+        Self(Arc::clone(&self.0), Some(fence))
+    }
+
+    /// The same cluster without the fence, for what decides whether it is open.
+    #[must_use]
+    pub fn unfenced(&self) -> Self {
+        Self(Arc::clone(&self.0), None)
     }
 
     /// A cluster reached through a ready client.
@@ -330,6 +347,11 @@ impl Cluster {
             Lane::Writing => &session.writing,
         };
         let request = outgoing.to_request()?;
+        if outgoing.changes() && self.1.as_ref().is_some_and(|is_open| !is_open()) {
+            let message = "this replica does not lead (any more)".to_owned();
+            let (method, path) = (&outgoing.method, &outgoing.path);
+            return Err(RequestError::local(Failure::Fenced, method, path, message));
+        }
         let response = match door.send(request).await {
             Ok(response) => response,
             Err(error) => {
@@ -390,6 +412,11 @@ impl Outgoing {
             accept: "application/json",
             body: Bytes::new(),
         }
+    }
+
+    /// Whether it changes anything.
+    fn changes(&self) -> bool {
+        self.method != Method::GET && !self.path.contains("dryRun=All")
     }
 
     fn to_request(&self) -> Result<Request<Body>, RequestError> {

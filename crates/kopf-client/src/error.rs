@@ -73,6 +73,8 @@ pub enum Failure {
     Malformed,
     /// There are no credentials.
     Login,
+    /// We may not change anything now, since another replica may; nothing was sent.
+    Fenced,
 }
 
 #[derive(Default, Deserialize)]
@@ -160,12 +162,20 @@ impl Failure {
             Self::Invalid => 422,
             Self::TooManyRequests => 429,
             Self::Client(code) | Self::Server(code) => code,
-            Self::Timeout | Self::Connection | Self::Malformed | Self::Login => return None,
+            Self::Timeout | Self::Connection | Self::Malformed => return None,
+            Self::Login | Self::Fenced => return None,
         })
     }
 }
 
 impl RequestError {
+    /// A request that was given up by whoever asked for it.
+    #[must_use]
+    pub fn overdue(patience: std::time::Duration) -> Self {
+        let message = format!("no answer within {patience:?}");
+        Self::local(Failure::Timeout, &Method::GET, "", message)
+    }
+
     /// A failure without an answer of the server.
     pub(crate) fn local(failure: Failure, method: &Method, path: &str, message: String) -> Self {
         Self {

@@ -19,7 +19,7 @@ mod vault;
 mod watch;
 mod write;
 
-pub use cluster::{Cluster, Policy};
+pub use cluster::{Cluster, Fence, Policy};
 pub use discovery::{Discovered, GroupVersion};
 pub use error::{Failure, RequestError};
 pub use limiter::Urgency;

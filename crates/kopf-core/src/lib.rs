@@ -8,6 +8,7 @@ pub mod convert;
 pub mod daemon;
 pub mod definition;
 pub mod desired;
+pub mod election;
 pub mod endpoint;
 pub mod filter;
 pub mod finalizer;
@@ -32,6 +33,7 @@ pub mod retry_pacing;
 pub mod rights;
 pub mod select;
 pub mod settings;
+pub mod shards;
 pub mod throttle;
 pub mod write;
 

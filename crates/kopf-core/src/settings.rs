@@ -14,8 +14,10 @@ use kopf_model::{Resource, Selector};
 
 use crate::logtext::Level;
 
+mod leadership;
 mod named;
 
+pub use leadership::{Leadership, LeadershipMode};
 pub use named::SettingError;
 
 /// All settings.
@@ -27,6 +29,8 @@ pub struct Settings {
     pub posting: Posting,
     /// Cooperation with other operators.
     pub peering: Peering,
+    /// Replicas of this operator: who leads, or who has which share of the objects.
+    pub leadership: Leadership,
     /// Lists and watches.
     pub watching: Watching,
     /// Queues and workers.

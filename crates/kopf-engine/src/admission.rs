@@ -248,6 +248,10 @@ impl Admission {
     ) -> Result<(), AdmissionError> {
         self.learn(None).await;
         let Some(name) = managed else { return Ok(()) };
+        if !self.runtime.pool.tenure().is_chief() {
+            // Whoever leads does it.
+            return Ok(());
+        }
         if !self.handlers.is_empty() {
             configuration::create(self, name).await?;
         }
@@ -300,7 +304,9 @@ impl Serving {
     pub(crate) async fn stop(self) {
         let managed = self.managed.or_else(|| self.gate.and_then(|gate| gate.managed()));
         let Some(name) = &managed else { return };
-        if !self.admission.handlers.is_empty() {
+        // Other replicas go on.
+        let is_shared = self.admission.runtime.pool.tenure().is_shared();
+        if !self.admission.handlers.is_empty() && !is_shared {
             let leaving = configuration::deconfigure(&self.admission, name);
             let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
         }

@@ -11,6 +11,7 @@ mod background;
 pub mod callbacks;
 mod children;
 mod cycle;
+mod leadership;
 mod operator;
 mod reactor;
 mod serving;
@@ -20,6 +21,7 @@ mod write;
 pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewGate};
 pub use children::rehearsal::{Action, Proposal, Rehearsal};
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
+pub use leadership::{Leadership, LeadershipError};
 pub use operator::activities::ActivityError;
 pub use operator::clock::Clock;
 pub use operator::engine::{Engine, EngineBuilder, EngineError, Running};
@@ -27,4 +29,6 @@ pub use operator::lines;
 pub use operator::peering::person;
 pub use serving::journal;
 pub use serving::probes::{ProbesEndpoint, ProbesError};
-pub use serving::status::{HandlerStatus, LATENCY_BOUNDS, Status, StatusHandle, WatchStatus};
+pub use serving::status::{
+    HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle, WatchStatus,
+};

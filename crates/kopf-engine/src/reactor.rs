@@ -29,6 +29,7 @@ mod lost_events;
 pub(crate) mod memory;
 pub(crate) mod message;
 mod readiness;
+mod standby;
 pub(crate) mod store;
 
 use dispatch::Dispatch;
@@ -114,6 +115,7 @@ impl Reactor {
                     self.discovery.rediscover_if_due();
                     self.check_readiness();
                     self.release_held();
+                    standby::finish_hand_over(&mut self);
                     self.measure();
                 }
             }
@@ -185,12 +187,16 @@ impl Reactor {
 
     fn receive(&mut self, message: Message) {
         match message {
-            Message::Done(done) => self.take_back(*done),
+            Message::Done(done) => {
+                self.take_back(*done);
+                standby::finish_hand_over(self);
+            }
             Message::BackgroundEnded { key, handler } => {
                 tracing::trace!(%handler, "looking again at an object whose daemon has ended");
                 if self.watches.record(key).is_some() {
                     self.dispatch.offer(key, Urgency::Fresh);
                 }
+                standby::finish_hand_over(self);
             }
             Message::Discovered { groups, result } => {
                 if let Some(revision) = self.discovery.take_in(groups, result) {
@@ -199,20 +205,27 @@ impl Reactor {
                 }
             }
             Message::Paused(is_paused) => self.pause(is_paused),
+            Message::Share(share) => standby::take_share(self, share),
         }
     }
 
     /// Starts the watches that are missing and stops those that are not wanted any more, with
     /// everything that lives on their objects.
     fn follow_revision(&mut self, revision: Revision) {
-        for (id, watch) in self.watches.revise(revision.watches, self.dispatch.is_paused) {
+        let stopped = self.watches.revise(revision.watches, self.dispatch.is_paused);
+        self.forget_watches(stopped, StopReason::RESOURCE_DELETED);
+        self.children.revise(self.discovery.wanted_children());
+        self.release_held();
+    }
+
+    /// Ends everything that lives on the objects of watches that were stopped.
+    fn forget_watches(&mut self, stopped: Vec<(u32, Watch)>, reason: StopReason) {
+        for (id, watch) in stopped {
             self.readiness.forget_watch(id, |_| false);
             self.children.forget_watch(id);
             self.dispatch.forget_watch(id);
-            forget_objects(&self.shared, watch);
+            forget_objects(&self.shared, watch, reason);
         }
-        self.children.revise(self.discovery.wanted_children());
-        self.release_held();
     }
 
     /// Goes on with what was due while children were not listed, unless it still has to wait.
@@ -229,14 +242,17 @@ impl Reactor {
             return;
         }
         let (shared, discovery) = (&self.shared, &self.discovery);
-        if !self.readiness.check(shared, discovery, &self.watches, &self.children) {
-            return;
+        if self.readiness.check(shared, discovery, &self.watches, &self.children) {
+            self.offer_waiting();
         }
+    }
+
+    /// Looks at all objects of which something waits.
+    fn offer_waiting(&mut self) {
         for (id, watch) in self.watches.iter_mut() {
             for (uid, record) in watch.store.iter_mut() {
                 let Some(inbox) = &record.inbox else { continue };
-                let newest = inbox.object.as_ref().or(inbox.events.last().map(|(_, it)| it));
-                let Some(object) = newest else { continue };
+                let Some(object) = inbox.newest() else { continue };
                 let key = Key { watch: id, group: group_of(object), uid };
                 self.dispatch.offer(key, Urgency::Backlog);
             }
@@ -291,7 +307,8 @@ impl Reactor {
             }
             let Some(ticket) = self.dispatch.take() else { return false };
             let is_barred = self.readiness.is_barred();
-            match jobs::prepare(&mut self.watches, &mut self.children, is_barred, ticket) {
+            let (sharing, watches) = (&self.dispatch.sharing, &mut self.watches);
+            match jobs::prepare(watches, &mut self.children, sharing, is_barred, ticket) {
                 Ok(job) => self.dispatch.spawn(job),
                 Err(ticket) => {
                     self.dispatch.done(ticket, Next::Rest);
@@ -337,7 +354,7 @@ impl Reactor {
 }
 
 /// Ends everything that lives on the objects of a watch that is stopped.
-fn forget_objects(shared: &Shared, mut watch: Watch) {
+fn forget_objects(shared: &Shared, mut watch: Watch, reason: StopReason) {
     for (_, record) in watch.store.iter_mut() {
         if let Some(body) = &record.body {
             for handler in &watch.served.handlers.indexing {
@@ -347,7 +364,7 @@ fn forget_objects(shared: &Shared, mut watch: Watch) {
             }
         }
         if let Some(memory) = &mut record.memory {
-            memory.background.stop_detached(shared, StopReason::RESOURCE_DELETED);
+            memory.background.stop_detached(shared, reason);
         }
     }
 }

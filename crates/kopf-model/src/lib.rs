@@ -16,6 +16,7 @@ pub mod json_bytes;
 pub mod json_patch;
 mod json_text;
 pub mod keys;
+pub mod lease;
 pub mod merge;
 pub mod namespace;
 pub mod object;
@@ -25,6 +26,7 @@ mod raw;
 pub mod record;
 pub mod resource;
 pub mod selector;
+pub mod shards;
 pub mod storage;
 
 pub use condition::{Condition, ConditionChanges, ConditionStatus};

@@ -49,7 +49,9 @@ fn build_manifests(
     let mut declared = operator::Declared::parse(declaration)?;
     let (handlers, settings) = declared.understand(&std::sync::Arc::new(queue::Queue::new()?))?;
     let program = String::new();
-    let options = kopf_cli::manifests::Options { name, namespace, serves, image, program };
+    let (replicas, shards) = (1, false);
+    let options =
+        kopf_cli::manifests::Options { name, namespace, serves, image, program, replicas, shards };
     let files = kopf_cli::manifests::files(&handlers, &settings, &options);
     let is_for_rust = |file: &kopf_cli::manifests::File| file.name == "Dockerfile";
     let files = files.iter().filter(|file| !is_for_rust(file));

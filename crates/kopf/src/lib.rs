@@ -25,7 +25,7 @@ pub use kopf_core::handler::ErrorsMode;
 pub use kopf_core::invoke::{Attempt, Call, StopReason};
 pub use kopf_core::occasion::EventKind;
 pub use kopf_core::{Reason, Settings};
-pub use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint, StatusHandle};
+pub use kopf_engine::{AdmissionEndpoint, Leadership, Pem, ProbesEndpoint, StatusHandle};
 pub use kopf_handler::declare::{Declaration, Declare};
 pub use kopf_handler::index::Index;
 pub use kopf_handler::input::{

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use kopf_core::Settings;
+use kopf_core::settings::LeadershipMode;
 use kopf_engine::{
     AdmissionEndpoint, Engine, EngineBuilder, EngineError, InvalidNamespacePattern,
     NamespacePattern, ProbesEndpoint, StatusHandle,
@@ -36,6 +37,13 @@ pub struct Config {
     pub priority: Option<i64>,
     /// The peering object by which operators of the same kind know each other.
     pub peering: Option<String>,
+    /// What replicas do: nothing about each other, stand by, or share the objects; by the settings
+    /// if not given.
+    pub leadership: Option<LeadershipMode>,
+    /// The name of the Leases of replicas; by the settings if not given.
+    pub lease: Option<String>,
+    /// How many ranges the objects are shared by; by the settings if not given.
+    pub ranges: Option<u32>,
     /// Where webhooks are answered; needed when there are handlers for admission.
     pub webhooks: Option<AdmissionEndpoint>,
     /// Where liveness, readiness and metrics are served.
@@ -150,7 +158,8 @@ impl Operator {
             use kopf_core::HandlerKind::{Cleanup, Desired, Index, Login, Startup};
             matches!(kind, Cleanup | Desired | Index | Login | Startup)
         });
-        let config = Config { standalone: Some(true), ..config };
+        let leadership = Some(LeadershipMode::Alone);
+        let config = Config { standalone: Some(true), leadership, ..config };
         Ok(config.builder(self)?.rehearsal(rehearsal).build().start())
     }
 
@@ -195,6 +204,10 @@ impl Config {
     }
 
     fn apply_to(&self, settings: &mut Settings) {
+        let leadership = &mut settings.leadership;
+        leadership.mode = self.leadership.unwrap_or(leadership.mode);
+        leadership.name = self.lease.clone().or(leadership.name.take());
+        leadership.ranges = self.ranges.unwrap_or(leadership.ranges);
         let peering = &mut settings.peering;
         peering.clusterwide = self.all_namespaces;
         if let Some(standalone) = self.standalone {

@@ -28,7 +28,35 @@ pub(super) fn documents(options: &Options, has_webhooks: bool) -> Vec<Value> {
             },
         }));
     }
+    if options.replicas > 1 {
+        documents.push(json!({
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": options.name, "namespace": options.namespace},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels(options)}},
+        }));
+    }
     documents
+}
+
+/// Replicas on other nodes, if there are any: one node that fails must not take all of them.
+fn affinity(options: &Options) -> Value {
+    json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
+        "weight": 100,
+        "podAffinityTerm": {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": labels(options)},
+        },
+    }]}})
+}
+
+/// Who we are among the replicas, and where our Leases are.
+fn environment() -> Value {
+    let field = |path: &str| json!({"fieldRef": {"fieldPath": path}});
+    json!([
+        {"name": "POD_NAME", "valueFrom": field("metadata.name")},
+        {"name": "POD_NAMESPACE", "valueFrom": field("metadata.namespace")},
+    ])
 }
 
 fn labels(options: &Options) -> Value {
@@ -43,7 +71,7 @@ fn deployment(options: &Options, has_webhooks: bool) -> Value {
     }
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": 10});
-    json!({
+    let mut deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": options.name, "namespace": options.namespace, "labels": labels},
@@ -81,7 +109,19 @@ fn deployment(options: &Options, has_webhooks: bool) -> Value {
                 },
             },
         },
-    })
+    });
+    if options.has_replicas() {
+        let spec = &mut deployment["spec"];
+        spec["replicas"] = json!(options.replicas.max(1));
+        // A new one stands by before an old one ends, and takes over when that one leaves.
+        spec["strategy"] = json!({
+            "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+        });
+        let pod = &mut spec["template"]["spec"];
+        pod["affinity"] = affinity(options);
+        pod["containers"][0]["env"] = environment();
+    }
+    deployment
 }
 
 fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
@@ -96,6 +136,12 @@ fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
         Some(namespaces) => {
             arguments.extend(namespaces.iter().map(|name| format!("--namespace={name}")));
         }
+    }
+    if options.shards {
+        arguments.push("--shards=auto".to_owned());
+    }
+    if options.has_replicas() {
+        arguments.push(format!("--leader-elect={}", options.name));
     }
     if has_webhooks {
         arguments.push(format!("--webhook=0.0.0.0:{WEBHOOK_PORT}"));

@@ -28,7 +28,21 @@ pub fn documents(rights: &[Right], options: &Options) -> Vec<Value> {
             }
         }
     }
+    if options.has_replicas() {
+        documents.extend(leases(options));
+    }
     documents
+}
+
+/// The right to keep Leases, where the operator itself lives.
+fn leases(options: &Options) -> Vec<Value> {
+    let verbs = ["create", "get", "list", "watch", "patch", "delete"];
+    let verbs = if options.shards { &verbs[..] } else { &verbs[..5] };
+    let rule = json!({
+        "apiGroups": [kopf_model::lease::GROUP], "resources": ["leases"], "verbs": verbs,
+    });
+    let name = format!("{}-leases", options.name);
+    role(Some(&options.namespace), name, vec![rule], options)
 }
 
 /// A role and its binding; cluster-wide without a namespace; nothing when there are no rights.
@@ -50,15 +64,17 @@ fn grant<'a>(
     if rules.is_empty() {
         return Vec::new();
     }
-    let (kind, name, metadata) = match namespace {
-        Some(namespace) => {
-            let name = options.name.clone();
-            ("Role", name.clone(), json!({"name": name, "namespace": namespace}))
-        }
-        None => {
-            let name = cluster_wide(options);
-            ("ClusterRole", name.clone(), json!({"name": name}))
-        }
+    let name = match namespace {
+        Some(_) => options.name.clone(),
+        None => cluster_wide(options),
+    };
+    role(namespace, name, rules, options)
+}
+
+fn role(namespace: Option<&str>, name: String, rules: Vec<Value>, options: &Options) -> Vec<Value> {
+    let (kind, metadata) = match namespace {
+        Some(namespace) => ("Role", json!({"name": name, "namespace": namespace})),
+        None => ("ClusterRole", json!({"name": name})),
     };
     let account = &options.name;
     let subject =

@@ -30,6 +30,8 @@ fn options(serves: Option<Vec<String>>) -> Options {
         serves,
         image: "demo:latest".into(),
         program: "demo".into(),
+        replicas: 1,
+        shards: false,
     }
 }
 
@@ -217,4 +219,33 @@ fn the_rights_behind_roles_are_explained_where_they_are_granted() {
         # ["get,list pods"]` at the handler, and the operator gets these rights instead."#]]
     .assert_eq(&comment.join("\n"));
     assert!(rights.contains("- escalate\n"), "{rights}");
+}
+
+#[test]
+fn replicas_elect_a_leader_and_may_keep_leases_where_they_live() {
+    let options = Options { replicas: 3, ..options(Some(vec!["a".into()])) };
+    let files = files_of(&[handler(HandlerKind::Create)], &options);
+    let documents = documents(&files);
+    let deployment = documents.iter().find(|it| it["kind"] == "Deployment").unwrap();
+    assert_eq!(deployment["spec"]["replicas"], 3);
+    assert_eq!(deployment["spec"]["strategy"]["type"], "RollingUpdate");
+    assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
+    assert!(deployment["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"].is_object());
+    let arguments = container(&files)["args"].clone();
+    assert!(arguments.as_array().unwrap().contains(&json!("--leader-elect=demo")), "{arguments}");
+    assert_eq!(container(&files)["env"][0]["name"], "POD_NAME");
+    let is_leases = |it: &&Value| it["metadata"]["name"] == "demo-leases" && it["kind"] == "Role";
+    let role = documents.iter().find(is_leases).unwrap();
+    assert_eq!(role["metadata"]["namespace"], "operators");
+    assert_eq!(role["rules"][0]["apiGroups"], json!(["coordination.k8s.io"]));
+    assert_eq!(role["rules"][0]["verbs"], json!(["create", "get", "list", "watch", "patch"]));
+    let budget = documents.iter().find(|it| it["kind"] == "PodDisruptionBudget").unwrap();
+    assert_eq!(budget["spec"]["maxUnavailable"], 1);
+}
+
+#[test]
+fn a_single_replica_needs_no_leases() {
+    let files = files_of(&[handler(HandlerKind::Create)], &options(None));
+    assert!(!kinds(&files).contains("PodDisruptionBudget"));
+    assert!(documents(&files).iter().all(|it| it["metadata"]["name"] != "demo-leases"));
 }

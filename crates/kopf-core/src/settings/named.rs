@@ -5,9 +5,10 @@
 
 use std::time::Duration;
 
+use kopf_model::shards::ShardField;
 use serde_json::Value;
 
-use super::{SelectorMapping, Settings};
+use super::{LeadershipMode, SelectorMapping, Settings};
 use crate::logtext::Level;
 
 /// Why a setting cannot be changed.
@@ -53,6 +54,7 @@ impl Settings {
             "process" => self.set_process(field, &given),
             "posting" => self.set_posting(field, &given),
             "peering" => self.set_peering(field, &given),
+            "leadership" => self.set_leadership(field, &given),
             "watching" => self.set_watching(field, &given),
             "queueing" => self.set_queueing(field, &given),
             "scanning" => self.set_scanning(field, &given),
@@ -107,6 +109,35 @@ impl Settings {
             "mandatory" => peering.mandatory = given.flag()?,
             "standalone" => peering.standalone = given.flag()?,
             "clusterwide" => peering.clusterwide = given.flag()?,
+            _ => return Err(given.unknown()),
+        }
+        Ok(())
+    }
+
+    fn set_leadership(&mut self, field: &str, given: &Given<'_>) -> Result<(), SettingError> {
+        let leadership = &mut self.leadership;
+        match field {
+            "mode" => {
+                leadership.mode = match given.text()?.as_str() {
+                    "alone" => LeadershipMode::Alone,
+                    "standby" => LeadershipMode::Standby,
+                    "shards" => LeadershipMode::Shards,
+                    _ => return Err(given.invalid("alone, standby or shards")),
+                };
+            }
+            "name" => leadership.name = Some(given.text()?),
+            "namespace" => leadership.namespace = Some(given.text()?),
+            "lease_duration" => leadership.lease_duration = given.time()?,
+            "renew_deadline" => leadership.renew_deadline = given.time()?,
+            "retry_period" => leadership.retry_period = given.time()?,
+            "ranges" => {
+                let count = u32::try_from(given.count()?).ok().filter(|it| *it > 0);
+                leadership.ranges = count.ok_or_else(|| given.invalid("a number of ranges"))?;
+            }
+            "shard_field" => {
+                let field = ShardField::parse(&given.text()?);
+                leadership.shard_field = field.ok_or_else(|| given.invalid("uid or namespace"))?;
+            }
             _ => return Err(given.unknown()),
         }
         Ok(())

@@ -30,6 +30,8 @@ fn table(settings: Settings) -> Value {
         process: Process { ultimate_exiting_timeout },
         posting,
         peering,
+        // Kopf has nothing like it.
+        leadership: _,
         watching,
         queueing,
         scanning: Scanning { disabled },

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::review::ReviewError;
-use super::{Admission, Serving, configuration};
+use super::{Admission, Serving, configuration, conversion};
 use crate::watching::cluster_view::ClusterSnapshot;
 
 /// The pause before a configuration that could not be written is tried again.
@@ -66,7 +66,7 @@ impl ReviewGate {
             }
             let definition = path.strip_prefix(endpoint::CONVERSIONS);
             let definition = definition.and_then(|rest| rest.strip_prefix('/'));
-            admission.convert(body, definition).await
+            conversion::convert(&admission, body, definition).await
         };
         match AssertUnwindSafe(answering).catch_unwind().await {
             Ok(answer) => answer.map_err(|error| error.to_string()),
@@ -139,8 +139,15 @@ async fn keep_up(
     admission.learn(None).await;
     let mut client_config = gate.0.client_config.subscribe();
     let mut is_created = false;
+    let tenure = Arc::clone(admission.runtime.pool.tenure());
     loop {
-        let is_settled = configure(&admission, &gate, &mut is_created).await;
+        let is_standby = !tenure.is_chief();
+        if is_standby {
+            // Others may write meanwhile.
+            is_created = false;
+            admission.written.lock().clear();
+        }
+        let is_settled = is_standby || configure(&admission, &gate, &mut is_created).await;
         let is_pointed = is_settled && gate.managed().is_some();
         gate.0.is_settled.send_replace(is_pointed);
         tokio::select! {
@@ -153,6 +160,7 @@ async fn keep_up(
             }
             _ = client_config.changed() => {}
             () = tokio::time::sleep(PATIENCE), if !is_settled => {}
+            () = tenure.appointed(), if is_standby => {}
         }
     }
 }

@@ -35,7 +35,9 @@ pub(super) struct Upkeep {
 impl Upkeep {
     /// Runs until it is dropped.
     pub(super) async fn run(mut self, mut surroundings: watch::Receiver<ClusterSnapshot>) {
-        let mut is_settled = true;
+        let tenure = Arc::clone(self.admission.runtime.pool.tenure());
+        let (mut is_settled, mut is_created) = (true, tenure.is_chief());
+        let mut is_standby = !is_created;
         // Not begun anew with every change: files are looked at however lively the cluster is.
         let mut checking = tokio::time::interval_at(Instant::now() + CHECKING, CHECKING);
         loop {
@@ -49,9 +51,34 @@ impl Upkeep {
                 }
                 _ = checking.tick(), if self.has_files() => self.reload(),
                 () = tokio::time::sleep(PATIENCE), if !is_settled => {}
+                () = tenure.appointed(), if is_standby => {}
             }
-            is_settled = self.configure().await;
+            is_standby = !tenure.is_chief();
+            if is_standby {
+                (is_settled, is_created) = (true, false);
+                continue;
+            }
+            if !is_created {
+                // Others may have written since.
+                self.admission.written.lock().clear();
+                is_created = self.create().await;
+            }
+            is_settled = is_created && self.configure().await;
         }
+    }
+
+    /// Makes sure that the configurations exist; tells whether they do.
+    async fn create(&self) -> bool {
+        let Some(name) = &self.endpoint.managed else { return true };
+        let created = match self.admission.handlers.is_empty() {
+            true => Ok(()),
+            false => super::configuration::create(&self.admission, name).await,
+        };
+        if let Err(error) = &created {
+            let error = crate::cycle::chain(error);
+            tracing::warn!(error, "the webhooks could not be configured; trying again");
+        }
+        created.is_ok()
     }
 
     fn has_files(&self) -> bool {

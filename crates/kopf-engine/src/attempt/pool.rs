@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::{BoxFuture, Call, HandlerError, Invocation, Returned, panic_text};
+use kopf_core::occasion::Occasion;
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
+use crate::leadership::Tenure;
 use crate::operator::lines::{Speaker, heard, heard_here};
 
 /// One step of an async handler that takes longer than this delays everything else.
@@ -31,6 +33,8 @@ pub(crate) struct Pool {
     waiting: AtomicUsize,
     /// Seats to be taken away as soon as their handlers have ended.
     excess: Arc<AtomicUsize>,
+    /// Whether this replica may act.
+    tenure: Arc<Tenure>,
 }
 
 /// A token of any kind that lives as long as any code of a handler.
@@ -47,14 +51,20 @@ impl Drop for Standing<'_> {
 
 impl Pool {
     /// A pool that runs this many blocking handlers at once.
-    pub(crate) fn new(size: usize) -> Self {
+    pub(crate) fn new(size: usize, tenure: Arc<Tenure>) -> Self {
         let size = size.max(1);
         Self {
             seats: Arc::new(Semaphore::new(size)),
             size: AtomicUsize::new(size),
             waiting: AtomicUsize::new(0),
             excess: Arc::default(),
+            tenure,
         }
+    }
+
+    /// Whether this replica may act.
+    pub(crate) fn tenure(&self) -> &Arc<Tenure> {
+        &self.tenure
     }
 
     /// Changes how many blocking handlers run at once; those that run already go on.
@@ -92,7 +102,20 @@ impl Pool {
             id = &*handler.id,
             attempt = call.attempt.retry.saturating_add(1),
         );
-        self.run_prepared(&handler, call, alive).instrument(span).await
+        let acts = acts(&call.occasion);
+        let running = self.run_prepared(&handler, call, alive).instrument(span);
+        if !acts {
+            return running.await;
+        }
+        if !self.tenure.is_open() {
+            return Err(HandlerError::Cancelled);
+        }
+        // Another replica may begin soon: whatever can be stopped is stopped now.
+        tokio::select! {
+            biased;
+            returned = running => returned,
+            () = self.tenure.closed() => Err(HandlerError::Cancelled),
+        }
     }
 
     async fn run_prepared(&self, handler: &Handler, call: Call, alive: Arc<Alive>) -> Returned {
@@ -184,6 +207,19 @@ impl Future for Watched<'_> {
             );
         }
         polled
+    }
+}
+
+/// Whether a call may change anything: those that do are for the replica that leads.
+fn acts(occasion: &Occasion) -> bool {
+    match occasion {
+        Occasion::Event { .. }
+        | Occasion::Change(_)
+        | Occasion::Desired
+        | Occasion::Background { .. } => true,
+        Occasion::Index | Occasion::Admission(_) | Occasion::Conversion | Occasion::Activity(_) => {
+            false
+        }
     }
 }
 

@@ -68,6 +68,12 @@ impl ObjectBackground {
             && self.live.is_none()
     }
 
+    /// Whether nothing of it runs any more, or is waited for.
+    pub(crate) fn has_ended(&self) -> bool {
+        let mut leaving = self.leaving.values();
+        self.daemons.is_empty() && leaving.all(|it| it.is_over() || it.is_abandoned())
+    }
+
     /// Whether nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.daemons.is_empty()

@@ -10,7 +10,8 @@ use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::occasion::Activity;
 use kopf_core::registry::Registry;
-use kopf_core::settings::Settings;
+use kopf_core::settings::{LeadershipMode, Settings};
+use kopf_core::shards::Ranges;
 use kopf_model::namespace::NamespacePattern;
 use parking_lot::RwLock;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -21,6 +22,9 @@ use crate::attempt::Pool;
 use crate::background::BackgroundTasks;
 use crate::children::rehearsal::Rehearsal;
 use crate::cycle::loops::Loops;
+use crate::leadership::{
+    self, Candidate, Keeper, Leadership, LeadershipError, Leases, Sharer, Tenure,
+};
 use crate::operator::activities::{self, ActivityError, HandlerLogin};
 use crate::operator::clock::Clock;
 use crate::operator::memos::Memos;
@@ -50,6 +54,7 @@ pub struct Engine {
     lifecycle: Lifecycle,
     poster: crate::operator::poster::Poster,
     runtime: Arc<Runtime>,
+    tenure: Arc<Tenure>,
     stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
     identity: Option<String>,
@@ -113,6 +118,9 @@ pub enum EngineError {
         /// By `settings.process.ultimate_exiting_timeout`.
         patience: std::time::Duration,
     },
+    /// The replicas cannot agree on who leads.
+    #[error("the operator could not take part in the election of a leader")]
+    Leadership(#[from] LeadershipError),
     /// There are no credentials for the cluster.
     #[error("the operator could not log in to the cluster")]
     Login(#[from] LoginError),
@@ -120,6 +128,7 @@ pub enum EngineError {
 
 /// What an engine has between reaching the cluster and its end.
 struct Connected {
+    keeper: Option<Keeper>,
     marks: Marks,
     tuning: Tuning,
     probes: Option<AbortOnDropHandle<()>>,
@@ -197,7 +206,7 @@ impl Engine {
             let cleaned_up = self.give_up().await;
             return connecting.map(drop).and(cleaned_up);
         };
-        let Connected { marks, tuning, probes, surroundings, admission } = connected;
+        let Connected { keeper, marks, tuning, probes, surroundings, admission } = connected;
         let (close_poster, closing) = oneshot::channel();
         let posting = self.poster.run(Arc::clone(&self.runtime.context), closing);
         let poster = AbortOnDropHandle::new(tokio::spawn(posting));
@@ -209,6 +218,7 @@ impl Engine {
             marks,
             stores: self.stores,
             lifecycle: self.lifecycle,
+            tenure: self.tenure,
             children: crate::children::ChildStore::default(),
             loops: Loops::new(),
             surroundings,
@@ -220,6 +230,7 @@ impl Engine {
         let timers = Arc::clone(&shared.background.timers);
         let timers = AbortOnDropHandle::new(tokio::spawn(timers.run()));
         self.ready.send_replace(true);
+        let election = Electing::start(keeper, &shared);
         let identity =
             self.identity.unwrap_or_else(|| peering::identity(shared.runtime.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
@@ -243,6 +254,8 @@ impl Engine {
                 let leaving = peering::leave(&shared, &self.scope, &identity);
                 let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
             }
+            // Nothing is done any more: another replica may begin.
+            election.leave().await;
             cleaned_up
         };
         within(patience, ending).await
@@ -264,6 +277,8 @@ impl Engine {
         let tuning = Tuning::of(&settings);
         self.runtime.pool.resize(settings.execution.max_workers);
         self.poster.set_queue_max(settings.posting.queue_max);
+        leadership::prepare(&settings.leadership, &self.tenure)?;
+        self.runtime.context.state.insert(Arc::new(Leadership::of(&self.tenure)));
         let (policy, ports) = (policy(&settings), Ports::new(settings.serving.clone()));
         let probes = self.serve_probes(Arc::clone(&ports)).await?;
         self.cluster.set_policy(policy);
@@ -273,6 +288,7 @@ impl Engine {
             () = &mut shutdown => return Ok(None),
         };
         self.runtime.context.state.insert(Arc::new(self.cluster.client().await?));
+        let keeper = self.keeper(&settings).await?;
         let surroundings = watch::Sender::default();
         let admission = match self.admission() {
             None => None,
@@ -289,7 +305,37 @@ impl Engine {
                 }
             }
         };
-        Ok(Some(Connected { marks, tuning, probes, surroundings, admission }))
+        Ok(Some(Connected { keeper, marks, tuning, probes, surroundings, admission }))
+    }
+
+    /// This replica among others, if there may be any.
+    async fn keeper(&self, settings: &Settings) -> Result<Option<Keeper>, EngineError> {
+        let settings = &settings.leadership;
+        if settings.mode == LeadershipMode::Alone {
+            return Ok(None);
+        }
+        let default_namespace = self.cluster.connect().await?;
+        let namespace = leadership::namespace_of(settings, &default_namespace);
+        let name = leadership::name_of(settings)?;
+        let times = settings.times().map_err(LeadershipError::from)?;
+        // So that there is time for another attempt when one is stuck.
+        let leases = Leases::new(self.cluster.unfenced(), &namespace, times.renew_deadline / 3);
+        let identity = self.identity.clone().unwrap_or_else(leadership::identity);
+        let (tenure, board) = (Arc::clone(&self.tenure), Arc::clone(&self.runtime.board));
+        let clock = self.runtime.clock.clone();
+        Ok(Some(match settings.mode {
+            LeadershipMode::Shards => {
+                let ranges = Ranges::new(settings.shard_field, settings.ranges);
+                let sharer =
+                    Sharer::new(leases, name, &identity, times, ranges, tenure, board, clock);
+                Keeper::Sharer(Box::new(sharer))
+            }
+            _ => {
+                let candidate =
+                    Candidate::new(leases, name, &identity, times, tenure, board, clock);
+                Keeper::Candidate(Box::new(candidate))
+            }
+        }))
     }
 
     /// Ends before the cluster is reached.
@@ -453,7 +499,8 @@ impl EngineBuilder {
     /// The engine.
     #[must_use]
     pub fn build(self) -> Engine {
-        let pool = Pool::new(self.settings.execution.max_workers);
+        let tenure = Tenure::new();
+        let pool = Pool::new(self.settings.execution.max_workers, Arc::clone(&tenure));
         let runtime_cell: Arc<OnceLock<Arc<Runtime>>> = Arc::default();
         let login_handlers = self.registry.activities(Activity::Authentication);
         let policy = policy(&self.settings);
@@ -467,6 +514,8 @@ impl EngineBuilder {
             Source::Login(login) => Cluster::new(login, policy),
             Source::Default => Cluster::new(default_login(), policy),
         };
+        let gate = Arc::clone(&tenure);
+        let cluster = cluster.fenced_by(Arc::new(move || gate.is_open()));
         let queue_max = self.settings.posting.queue_max;
         let (recorder, poster) = Recorder::new(cluster.clone(), self.clock.clone(), queue_max);
         let context = Arc::new(OperatorContext {
@@ -506,6 +555,7 @@ impl EngineBuilder {
             lifecycle: self.lifecycle,
             poster,
             runtime,
+            tenure,
             stores,
             ready,
             identity: self.identity,
@@ -573,6 +623,34 @@ impl Running {
     /// Ends at once, as a crash would: nothing is finished or written any more.
     pub fn abort(self) {
         self.task.abort();
+    }
+}
+
+/// The tasks that take part in the election of a leader; they end when this is dropped.
+struct Electing {
+    leaving: oneshot::Sender<()>,
+    task: Option<AbortOnDropHandle<()>>,
+    _watch: Option<AbortOnDropHandle<()>>,
+}
+
+impl Electing {
+    /// Takes part if there may be other replicas.
+    fn start(keeper: Option<Keeper>, shared: &Arc<Shared>) -> Self {
+        shared.tenure.report_to(shared.messages.clone());
+        let (leaving, left) = oneshot::channel();
+        let spawn = |keeper: Keeper| AbortOnDropHandle::new(tokio::spawn(keeper.run(left)));
+        let task = keeper.map(spawn);
+        let watch = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared.tenure).watch()));
+        let watch = task.is_some().then(watch);
+        Self { leaving, task, _watch: watch }
+    }
+
+    /// Lets another replica lead, if we do.
+    async fn leave(self) {
+        let Some(task) = self.task else { return };
+        // It has ended only if it is not needed.
+        let _ = self.leaving.send(());
+        let _ = tokio::time::timeout(leadership::LEAVING_GRACE, task).await;
     }
 }
 

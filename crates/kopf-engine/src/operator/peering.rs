@@ -216,7 +216,7 @@ async fn write(
     let subresource = resource.subresources.contains("status").then_some("status");
     let target = Target { resource, namespace, name, subresource };
     let content = PatchContent::Merge(patch.to_string().into());
-    match shared.cluster.patch(target, content, Urgency::Urgent).await {
+    match shared.cluster.unfenced().patch(target, content, Urgency::Urgent).await {
         Ok(_) => true,
         Err(error) => {
             if error.failure != Failure::NotFound && !error.is_unreached() {

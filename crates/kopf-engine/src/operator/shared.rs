@@ -12,7 +12,7 @@ use kopf_core::logtext::{Level, Line};
 use kopf_core::occasion::Subject;
 use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
-use kopf_core::settings::{Settings, Storages};
+use kopf_core::settings::{LeadershipMode, Settings, Storages};
 use kopf_model::{EssenceScanner, Object, Resource, Selector};
 use tokio::sync::{mpsc, watch};
 
@@ -20,6 +20,7 @@ use crate::background::BackgroundTasks;
 use crate::callbacks::has_callbacks;
 use crate::children::{ChildStore, Family};
 use crate::cycle::loops::Loops;
+use crate::leadership::Tenure;
 use crate::operator::runtime::Runtime;
 use crate::operator::tuning::Marks;
 use crate::reactor::message::Message;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     /// The indexes, to be written by cycles.
     pub(crate) stores: HashMap<HandlerId, Arc<Index>>,
     pub(crate) lifecycle: Lifecycle,
+    /// Whether this replica may act.
+    pub(crate) tenure: Arc<Tenure>,
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: ChildStore,
     pub(crate) loops: Loops,
@@ -65,6 +68,8 @@ pub(crate) struct Served {
     pub(crate) children: Vec<Selector>,
     /// Whether any handler has filters or delays that are functions.
     pub(crate) has_callbacks: bool,
+    /// Whether objects are shared with other replicas, and may become theirs at any time.
+    pub(crate) is_shared: bool,
 }
 
 impl Served {
@@ -99,6 +104,8 @@ impl Served {
             looks_beyond_essence,
             children,
             has_callbacks,
+            is_shared: shared.runtime.context.settings.read().leadership.mode
+                == LeadershipMode::Shards,
         }
     }
 
@@ -110,7 +117,8 @@ impl Served {
     /// Whether the newest body must be kept while the object is idle.
     pub(crate) fn keeps_bodies(&self) -> bool {
         let ResourceHandlers { spawning, indexing, desiring, .. } = &self.handlers;
-        [spawning, indexing, desiring].into_iter().any(|handlers| !handlers.is_empty())
+        let needed = [spawning, indexing, desiring];
+        self.is_shared || needed.into_iter().any(|handlers| !handlers.is_empty())
     }
 }
 

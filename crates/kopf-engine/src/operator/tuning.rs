@@ -138,7 +138,8 @@ fn limits(settings: &Settings) -> Limits {
 
 /// All settings that are neither followed nor read at use time, in the same order every time.
 fn kept(settings: &Settings) -> Vec<Kept> {
-    let Settings { watching, networking, persistence, peering, scanning, .. } = settings;
+    let Settings { watching, networking, persistence, peering, scanning, leadership, .. } =
+        settings;
     let watches = [
         ("watching.server_timeout", format!("{:?}", watching.server_timeout)),
         ("watching.client_timeout", format!("{:?}", watching.client_timeout)),
@@ -160,6 +161,7 @@ fn kept(settings: &Settings) -> Vec<Kept> {
     let restarts = [
         ("watching.managed_fields", format!("{:?}", watching.managed_fields)),
         ("scanning.disabled", format!("{:?}", scanning.disabled)),
+        ("leadership", format!("{leadership:?}")),
         ("peering.name", format!("{:?}", peering.name)),
         ("peering.standalone", format!("{:?}", peering.standalone)),
         ("peering.mandatory", format!("{:?}", peering.mandatory)),

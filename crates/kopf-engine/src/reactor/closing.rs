@@ -80,7 +80,8 @@ impl Reactor {
         let is_barred = self.readiness.is_barred();
         let mut closings = FuturesUnordered::new();
         while let Some(ticket) = self.dispatch.take() {
-            match jobs::prepare(&mut self.watches, &mut self.children, is_barred, ticket) {
+            let (sharing, watches) = (&self.dispatch.sharing, &mut self.watches);
+            match jobs::prepare(watches, &mut self.children, sharing, is_barred, ticket) {
                 Ok(mut job) => {
                     // A state that is older than what was handled decides nothing.
                     let is_outdated = Version::of(&job.object) < job.version;

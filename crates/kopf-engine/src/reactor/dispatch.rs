@@ -8,6 +8,7 @@ use kopf_model::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::standby::Sharing;
 use crate::cycle::{self, Job};
 use crate::operator::clock::Clock;
 use crate::operator::shared::Shared;
@@ -19,13 +20,14 @@ const WAITING_WRITES_MAX: usize = 16;
 /// How often the age of the queue is looked up.
 const QUEUE_AGING: Duration = Duration::from_secs(1);
 
-/// What waits, and what runs.
+/// What waits, what runs, and which objects are ours.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
     queue: Queue<Key>,
     pub(super) cycles: JoinSet<()>,
     origin: Instant,
     pub(super) is_paused: bool,
+    pub(super) sharing: Sharing,
     /// When the age of the queue was looked up, and what it was.
     age: (Instant, Duration),
 }
@@ -43,6 +45,7 @@ impl Dispatch {
     pub(super) fn new(shared: Arc<Shared>, limits: Limits) -> Self {
         let now = Instant::now();
         Self {
+            sharing: Sharing::new(shared.tenure.share()),
             shared,
             queue: Queue::new(limits),
             cycles: JoinSet::new(),

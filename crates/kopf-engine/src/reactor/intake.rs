@@ -88,8 +88,10 @@ impl Reactor {
         }
         let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
         let (record, is_new) = watch.store.enter(key.uid);
+        let is_ours = self.dispatch.sharing.has(&object);
         if is_new {
-            record.flags.noticed_by_listing = kind.is_none();
+            // Whoever takes over finds all objects at once, as after a start.
+            record.flags.noticed_by_listing = kind.is_none() || !is_ours;
         }
         if !gone {
             record.doubt_list();
@@ -101,7 +103,9 @@ impl Reactor {
         let is_known = !is_new && !gone && version.is_covered_by(newest);
         // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
         if !served.handlers.watching.is_empty() {
-            if record.put_event(kind, object.clone()) {
+            if !is_ours {
+                record.put_newest(object.clone());
+            } else if record.put_event(kind, object.clone()) {
                 self.lost_events.note(&self.shared.runtime.board, &object);
             }
         } else if is_known {
@@ -119,7 +123,8 @@ impl Reactor {
         if is_indexed {
             self.readiness.await_index(key);
         }
-        if is_indexed || !self.readiness.is_barred() {
+        let is_begun = is_ours && !self.readiness.is_barred();
+        if is_begun || is_indexed || (gone && !is_ours) {
             self.dispatch.offer(key, urgency);
         }
     }
@@ -155,7 +160,7 @@ impl Reactor {
     /// Takes an object back from its worker.
     pub(super) fn take_back(&mut self, mut done: Done) {
         let key = done.ticket.key;
-        if self.dispatch.is_paused {
+        if self.dispatch.is_paused || !self.dispatch.sharing.has(&done.subject.object) {
             // Started by a cycle that was under way when the pause began.
             done.memory.background.stop_detached(&self.shared, StopReason::OPERATOR_PAUSING);
         }
@@ -188,6 +193,11 @@ impl Reactor {
             record.body = done.body;
         }
         if done.mode == Mode::IndexOnly {
+            let is_gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
+            if done.gone && is_gone && !self.dispatch.sharing.has(&done.subject.object) {
+                watch.store.remove(key.uid);
+                self.children.forget_owner(done.subject.object.uid());
+            }
             self.take_indexed(key, done.subject.object);
             return;
         }

@@ -7,6 +7,7 @@ use kopf_core::queue::Ticket;
 use kopf_core::write::Version;
 use kopf_model::Object;
 
+use super::standby::Sharing;
 use crate::cycle::{Job, Mode};
 use crate::operator::shared::Served;
 use crate::reactor::memory::Memory;
@@ -16,11 +17,12 @@ use crate::watching::{ChildWatches, Watches};
 
 /// Takes all that is known of an object; hands the ticket back if there is nothing to be done.
 ///
-/// While handlers are barred, and while the children that they look at are not listed, only the
+/// While handlers are barred, where the object is not ours, and while the children that they look at are not listed, only the
 /// indexes are filled.
 pub(super) fn prepare(
     watches: &mut Watches,
     children: &mut ChildWatches,
+    sharing: &Sharing,
     is_barred: bool,
     ticket: Ticket<Key>,
 ) -> Result<Job, Ticket<Key>> {
@@ -28,7 +30,16 @@ pub(super) fn prepare(
     let Some(watch) = watches.get_mut(key.watch) else { return Err(ticket) };
     let served = Arc::clone(&watch.served);
     let Some(record) = watch.store.get(key.uid) else { return Err(ticket) };
-    let mut mode = if is_barred { Mode::IndexOnly } else { Mode::Full };
+    let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
+    let is_ours = waiting.or(record.body.as_ref()).is_none_or(|it| sharing.has(it));
+    if !is_ours && served.handlers.indexing.is_empty() {
+        // It stays where it is, for the one who takes over; unless it is gone.
+        if record.inbox.as_ref().is_some_and(|inbox| inbox.gone) {
+            watch.store.remove(key.uid);
+        }
+        return Err(ticket);
+    }
+    let mut mode = if is_barred || !is_ours { Mode::IndexOnly } else { Mode::Full };
     if mode == Mode::Full && children.are_awaited(&served) {
         children.hold(key);
         if served.handlers.indexing.is_empty() {
@@ -58,6 +69,10 @@ pub(super) fn prepare(
             None => return Err(ticket),
         },
     };
+    if record.body.is_none() && served.is_shared {
+        // Whoever hands objects over has to know which ones are busy.
+        record.body = Some(object.at_rest());
+    }
     record.flags.busy = true;
     record.flags.leaving = inbox.is_guess;
     Ok(job(ticket, served, object, inbox.gone, inbox.events, record, mode))

@@ -7,6 +7,7 @@ use kopf_core::handler::HandlerId;
 use kopf_core::queue::QueueKey;
 
 use crate::cycle::Done;
+use crate::leadership::Share;
 use crate::reactor::store::Uid;
 
 /// Which object of which watch.
@@ -36,4 +37,6 @@ pub(crate) enum Message {
     Discovered { groups: Option<BTreeSet<String>>, result: Result<Discovered, RequestError> },
     /// Operations are to be paused in favour of others, or resumed.
     Paused(bool),
+    /// Which objects are ours has changed.
+    Share(Share),
 }

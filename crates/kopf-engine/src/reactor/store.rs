@@ -164,7 +164,33 @@ impl Store {
     }
 }
 
+impl Inbox {
+    /// The newest state that waits.
+    pub(crate) fn newest(&self) -> Option<&Object> {
+        self.object.as_ref().or(self.events.last().map(|(_, object)| object))
+    }
+}
+
 impl Record {
+    /// Keeps the newest state for event handlers, as if it came from a list: another replica has
+    /// heard of the events.
+    pub(crate) fn put_newest(&mut self, object: Object) {
+        self.inbox.get_or_insert_default().events = vec![(None, object)];
+    }
+
+    /// Another replica goes on from here: nothing is known but the state, as if it came from a list.
+    /// Tells whether not even that is known.
+    pub(crate) fn forget_our_work(&mut self) -> bool {
+        let body = self.body.take();
+        if !self.is_waiting() && body.is_some() {
+            self.inbox.get_or_insert_default().object = body;
+        }
+        (self.version, self.settled, self.memory) = (Version::default(), None, None);
+        let indexed = self.flags.indexed;
+        self.flags = Flags { noticed_by_listing: true, indexed, ..Flags::default() };
+        !self.is_waiting()
+    }
+
     /// Puts the newest state in, on top of what is waiting already.
     pub(crate) fn put(&mut self, object: Object, gone: bool) {
         let inbox = self.inbox.get_or_insert_default();

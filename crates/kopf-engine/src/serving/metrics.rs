@@ -15,6 +15,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 pub(crate) fn render(status: &Status) -> String {
     let mut text = Text::default();
     engine(&mut text, status);
+    leadership(&mut text, status);
     watches(&mut text, status);
     handlers(&mut text, status);
     let help = "Events of objects whose event handlers were too slow for them.";
@@ -48,6 +49,30 @@ fn engine(text: &mut Text, status: &Status) {
     for (name, help, value) in gauges {
         text.family(name, "gauge", help);
         text.sample(name, &[], &value);
+    }
+}
+
+/// Without replicas there is nothing to tell.
+fn leadership(text: &mut Text, status: &Status) {
+    let Some(leadership) = &status.leadership else { return };
+    let mut gauge = |name, help, value: f64| {
+        text.family(name, "gauge", help);
+        text.sample(name, &[], &value);
+    };
+    let leads = f64::from(u8::from(leadership.leads));
+    gauge("kopf_is_leader", "Whether this replica leads, or has a share.", leads);
+    if let Some(term) = leadership.term {
+        let term = usize::try_from(term).unwrap_or(usize::MAX);
+        gauge("kopf_leader_term", "The number of the term.", count(term));
+    }
+    if let Some((held, all)) = &leadership.ranges {
+        gauge("kopf_shard_ranges", "The ranges of this replica.", count(held.len()));
+        gauge("kopf_shard_ranges_all", "All ranges.", f64::from(*all));
+        gauge("kopf_shard_members", "The members that share them.", count(leadership.members));
+    }
+    if let Some(handover) = leadership.handover {
+        let help = "How long the last hand-over of ranges took.";
+        gauge("kopf_shard_handover_seconds", help, handover.as_secs_f64());
     }
 }
 

@@ -24,7 +24,7 @@ use crate::operator::runtime::Runtime;
 use crate::serving::journal::Unknown;
 use crate::serving::metrics;
 use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
-use crate::serving::status::StatusHandle;
+use crate::serving::status::{LeadershipStatus, StatusHandle};
 
 /// How long the answers of probe handlers are kept.
 const PROBES_KEPT: Duration = Duration::from_secs(10);
@@ -170,7 +170,8 @@ impl Probes {
     fn readiness(&self) -> Response<Full<Bytes>> {
         let status = self.status.snapshot();
         if status.ready {
-            return respond(StatusCode::OK, "text/plain", "ok\n".into());
+            let text = status.leadership.as_ref().map_or("ok\n".into(), role);
+            return respond(StatusCode::OK, "text/plain", text);
         }
         if status.paused {
             // Standing by is all that can be asked of it: a rolling update would wait for ever for
@@ -221,6 +222,22 @@ impl Probes {
         let answer = render(results);
         *kept = Some((Instant::now(), answer.clone()));
         answer
+    }
+}
+
+/// What a replica is among the others, in a line.
+fn role(leadership: &LeadershipStatus) -> String {
+    let LeadershipStatus { identity, leads, term, holder, ranges, .. } = leadership;
+    let term = term.unwrap_or_default();
+    match (leads, ranges) {
+        (_, Some((held, count))) => {
+            format!("ok: {identity} has {} of {count} ranges\n", held.len())
+        }
+        (true, None) => format!("ok: {identity} leads, term {term}\n"),
+        (false, None) => {
+            let holder = holder.as_deref().unwrap_or("nobody");
+            format!("ok: {identity} stands by, {holder} leads\n")
+        }
     }
 }
 

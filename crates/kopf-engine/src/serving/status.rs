@@ -34,6 +34,8 @@ pub struct Status {
     pub settled: bool,
     /// Whether another operator has precedence now.
     pub paused: bool,
+    /// Who leads, or who has which share of the objects; none without replicas.
+    pub leadership: Option<LeadershipStatus>,
     /// Selectors for which the cluster has no resource yet.
     pub waiting_for: Vec<String>,
     /// All watches of objects that have handlers.
@@ -73,6 +75,25 @@ pub struct Status {
     pub write_load: (usize, usize),
     /// How long ago the reactor made its last turn.
     pub reactor_age: Duration,
+}
+
+/// What this replica is among the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeadershipStatus {
+    /// Who we are.
+    pub identity: String,
+    /// Whether we lead, or have a share of the objects.
+    pub leads: bool,
+    /// The number of our term, if we have one.
+    pub term: Option<u64>,
+    /// Who leads, if it is known.
+    pub holder: Option<String>,
+    /// The ranges that we have, and how many there are; none where one leads.
+    pub ranges: Option<(Vec<u32>, u32)>,
+    /// How many members share the objects; 0 where one leads.
+    pub members: usize,
+    /// How long the last hand-over of ranges took.
+    pub handover: Option<Duration>,
 }
 
 /// One watch.

@@ -135,6 +135,17 @@ impl Watches {
         Some(watch)
     }
 
+    /// Stops all watches and starts them again, except in a pause; returns those that were stopped.
+    pub(crate) fn restart(&mut self, is_paused: bool) -> Vec<(u32, Watch)> {
+        let ids: Vec<u32> = self.by_id.keys().copied().collect();
+        let stopped: Vec<(u32, Watch)> =
+            ids.into_iter().filter_map(|id| Some((id, self.stop(id)?))).collect();
+        for (_, watch) in stopped.iter().filter(|_| !is_paused) {
+            self.start(watch.desired.clone());
+        }
+        stopped
+    }
+
     /// Follows the objects of a watch from the beginning.
     pub(crate) fn follow_anew(&mut self, id: u32) {
         let Some(watch) = self.by_id.get_mut(&id) else { return };

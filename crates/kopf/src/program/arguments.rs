@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use kopf_cli::failure::Failure;
+use kopf_core::settings::LeadershipMode;
 use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint};
+use kopf_model::shards::RANGES_MAX;
 use tracing::level_filters::LevelFilter;
 
 use super::output::OutputArguments;
@@ -54,6 +56,14 @@ pub(super) struct RunArguments {
     #[arg(long, env = "KOPF_RUN_DEV", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
     pub(super) dev: bool,
+    /// Act only while this replica leads; the others stand by. With the name of the Lease, which is
+    /// the operator's by default
+    #[arg(long, value_name = "NAME", env = "KOPF_RUN_LEADER_ELECT", hide_env = true,
+        num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    leader_elect: Option<String>,
+    /// Share the objects with the other replicas, by this many ranges (`auto`: 64)
+    #[arg(long, value_name = "auto|N", env = "KOPF_RUN_SHARDS", hide_env = true)]
+    shards: Option<Shards>,
     /// Serve probes here, such as `http://0.0.0.0:8080/healthz`
     #[arg(
         short = 'L',
@@ -205,6 +215,22 @@ struct LogArguments {
     no_log_prefix: bool,
 }
 
+/// The number of ranges; none for the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shards(Option<u32>);
+
+impl std::str::FromStr for Shards {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<u32>() {
+            Ok(count) if (1..=RANGES_MAX).contains(&count) => Ok(Self(Some(count))),
+            _ if text == "auto" => Ok(Self(None)),
+            _ => Err(format!("write `auto`, or a number from 1 to {RANGES_MAX}")),
+        }
+    }
+}
+
 impl PlanArguments {
     /// How to run for a plan, and how to show it.
     pub(super) fn split(self) -> (RunArguments, OutputArguments) {
@@ -213,6 +239,8 @@ impl PlanArguments {
             scope: arguments.scope,
             standalone: false,
             dev: false,
+            leader_elect: None,
+            shards: None,
             liveness: None,
             webhook: None,
             webhook_service: None,
@@ -255,10 +283,19 @@ impl RunArguments {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
         }
         let probes = self.liveness.as_deref().map(endpoint).transpose()?;
+        let leadership = match (&self.leader_elect, &self.shards) {
+            (_, Some(_)) => Some(LeadershipMode::Shards),
+            (Some(_), None) => Some(LeadershipMode::Standby),
+            (None, None) => None,
+        };
+        let lease = self.leader_elect.clone().filter(|name| !name.is_empty());
         Ok(Config {
             namespaces,
             all_namespaces: self.scope.all_namespaces,
             standalone: self.standalone.then_some(true),
+            lease: leadership.map(|_| lease.unwrap_or_else(|| operator.to_owned())),
+            leadership,
+            ranges: self.shards.and_then(|shards| shards.0),
             priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
             peering: self.peering.clone(),
             webhooks: self.webhook.map(|address| self.webhooks(operator, address)).transpose()?,

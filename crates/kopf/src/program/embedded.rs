@@ -107,6 +107,8 @@ async fn with_own_rights(
         serves: None,
         image: String::new(),
         program: String::new(),
+        replicas: 1,
+        shards: false,
     };
     let rights = manifests::rights_of(handlers, &operator.settings, &options);
     let documents = manifests::rights_documents(&rights, &options).into_iter();

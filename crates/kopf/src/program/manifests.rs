@@ -20,6 +20,12 @@ pub(super) struct ManifestsArguments {
     /// Serve only this namespace, with privileges only there; repeatable
     #[arg(long, value_name = "NAME")]
     serves: Vec<String>,
+    /// How many replicas to run; with more than one, one leads and the others stand by
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    replicas: u32,
+    /// Let the replicas share the objects instead
+    #[arg(long)]
+    shards: bool,
     /// Write the files into this folder, for `kubectl apply -k`, instead of printing them
     #[arg(long, short, value_name = "FOLDER", required_if_eq_any = [("format", "helm"), ("format", "olm")])]
     output: Option<PathBuf>,
@@ -58,6 +64,8 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         serves: (!arguments.serves.is_empty()).then(|| arguments.serves.clone()),
         image: arguments.image.clone(),
         program: program(operator.name()),
+        replicas: arguments.replicas,
+        shards: arguments.shards,
     };
     let Some(folder) = &arguments.output else {
         // The others only make sense as files.

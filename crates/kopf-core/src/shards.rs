@@ -1,0 +1,45 @@
+//! Which replica serves which share of the objects.
+//!
+//! [`assign`] says how the ranges of the hash space should be shared, the same for all who know of
+//! the same members. [`Membership`] moves them there safely: it is one replica's part in it.
+
+use kopf_model::shards::hash;
+
+mod membership;
+
+pub use kopf_model::shards::{Member, Ranges, ShardField, Table};
+pub use membership::{Burial, Membership, TableStep, TableWrite};
+
+/// The member that each range should have; `None` if there are no members.
+///
+/// Every range goes to the member with the highest score for it (rendezvous hashing), unless that
+/// one has its even share already. So all have about the same, and few ranges move when a member
+/// comes or goes. The order of the members does not matter.
+#[must_use]
+pub fn assign<'a>(count: u32, members: &[&'a str]) -> Vec<Option<&'a str>> {
+    let mut members = members.to_vec();
+    members.sort_unstable();
+    members.dedup();
+    let share_max = (count as usize).div_ceil(members.len().max(1));
+    let mut shares = vec![0_usize; members.len()];
+    let choose = |range: u32| {
+        let free = (0..members.len()).filter(|place| shares[*place] < share_max);
+        let best = free.max_by_key(|place| score(members[*place], range))?;
+        shares[best] += 1;
+        Some(members[best])
+    };
+    (0..count).map(choose).collect()
+}
+
+/// How well a range suits a member.
+fn score(member: &str, range: u32) -> u64 {
+    let mut mixed = hash(member.as_bytes()) ^ hash(&range.to_le_bytes()).rotate_left(32);
+    // FNV alone does not spread the last bytes over all bits.
+    for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(factor);
+    }
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

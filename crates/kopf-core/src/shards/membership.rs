@@ -1,0 +1,397 @@
+//! One replica's part in sharing the objects: it joins, takes ranges, hands them over, leaves.
+//!
+//! Every member keeps a Lease of its own ([`Election`]), and one table says who has which range.
+//! The rules, from which it follows that no range has two owners at once:
+//!
+//! 1. A member acts on a range only while the table gives it to this very life of the member, and
+//!    only until the end of its term by its own clock.
+//! 2. Only the owner gives a range away while it lives. It stops to act *before* it sends that, and
+//!    does not begin again before it has seen a table that the late request could not replace.
+//! 3. A range of somebody else is taken only if that life has ended, beyond doubt: its Lease was
+//!    released by itself, or replaced by others after it was not renewed for its whole duration
+//!    ([`Burial`]). The replaced version cannot be renewed any more; the member begins another life.
+//! 4. Every write of a Lease or of the table replaces exactly the version that was seen before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kopf_model::Timestamp;
+use kopf_model::lease::LeaseRecord;
+use kopf_model::shards::{Member, Ranges, Table};
+
+use super::assign;
+use crate::election::{Election, Precondition, Seen, Step, Term, Times, Write, is_newer, released};
+use crate::queue::Moment;
+
+/// A Lease that nobody renewed for this many durations after its end is deleted.
+const REMAINS_KEPT: u32 = 40;
+
+/// Ends the life of a member whose Lease has expired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Burial {
+    /// Whose Lease it is.
+    pub identity: String,
+    /// What is to be written there.
+    pub write: Write,
+}
+
+/// What is to be done about the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableStep {
+    /// Read it.
+    Read,
+    /// Write it.
+    Write(TableWrite),
+    /// Nothing.
+    Rest,
+}
+
+/// A write of the table that takes effect only if nobody else was faster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableWrite {
+    /// What it is to say.
+    pub table: Table,
+    /// What must be true of it.
+    pub precondition: Precondition,
+}
+
+/// What is known of the table.
+#[derive(Clone, Debug)]
+enum Known {
+    /// Nothing yet.
+    Unknown,
+    /// It was not there, since this moment; and whether it had been there before.
+    Missing { since: Moment, was_there: bool },
+    /// It was there.
+    Found { table: Table, version: String },
+}
+
+/// One replica.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    election: Election,
+    /// For the table, if there is none yet.
+    wanted: Ranges,
+    others: BTreeMap<String, Seen>,
+    /// Owners without a Lease, since when at the latest.
+    absent: BTreeMap<String, Moment>,
+    table: Known,
+    /// Whether a write may have taken effect that we do not know of.
+    is_uncertain: bool,
+    next_table_attempt_at: Moment,
+    /// The ranges that are to be given away: no new work is begun.
+    draining: BTreeSet<u32>,
+    /// Those of them on which nothing is done any more.
+    drained: BTreeSet<u32>,
+    /// The ranges that we asked to give away, with the revision that was to be replaced.
+    sealed: BTreeMap<u32, u64>,
+    is_leaving: bool,
+}
+
+impl Membership {
+    /// A replica that knows nothing yet. The identity must be unique to this process.
+    #[must_use]
+    pub fn new(identity: impl Into<String>, times: Times, wanted: Ranges) -> Self {
+        Self {
+            election: Election::new(identity, times),
+            wanted,
+            others: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            table: Known::Unknown,
+            is_uncertain: false,
+            next_table_attempt_at: Moment::ZERO,
+            draining: BTreeSet::new(),
+            drained: BTreeSet::new(),
+            sealed: BTreeMap::new(),
+            is_leaving: false,
+        }
+    }
+
+    /// Our own Lease.
+    pub fn own(&mut self) -> &mut Election {
+        &mut self.election
+    }
+
+    /// The table as it is known.
+    #[must_use]
+    pub fn table(&self) -> Option<&Table> {
+        match &self.table {
+            Known::Found { table, .. } => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Our term, if we have one.
+    #[must_use]
+    pub fn term(&self, now: Moment) -> Option<Term> {
+        self.election.term(now)
+    }
+
+    /// The ranges on which we may act, with those that are being given away, and until when.
+    #[must_use]
+    pub fn held(&self, now: Moment) -> Option<(BTreeSet<u32>, Term)> {
+        let term = self.election.term(now)?;
+        let me = Member { identity: self.election.identity().to_owned(), life: term.number };
+        let table = self.table()?;
+        let owned = (0_u32..).zip(&table.owners).filter(|(_, owner)| owner.as_ref() == Some(&me));
+        let held = owned.map(|(range, _)| range).filter(|range| !self.sealed.contains_key(range));
+        Some((held.collect(), term))
+    }
+
+    /// The ranges that are to be given away: no new work is to begin, what runs may finish.
+    #[must_use]
+    pub fn draining(&self) -> &BTreeSet<u32> {
+        &self.draining
+    }
+
+    /// The members that are alive as far as we know, with us.
+    #[must_use]
+    pub fn living(&self, now: Moment) -> Vec<Member> {
+        let is_alive = |(identity, seen): &(&String, &Seen)| {
+            seen.record.holder == **identity && now < self.expiry(seen)
+        };
+        let others = self.others.iter().filter(is_alive);
+        let member = |identity: &str, life| Member { identity: identity.to_owned(), life };
+        let mut living: Vec<Member> =
+            others.map(|(identity, seen)| member(identity, seen.record.transitions)).collect();
+        if let Some(term) = self.election.term(now).filter(|_| !self.is_leaving) {
+            living.push(member(self.election.identity(), term.number));
+        }
+        living
+    }
+
+    fn expiry(&self, seen: &Seen) -> Moment {
+        let duration = seen.record.duration.unwrap_or(self.election.times().lease_duration);
+        seen.since.saturating_add(duration)
+    }
+
+    /// Takes in the Lease of another member; `None` if it is gone.
+    pub fn observe_member(
+        &mut self,
+        identity: &str,
+        found: Option<(LeaseRecord, String)>,
+        now: Moment,
+    ) {
+        if identity == self.election.identity() {
+            return;
+        }
+        let Some((record, version)) = found else {
+            self.others.remove(identity);
+            return;
+        };
+        self.absent.remove(identity);
+        let known = self.others.get(identity);
+        if known.is_none_or(|known| is_newer(&version, &known.version)) {
+            self.others.insert(identity.to_owned(), Seen { record, version, since: now });
+        }
+    }
+
+    /// The Leases of others that we know of.
+    pub fn others(&self) -> impl Iterator<Item = &str> {
+        self.others.keys().map(String::as_str)
+    }
+
+    /// Takes in the table with its version; `None` if there is none.
+    pub fn observe_table(&mut self, found: Option<(Table, String)>, now: Moment) {
+        let Some((table, version)) = found else {
+            // Nobody owns anything by a table that does not exist.
+            if !matches!(self.table, Known::Missing { .. }) {
+                let was_there = self.table().is_some();
+                self.table = Known::Missing { since: now, was_there };
+            }
+            self.is_uncertain = false;
+            return;
+        };
+        if self.table().is_some_and(|known| table.revision < known.revision) {
+            return;
+        }
+        self.is_uncertain = false;
+        self.sealed.retain(|_, revision| *revision >= table.revision);
+        let is_named = |it: &str| table.owners.iter().flatten().any(|owner| owner.identity == it);
+        self.absent.retain(|identity, _| is_named(identity));
+        self.table = Known::Found { table, version };
+    }
+
+    /// Decides which ranges are to be given away. To be called before the steps are asked for.
+    pub fn review(&mut self, now: Moment) {
+        let Some((held, _)) = self.held(now) else {
+            self.draining.clear();
+            self.drained.clear();
+            return;
+        };
+        let targets = self.targets(now);
+        let is_ours = |range: &u32| {
+            targets.get(*range as usize).is_some_and(|target| {
+                target.as_ref().is_some_and(|it| it.identity == self.election.identity())
+            })
+        };
+        self.draining =
+            held.iter().copied().filter(|range| self.is_leaving || !is_ours(range)).collect();
+        let sealed = &self.sealed;
+        self.drained.retain(|range| self.draining.contains(range) || sealed.contains_key(range));
+    }
+
+    /// The owners whose Leases we have not seen: to be read one by one, since a list or a watch
+    /// that does not tell of them yet proves nothing.
+    #[must_use]
+    pub fn unknown_owners(&self) -> BTreeSet<&str> {
+        let owners = self.table().into_iter().flat_map(|table| table.owners.iter().flatten());
+        let names = owners.map(|owner| owner.identity.as_str());
+        let is_unknown =
+            |it: &&str| *it != self.election.identity() && !self.others.contains_key(*it);
+        names.filter(is_unknown).collect()
+    }
+
+    /// One of the unknown owners has no Lease, as a read has told that was sent at this moment:
+    /// somebody deleted it, and its owner stops within the duration of the Lease.
+    pub fn observe_missing(&mut self, identity: &str, sent_at: Moment) {
+        self.absent.entry(identity.to_owned()).or_insert(sent_at);
+    }
+
+    fn targets(&self, now: Moment) -> Vec<Option<Member>> {
+        let living = self.living(now);
+        let count = self.table().map_or(self.wanted, |table| table.ranges).count();
+        let names: Vec<&str> = living.iter().map(|member| member.identity.as_str()).collect();
+        let member = |name: Option<&str>| {
+            name.and_then(|name| living.iter().find(|member| member.identity == name).cloned())
+        };
+        assign(count, &names).into_iter().map(member).collect()
+    }
+
+    /// Nothing is done any more on a range that is being given away.
+    pub fn drained(&mut self, range: u32) {
+        if self.draining.contains(&range) {
+            self.drained.insert(range);
+        }
+    }
+
+    /// The members whose lives are to be ended, since their Leases have expired.
+    #[must_use]
+    pub fn burials(&self, now: Moment, wall: Timestamp) -> Vec<Burial> {
+        let is_expired = |(identity, seen): &(&String, &Seen)| {
+            seen.record.holder == **identity && now >= self.expiry(seen)
+        };
+        let burial = |(identity, seen): (&String, &Seen)| Burial {
+            identity: identity.clone(),
+            write: Write {
+                record: released(&seen.record, wall),
+                precondition: Precondition::Version(seen.version.clone()),
+            },
+        };
+        let expired = self.others.iter().filter(is_expired);
+        expired.filter(|_| !self.is_leaving).map(burial).collect()
+    }
+
+    /// The Leases that are of no use any more, with their versions: their lives have ended long
+    /// ago, and the table does not name them.
+    #[must_use]
+    pub fn remains(&self, now: Moment) -> Vec<String> {
+        let Some(table) = self.table() else { return Vec::new() };
+        let kept = self.election.times().lease_duration.saturating_mul(REMAINS_KEPT);
+        let is_named =
+            |identity: &str| table.owners.iter().flatten().any(|owner| owner.identity == identity);
+        let is_old = |(identity, seen): &(&String, &Seen)| {
+            seen.record.holder != **identity
+                && now >= seen.since.saturating_add(kept)
+                && !is_named(identity)
+        };
+        self.others.iter().filter(is_old).map(|(identity, _)| identity.clone()).collect()
+    }
+
+    /// Whether the life of an owner has ended beyond doubt.
+    fn is_over(&self, owner: &Member, me: &Member, now: Moment) -> bool {
+        if owner.identity == me.identity {
+            return owner.life < me.life;
+        }
+        if let Some(seen) = self.others.get(&owner.identity) {
+            // What is known may be older than this life, and says nothing about it then.
+            let is_released = seen.record.holder != owner.identity;
+            let life = seen.record.transitions;
+            return life > owner.life || (life == owner.life && is_released);
+        }
+        let patience = self.election.times().lease_duration;
+        let since = self.absent.get(&owner.identity);
+        since.is_some_and(|since| now >= since.saturating_add(patience))
+    }
+
+    /// What is to be done about the table now.
+    pub fn table_step(&mut self, now: Moment) -> TableStep {
+        let Some(term) = self.election.term(now) else { return TableStep::Rest };
+        if now < self.next_table_attempt_at {
+            return TableStep::Rest;
+        }
+        let me = Member { identity: self.election.identity().to_owned(), life: term.number };
+        let (table, precondition) = match &self.table {
+            Known::Unknown => return TableStep::Read,
+            _ if self.is_uncertain => return TableStep::Read,
+            Known::Missing { .. } if self.is_leaving => return TableStep::Rest,
+            Known::Missing { since, was_there } => {
+                let patience = self.election.times().lease_duration;
+                if *was_there && now < since.saturating_add(patience) {
+                    return TableStep::Rest;
+                }
+                (Table::empty(self.wanted), Precondition::Absent)
+            }
+            Known::Found { table, version } => {
+                (table.clone(), Precondition::Version(version.clone()))
+            }
+        };
+        let changed = self.changed(table.clone(), &me, now);
+        let is_first = precondition == Precondition::Absent;
+        let must_unseal = self.sealed.values().any(|revision| *revision >= table.revision);
+        if changed.owners == table.owners && !is_first && !must_unseal {
+            return TableStep::Rest;
+        }
+        for (range, (before, after)) in (0_u32..).zip(table.owners.iter().zip(&changed.owners)) {
+            if before != after && before.as_ref() == Some(&me) {
+                self.sealed.insert(range, table.revision);
+            }
+        }
+        TableStep::Write(TableWrite {
+            table: Table { revision: table.revision + 1, ..changed },
+            precondition,
+        })
+    }
+
+    /// The table with what we may give and take.
+    fn changed(&self, mut table: Table, me: &Member, now: Moment) -> Table {
+        let targets = self.targets(now);
+        for (range, (owner, target)) in (0_u32..).zip(table.owners.iter_mut().zip(targets)) {
+            let Some(target) = target else { continue };
+            let is_given =
+                owner.as_ref() == Some(me) && target != *me && self.drained.contains(&range);
+            let is_taken = target == *me
+                && owner.as_ref().is_none_or(|owner| owner != me && self.is_over(owner, me, now));
+            if is_given || is_taken {
+                *owner = Some(target);
+            }
+        }
+        table
+    }
+
+    /// The table was written, and has this version now.
+    pub fn table_written(&mut self, write: TableWrite, version: String, now: Moment) {
+        self.observe_table(Some((write.table, version)), now);
+    }
+
+    /// A read or a write of the table has failed, or its answer is unknown.
+    pub fn table_failed(&mut self, is_conflict: bool, now: Moment) {
+        self.is_uncertain = true;
+        if !is_conflict {
+            let pause = self.election.times().retry_period;
+            self.next_table_attempt_at = now.saturating_add(pause);
+        }
+    }
+
+    /// Begins to leave: no new work anywhere. To be followed by [`Self::leave`].
+    pub fn begin_to_leave(&mut self, now: Moment) {
+        self.is_leaving = true;
+        self.review(now);
+    }
+
+    /// Leaves, when nothing is done any more: others may take all our ranges as soon as our Lease
+    /// says so. Returns what is to be done about it, as [`Election::leave`] does.
+    pub fn leave(&mut self, wall: Timestamp) -> Option<Step> {
+        self.is_leaving = true;
+        self.election.leave(wall)
+    }
+}

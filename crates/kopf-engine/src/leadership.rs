@@ -1,0 +1,113 @@
+//! Replicas of one operator: who may act, and when.
+//!
+//! [`Tenure`] is the gate in front of all work: handlers, daemons, timers and writes ask it. The
+//! tasks in `election` and `sharing` keep the Leases and open or close the gate; what the Leases
+//! mean is decided in `kopf-core`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::election::TimesError;
+use kopf_core::settings::{Leadership as Settings, LeadershipMode};
+use tokio::sync::oneshot;
+
+mod election;
+mod leases;
+mod sharing;
+mod tenure;
+
+pub(crate) use election::Candidate;
+pub(crate) use leases::Leases;
+pub(crate) use sharing::Sharer;
+pub use tenure::Leadership;
+pub(crate) use tenure::{Share, Tenure};
+
+/// Where the namespace of a pod is told to its containers.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// How long giving up a Lease may take at the end.
+pub(crate) const LEAVING_GRACE: Duration = Duration::from_secs(5);
+
+/// Why replicas cannot agree.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeadershipError {
+    /// The times do not fit together.
+    #[error("the times in settings.leadership cannot be used")]
+    Times(#[from] TimesError),
+    /// The Lease would have a name that is not allowed.
+    #[error(
+        "settings.leadership.name is needed, in lowercase letters, digits and dashes: {name:?}"
+    )]
+    Name {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Who we are among the replicas: the pod's or the machine's name, and some luck.
+pub(crate) fn identity() -> String {
+    let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
+    let host: String = host.unwrap_or_else(|| "replica".into()).trim().to_lowercase();
+    let luck: String = (0..6).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
+    let is_plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    let host: String =
+        host.chars().map(|it| if is_plain(it) { it } else { '-' }).take(40).collect();
+    format!("{}-{luck}", host.trim_matches('-'))
+}
+
+/// The name of the Lease.
+pub(crate) fn name_of(settings: &Settings) -> Result<String, LeadershipError> {
+    let program = || {
+        let path = std::env::current_exe().ok()?;
+        let name = path.file_stem()?.to_str()?.to_lowercase().replace(['_', '.'], "-");
+        // All operators in Python are run by the same program.
+        Some(name).filter(|name| !name.starts_with("python"))
+    };
+    let name = settings.name.clone().or_else(program).unwrap_or_default();
+    let is_plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "-.".contains(it);
+    let is_edge = |it: char| it.is_ascii_alphanumeric();
+    let is_valid = name.len() <= 200
+        && name.chars().all(is_plain)
+        && name.starts_with(is_edge)
+        && name.ends_with(is_edge);
+    if is_valid { Ok(name) } else { Err(LeadershipError::Name { name }) }
+}
+
+/// The namespace of the Lease: as it is set, or the one in which the operator runs.
+pub(crate) fn namespace_of(settings: &Settings, default: &str) -> String {
+    let variable = || std::env::var("POD_NAMESPACE").ok();
+    let file = || std::fs::read_to_string(NAMESPACE_FILE).ok().map(|it| it.trim().to_owned());
+    let known = settings.namespace.clone().or_else(variable).or_else(file);
+    known.filter(|it| !it.is_empty()).unwrap_or_else(|| default.to_owned())
+}
+
+/// Closes the gate where somebody else has to open it; tells what is to be kept then.
+pub(crate) fn prepare(
+    settings: &Settings,
+    tenure: &Arc<Tenure>,
+) -> Result<LeadershipMode, LeadershipError> {
+    if settings.mode != LeadershipMode::Alone {
+        settings.times()?;
+        name_of(settings)?;
+        tenure.share_with_others();
+    }
+    Ok(settings.mode)
+}
+
+/// The task that keeps the Leases.
+pub(crate) enum Keeper {
+    Candidate(Box<Candidate>),
+    Sharer(Box<Sharer>),
+}
+
+impl Keeper {
+    /// Runs until it is told to leave, and gives everything up then.
+    pub(crate) async fn run(self, leaving: oneshot::Receiver<()>) {
+        match self {
+            Self::Candidate(candidate) => candidate.run(leaving).await,
+            Self::Sharer(sharer) => sharer.run(leaving).await,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Which objects are ours, when there are other replicas.
+//!
+//! Objects that are not ours are watched and indexed, and their newest states are kept, so that
+//! whoever takes over begins at once, without a list. What was ours is forgotten when it is handed
+//! over: others go on from there, and it is listed again if it comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kopf_core::invoke::StopReason;
+use kopf_core::queue::Urgency;
+use kopf_core::shards::Ranges;
+use kopf_model::Object;
+
+use super::readiness::Readiness;
+use super::{Reactor, group_of};
+use crate::leadership::Share;
+use crate::reactor::message::Key;
+use crate::reactor::store::{Record, Uid};
+
+/// Which objects are ours, and what is being handed over to other replicas.
+pub(super) struct Sharing {
+    share: Share,
+    /// The objects that were ours, by range, until nothing is done about them any more.
+    leaving: BTreeMap<u32, BTreeSet<(u32, Uid)>>,
+    /// Whether there are objects whose newest states are not known.
+    has_gaps: bool,
+}
+
+impl Sharing {
+    pub(super) fn new(share: Share) -> Self {
+        Self { share, leaving: BTreeMap::new(), has_gaps: false }
+    }
+
+    /// Whether an object is ours; the others are only watched and indexed.
+    pub(super) fn has(&self, object: &Object) -> bool {
+        self.share.has(object)
+    }
+}
+
+/// Takes over objects, or hands them over.
+pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
+    let sharing = &mut reactor.dispatch.sharing;
+    if sharing.share == share {
+        return;
+    }
+    let former = std::mem::replace(&mut sharing.share, share.clone());
+    match (&former, &share) {
+        (Share::Ranges { ranges, held: before, .. }, Share::Ranges { held: after, .. }) => {
+            let lost = before.difference(after).copied().collect();
+            let is_more = after.difference(before).next().is_some();
+            hand_over(reactor, *ranges, &lost);
+            finish_hand_over(reactor);
+            let has_gaps = is_more && std::mem::take(&mut reactor.dispatch.sharing.has_gaps);
+            // Whoever ends a pause lists anew in any case.
+            if has_gaps && !reactor.dispatch.is_paused {
+                reactor.watches.resume();
+            }
+        }
+        (Share::Nothing, _) => {}
+        _ => begin_as_standby(reactor),
+    }
+    if !reactor.readiness.is_barred() {
+        reactor.offer_waiting();
+    }
+    reactor.check_readiness();
+}
+
+/// Forgets what this replica did, and begins as after a start: whatever is known of objects is
+/// of no use after others have acted on them.
+fn begin_as_standby(reactor: &mut Reactor) {
+    let stopped = reactor.watches.restart(reactor.dispatch.is_paused);
+    reactor.forget_watches(stopped, StopReason::OPERATOR_PAUSING);
+    let sharing = &mut reactor.dispatch.sharing;
+    (sharing.leaving, sharing.has_gaps) = (BTreeMap::new(), false);
+    reactor.readiness = Readiness::new();
+}
+
+/// Stops what is done about the objects of some ranges.
+fn hand_over(reactor: &mut Reactor, ranges: Ranges, lost: &BTreeSet<u32>) {
+    if lost.is_empty() {
+        return;
+    }
+    let leaving = &mut reactor.dispatch.sharing.leaving;
+    for range in lost {
+        leaving.entry(*range).or_default();
+    }
+    for (id, watch) in reactor.watches.iter_mut() {
+        for (uid, record) in watch.store.iter_mut() {
+            // Bodies are kept where objects are shared, except while a worker has them.
+            let Some(object) = newest(record) else { continue };
+            let range = ranges.of(object.uid(), object.namespace());
+            if !lost.contains(&range) {
+                continue;
+            }
+            if let Some(memory) = &mut record.memory {
+                memory.background.stop_detached(&reactor.shared, StopReason::OPERATOR_PAUSING);
+            }
+            leaving.entry(range).or_default().insert((id, uid));
+        }
+    }
+}
+
+/// Tells which ranges nothing is done about any more; called whenever something has ended.
+pub(super) fn finish_hand_over(reactor: &mut Reactor) {
+    let Reactor { shared, watches, dispatch, .. } = reactor;
+    let sharing = &mut dispatch.sharing;
+    if sharing.leaving.is_empty() {
+        return;
+    }
+    let Share::Ranges { held, revision, .. } = &sharing.share else { return };
+    let (held, revision) = (Arc::clone(held), *revision);
+    let (has_gaps, mut returned) = (&mut sharing.has_gaps, Vec::new());
+    sharing.leaving.retain(|range, objects| {
+        let is_ours = held.contains(range);
+        objects.retain(|(id, uid)| {
+            let watch = watches.get_mut(*id);
+            let Some(record) = watch.and_then(|watch| watch.store.get(*uid)) else {
+                return false;
+            };
+            let memory = record.memory.as_ref();
+            let is_over =
+                !record.flags.busy && memory.is_none_or(|memory| memory.background.has_ended());
+            if is_over {
+                *has_gaps |= record.forget_our_work();
+                if let Some(object) = newest(record).filter(|_| is_ours) {
+                    returned.push(Key { watch: *id, group: group_of(object), uid: *uid });
+                }
+            }
+            !is_over
+        });
+        if objects.is_empty() && !is_ours {
+            shared.tenure.report_drained(*range, revision);
+        }
+        !objects.is_empty()
+    });
+    for key in returned {
+        dispatch.offer(key, Urgency::Backlog);
+    }
+}
+
+fn newest(record: &Record) -> Option<&Object> {
+    let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
+    waiting.or(record.body.as_ref())
+}

@@ -1,0 +1,165 @@
+//! Replicas that share the objects: every object has one of them, and moves without being handled
+//! twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kopf_core::handler::{DaemonOptions, Handler, HandlerKind};
+use kopf_core::invoke::Output;
+use kopf_core::settings::{LeadershipMode, Settings};
+use kopf_engine::Running;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::proxy::{Journal, Proxy};
+use crate::world::{World, async_handler, eventually, handler};
+
+const RANGES: u32 = 8;
+const OBJECTS: usize = 24;
+
+/// What all replicas do, as somebody outside of them sees it.
+#[derive(Clone, Default)]
+struct Judge(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    /// How often a handler was called for an object.
+    calls: BTreeMap<String, usize>,
+    /// Which replicas have a daemon for an object right now.
+    daemons: BTreeMap<String, Vec<&'static str>>,
+    violations: Vec<String>,
+}
+
+/// A daemon that is told to the judge as long as it exists, however it ends.
+struct Watched {
+    judge: Judge,
+    name: String,
+    replica: &'static str,
+}
+
+impl Judge {
+    fn watch(&self, name: &str, replica: &'static str) -> Watched {
+        let mut seen = self.0.lock();
+        let owners = seen.daemons.entry(name.to_owned()).or_default();
+        owners.push(replica);
+        let owners = owners.clone();
+        if owners.len() > 1 {
+            seen.violations.push(format!("{name} is served by {owners:?}"));
+        }
+        Watched { judge: self.clone(), name: name.to_owned(), replica }
+    }
+
+    fn owners(&self) -> BTreeMap<String, Vec<&'static str>> {
+        self.0.lock().daemons.clone()
+    }
+
+    fn are_all_served(&self, by: &[&'static str]) -> bool {
+        let owners = self.owners();
+        owners.len() == OBJECTS
+            && owners.values().all(|it| it.len() == 1 && by.contains(&it[0]))
+            && by.iter().all(|replica| owners.values().any(|it| it.contains(replica)))
+    }
+
+    fn calls(&self, handler: &str) -> Vec<usize> {
+        let seen = self.0.lock();
+        let is_it = |(key, _): &(&String, &usize)| key.starts_with(handler);
+        seen.calls.iter().filter(is_it).map(|(_, count)| *count).collect()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let mut seen = self.judge.0.lock();
+        let owners = seen.daemons.entry(self.name.clone()).or_default();
+        owners.retain(|it| *it != self.replica);
+    }
+}
+
+fn handlers(judge: &Judge, replica: &'static str) -> Vec<Handler> {
+    let counting = |id: &'static str, kind: HandlerKind| {
+        let judge = judge.clone();
+        handler(id, kind, move |call| {
+            let name = call.subject.as_ref().expect("an object").object.name().to_owned();
+            *judge.0.lock().calls.entry(format!("{id} {name}")).or_default() += 1;
+            Ok(Output::Nothing)
+        })
+    };
+    let judge = judge.clone();
+    let options = HandlerKind::Daemon(DaemonOptions::default());
+    let daemon = async_handler("daemon", options, move |call| {
+        let name = call.subject.as_ref().expect("an object").object.name().to_owned();
+        let judge = judge.clone();
+        async move {
+            let _watched = judge.watch(&name, replica);
+            call.stopped.expect("a stop flag").wait(None).await;
+            Ok(Output::Nothing)
+        }
+    });
+    vec![counting("create", HandlerKind::Create), counting("update", HandlerKind::Update), daemon]
+}
+
+fn start(world: &World, judge: &Judge, replica: &'static str) -> Running {
+    let proxy = Proxy { service: world.server.service(), journal: Journal::default() };
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.standalone = true;
+    settings.leadership.mode = LeadershipMode::Shards;
+    settings.leadership.name = Some("demo".into());
+    settings.leadership.namespace = Some("default".into());
+    settings.leadership.ranges = RANGES;
+    let builder = world.engine(handlers(judge, replica)).identity(replica);
+    builder.client(kube::Client::new(proxy, "default")).settings(settings).build().start()
+}
+
+fn ranges(running: &Running) -> usize {
+    let leadership = running.status().snapshot().leadership;
+    leadership.and_then(|it| it.ranges).map_or(0, |(held, _)| held.len())
+}
+
+async fn create_all(world: &World) {
+    for number in 0..OBJECTS {
+        world.create(&format!("object-{number}"), json!({"x": 1})).await;
+    }
+}
+
+async fn edit_all(world: &World, value: i64) {
+    for number in 0..OBJECTS {
+        world.merge(&format!("object-{number}"), json!({"spec": {"x": value}})).await;
+    }
+    for number in 0..OBJECTS {
+        world.until_handled(&format!("object-{number}")).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_object_is_served_by_exactly_one_of_the_replicas() {
+    let (world, judge) = (World::new().await, Judge::default());
+    let one = start(&world, &judge, "one");
+    eventually("all ranges", || ranges(&one) == RANGES as usize).await;
+    create_all(&world).await;
+    eventually("one replica for all", || judge.are_all_served(&["one"])).await;
+    // Two more join, and get their shares; what was done is not done again.
+    let two = start(&world, &judge, "two");
+    let three = start(&world, &judge, "three");
+    eventually("three shares", || judge.are_all_served(&["one", "two", "three"])).await;
+    let all = [&one, &two, &three];
+    eventually("even shares", || all.iter().all(|it| (2..=3).contains(&ranges(it)))).await;
+    edit_all(&world, 2).await;
+    assert_eq!(judge.calls("create"), [1; OBJECTS]);
+    assert_eq!(judge.calls("update"), [1; OBJECTS]);
+    // One leaves: the others have its share at once.
+    two.stop().await.expect("a clean end");
+    let left = tokio::time::Instant::now();
+    eventually("two shares", || judge.are_all_served(&["one", "three"])).await;
+    assert!(left.elapsed() < Duration::from_secs(5), "{:?}", left.elapsed());
+    edit_all(&world, 3).await;
+    // One dies: the other has its share when its Lease has expired.
+    one.abort();
+    edit_all(&world, 4).await;
+    eventually("one share", || judge.are_all_served(&["three"])).await;
+    assert_eq!(judge.calls("create"), [1; OBJECTS]);
+    assert_eq!(judge.calls("update"), [3; OBJECTS]);
+    assert_eq!(judge.0.lock().violations, Vec::<String>::new());
+    three.stop().await.expect("a clean end");
+}

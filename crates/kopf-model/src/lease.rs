@@ -1,0 +1,76 @@
+//! Leases of `coordination.k8s.io/v1`, with the fields and their meaning as client-go has them.
+//!
+//! Only the wire format. What the records mean is decided in `kopf-core`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+use serde_json::{Map, Value, json};
+
+use crate::record::parse_time;
+
+/// The API group of Leases.
+pub const GROUP: &str = "coordination.k8s.io";
+/// Their version.
+pub const VERSION: &str = "v1";
+
+/// What the `spec` of a Lease says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// Who holds the Lease; empty if it was released.
+    pub holder: String,
+    /// How long others must leave it alone after a change; `None` if it does not say.
+    pub duration: Option<Duration>,
+    /// When the holder acquired it, by the holder's clock. Never compared with other clocks.
+    pub acquired: Option<Timestamp>,
+    /// When the holder renewed it last, by the holder's clock. Never compared with other clocks.
+    pub renewed: Option<Timestamp>,
+    /// How often the holder has changed.
+    pub transitions: u64,
+}
+
+impl LeaseRecord {
+    /// Reads a Lease; missing fields are empty.
+    #[must_use]
+    pub fn read(body: &Value) -> Self {
+        let field = |name: &str| body.get("spec").and_then(|spec| spec.get(name));
+        let time = |name: &str| field(name).and_then(Value::as_str).and_then(parse_time);
+        Self {
+            holder: field("holderIdentity").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            duration: field("leaseDurationSeconds")
+                .and_then(Value::as_u64)
+                .map(Duration::from_secs),
+            acquired: time("acquireTime"),
+            renewed: time("renewTime"),
+            transitions: field("leaseTransitions").and_then(Value::as_u64).unwrap_or(0),
+        }
+    }
+
+    /// The `spec` of a Lease that says this.
+    #[must_use]
+    pub fn spec(&self) -> Value {
+        let mut spec = Map::new();
+        spec.insert("holderIdentity".into(), json!(self.holder));
+        // A duration of zero is refused by servers, and parts of a second cannot be told.
+        let seconds = self.duration.map(|it| it.as_secs() + u64::from(it.subsec_nanos() > 0));
+        spec.insert("leaseDurationSeconds".into(), json!(seconds.unwrap_or(1).max(1)));
+        let times = [("acquireTime", self.acquired), ("renewTime", self.renewed)];
+        for (name, time) in times {
+            if let Some(time) = time {
+                spec.insert(name.into(), json!(micro_time(time)));
+            }
+        }
+        spec.insert("leaseTransitions".into(), json!(self.transitions));
+        Value::Object(spec)
+    }
+}
+
+/// A `MicroTime` as Kubernetes writes it.
+fn micro_time(time: Timestamp) -> String {
+    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
+    PRINTER.timestamp_to_string(&time)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Which share of the objects an object belongs to, and the stored table of who has which share.
+//!
+//! The hash is that of KEP-5866 (`shardRange`): FNV-1a with 64 bits of the `metadata.uid` or the
+//! `metadata.namespace`. The 64-bit space is cut into equal ranges, which are numbered from 0.
+
+use serde_json::{Value, json};
+
+/// The annotation of a Lease that has the table.
+pub const TABLE_ANNOTATION: &str = "kopf.dev/shards";
+/// The label of all Leases of one group of replicas, with the name of the group.
+pub const GROUP_LABEL: &str = "kopf.dev/shards-of";
+
+/// Most ranges that there may be.
+pub const RANGES_MAX: u32 = 1024;
+
+/// FNV-1a with 64 bits.
+#[must_use]
+pub fn hash(text: &[u8]) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    text.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+/// The field whose hash decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ShardField {
+    /// `metadata.uid`: the objects are shared evenly.
+    #[default]
+    Uid,
+    /// `metadata.namespace`: the objects of one namespace stay together.
+    Namespace,
+}
+
+/// The equal ranges that the hash space is cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranges {
+    /// The field whose hash decides.
+    pub field: ShardField,
+    count: u32,
+}
+
+/// A member of the group in one of its lives: a member that was given up begins another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// Who it is, unique to a process.
+    pub identity: String,
+    /// The number of the life.
+    pub life: u64,
+}
+
+/// Who has which range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Grows with every change.
+    pub revision: u64,
+    /// The ranges.
+    pub ranges: Ranges,
+    /// The owner of every range, if it has one.
+    pub owners: Vec<Option<Member>>,
+}
+
+impl ShardField {
+    /// The path as KEP-5866 writes it.
+    #[must_use]
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Uid => "object.metadata.uid",
+            Self::Namespace => "object.metadata.namespace",
+        }
+    }
+
+    /// The field of a path, or of its last part.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("object.metadata.").unwrap_or(text) {
+            "uid" => Some(Self::Uid),
+            "namespace" => Some(Self::Namespace),
+            _ => None,
+        }
+    }
+}
+
+impl Ranges {
+    /// This many ranges; at least one, at most [`RANGES_MAX`].
+    #[must_use]
+    pub fn new(field: ShardField, count: u32) -> Self {
+        Self { field, count: count.clamp(1, RANGES_MAX) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        self.count
+    }
+
+    /// The range of an object.
+    #[must_use]
+    pub fn of(self, uid: &str, namespace: Option<&str>) -> u32 {
+        let text = match self.field {
+            ShardField::Uid => uid,
+            ShardField::Namespace => namespace.unwrap_or_default(),
+        };
+        self.of_hash(hash(text.as_bytes()))
+    }
+
+    /// The range of a hash.
+    #[must_use]
+    pub fn of_hash(self, hash: u64) -> u32 {
+        let range = (u128::from(hash) * u128::from(self.count)) >> 64;
+        u32::try_from(range).unwrap_or(self.count - 1)
+    }
+
+    /// The first hash of a range; that of the one after the last is 2^64.
+    #[must_use]
+    pub fn start(self, range: u32) -> u128 {
+        (u128::from(range) << 64).div_ceil(u128::from(self.count))
+    }
+
+    /// The `shardSelector` of some ranges; neighbours are one term. `None` for no range at all.
+    #[must_use]
+    pub fn selector(self, ranges: impl IntoIterator<Item = u32>) -> Option<String> {
+        let mut spans: Vec<(u32, u32)> = Vec::new();
+        for range in ranges {
+            match spans.last_mut() {
+                Some((_, end)) if *end == range => *end = range + 1,
+                _ => spans.push((range, range + 1)),
+            }
+        }
+        let term = |(start, end): &(u32, u32)| {
+            let (path, start, end) = (self.field.path(), self.start(*start), self.start(*end));
+            format!("shardRange({path}, '{start:#x}', '{end:#x}')")
+        };
+        let terms: Vec<String> = spans.iter().map(term).collect();
+        (!terms.is_empty()).then(|| terms.join(" || "))
+    }
+}
+
+impl Table {
+    /// A table in which nobody has anything.
+    #[must_use]
+    pub fn empty(ranges: Ranges) -> Self {
+        Self { revision: 0, ranges, owners: vec![None; ranges.count() as usize] }
+    }
+
+    /// The text of the annotation.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut members: Vec<&Member> = self.owners.iter().flatten().collect();
+        members.sort();
+        members.dedup();
+        let place = |owner: &Option<Member>| {
+            let place = owner.as_ref().and_then(|it| members.iter().position(|one| *one == it));
+            place.map_or(json!(null), |place| json!(place))
+        };
+        let owners: Vec<Value> = self.owners.iter().map(place).collect();
+        let members: Vec<Value> = members.iter().map(|it| json!([it.identity, it.life])).collect();
+        json!({
+            "revision": self.revision,
+            "field": self.ranges.field.path(),
+            "members": members,
+            "owners": owners,
+        })
+        .to_string()
+    }
+
+    /// Reads the text of the annotation; `None` if it is damaged.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let members: Vec<Member> =
+            value["members"].as_array()?.iter().map(read_member).collect::<Option<_>>()?;
+        let owner = |place: &Value| match place {
+            Value::Null => Some(None),
+            place => members.get(usize::try_from(place.as_u64()?).ok()?).cloned().map(Some),
+        };
+        let owners: Vec<Option<Member>> =
+            value["owners"].as_array()?.iter().map(owner).collect::<Option<_>>()?;
+        let count = u32::try_from(owners.len()).ok().filter(|it| (1..=RANGES_MAX).contains(it))?;
+        let ranges = Ranges::new(ShardField::parse(value["field"].as_str()?)?, count);
+        Some(Self { revision: value["revision"].as_u64()?, ranges, owners })
+    }
+}
+
+fn read_member(value: &Value) -> Option<Member> {
+    Some(Member { identity: value.get(0)?.as_str()?.to_owned(), life: value.get(1)?.as_u64()? })
+}
+
+#[cfg(test)]
+mod tests;
