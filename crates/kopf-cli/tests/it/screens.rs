@@ -129,12 +129,12 @@ fn explain_has_a_help_screen() {
 
               --prefix <DOMAIN>
                   The prefix of the operator's annotations
-      
+                  
                   [default: kopf.zalando.org]
 
               --finalizer <NAME>
                   The operator's finalizer
-      
+                  
                   [default: kopf.zalando.org/KopfFinalizerMarker]
 
           -o, --output <OUTPUT>
@@ -144,7 +144,7 @@ fn explain_has_a_help_screen() {
                   - table: For people
                   - json:  One JSON document
                   - yaml:  One YAML document
-      
+                  
                   [default: table]
 
           -h, --help
