@@ -36,6 +36,8 @@ fn chart(kind: HandlerKind) -> Vec<ChartFile> {
         serves: None,
         image: "you/demo:7".into(),
         program: "demo".into(),
+        replicas: 1,
+        shards: false,
     };
     files(&[handler], &Settings::default(), &options).expect("JSON can be written as YAML")
 }

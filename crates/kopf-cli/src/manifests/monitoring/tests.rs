@@ -27,6 +27,8 @@ fn options() -> Options {
         serves: None,
         image: "demo:1".into(),
         program: "demo".into(),
+        replicas: 1,
+        shards: false,
     }
 }
 
