@@ -28,6 +28,9 @@ _SIMPLE: dict[Any, dict[str, Any]] = {
     datetime.date: {"type": "string", "format": "date"},
     uuid.UUID: {"type": "string", "format": "uuid"},
 }
+_MARKERS = [getattr(typing, name) for name in ("Required", "NotRequired") if hasattr(typing, name)]
+"""Marks of fields; Python 3.10 does not have them."""
+
 _LISTS = (list, set, frozenset, tuple, collections.abc.Sequence, collections.abc.Iterable)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
@@ -51,7 +54,7 @@ def schema_of(tp: Any, place: str, parents: tuple[Any, ...] = ()) -> dict[str, A
         return _union(args, place, parents)
     if origin is typing.Literal:
         return _choice(list(args), place)
-    if origin in (typing.Required, typing.NotRequired) if hasattr(typing, "Required") else False:
+    if origin in _MARKERS:
         return schema_of(args[0], place, parents)
     if tp in _LISTS or origin in _LISTS:
         return _list(args, place, parents)

@@ -17,7 +17,7 @@ def proper_loop(
         yield suggested_loop
         return
     try:
-        import uvloop
+        import uvloop  # pyright: ignore[reportMissingImports]
     except ImportError:
         yield None
         return

@@ -246,7 +246,7 @@ class WebhookNgrokTunnel(webhacks.WebhookContextManager):
 def _load_ngrok(options: WebhookNgrokTunnel) -> Any:
     """Import and configure the library that controls ngrok."""
     try:
-        from pyngrok import conf, ngrok
+        from pyngrok import conf, ngrok  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise MissingDependencyError(
             "The ngrok tunnel needs the package pyngrok: `pip install pyngrok`."
