@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{book, chaos, clients, demos, habits, newcomer, package, python, readme, tidy};
+use crate::{book, chaos, clients, demos, habits, newcomer, package, python, readme, tidy, ui};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -26,6 +26,7 @@ pub(crate) fn run() -> Result<()> {
     documentation()?;
     habits::dependencies()?;
     package::run()?;
+    ui::ci()?;
     demonstrations()?;
     chaos::run(&chaos::Arguments::short())?;
     real_clients()?;

@@ -29,6 +29,7 @@ mod rights;
 mod steps;
 mod subject;
 mod tidy;
+mod ui;
 
 use clap::{Parser, Subcommand};
 
@@ -84,6 +85,8 @@ enum Command {
     Charts,
     /// Check that every crate can be published.
     Package,
+    /// Build the pages of the web UI, check them, or test them in a browser.
+    Ui(ui::Arguments),
     /// Rebuild the schema packs of the embedded API server from the Kubernetes Go modules.
     Pack,
 }
@@ -109,6 +112,7 @@ fn main() -> anyhow::Result<()> {
         Command::Pictures => pictures::run(),
         Command::Charts => charts::run(),
         Command::Package => package::run(),
+        Command::Ui(arguments) => ui::run(&arguments),
         Command::Pack => pack::run(),
     }
 }

@@ -8,11 +8,11 @@ mod doctor;
 mod explain;
 mod forwarded;
 mod new;
-mod operator;
 mod output;
 mod peering;
 mod project;
 mod sbom;
+mod ui;
 
 use std::process::ExitCode;
 
@@ -44,6 +44,7 @@ fn run(arguments: Arguments) -> u8 {
         Command::Dev(arguments) => return finish(block_on(dev::run(&arguments))),
         Command::Doctor(arguments) => return finish(block_on(doctor::run(&arguments))),
         Command::Explain(arguments) => block_on(explain::run(&arguments)),
+        Command::Ui(arguments) => block_on(ui::run(&arguments)),
         Command::Manifests(arguments) => return forward("manifests", &arguments),
         Command::Plan(arguments) => return forward("plan", &arguments),
         Command::Describe(arguments) => return forward("describe", &arguments),

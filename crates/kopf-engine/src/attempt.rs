@@ -116,6 +116,7 @@ pub(crate) async fn run(
         return Ok(Attempted { outcome, error });
     }
     report::invoked(handler);
+    report::started(runtime, handler, subject, &attempt);
     let begun = Instant::now();
     let sub_handlers = request.sub_handlers.clone();
     let alive = request.alive.take().unwrap_or_else(|| Arc::new(()));

@@ -38,11 +38,13 @@ mod history;
 pub(crate) mod loops;
 mod observers;
 mod own_changes;
+mod paused;
 mod sub_handlers;
 mod writing;
 
 use desired::Wishes;
 use own_changes::Wanted;
+pub use paused::PAUSED_ANNOTATION;
 
 /// What a worker gets.
 pub(crate) struct Job {
@@ -258,6 +260,10 @@ impl Cycle {
 
     /// All that follows the events.
     async fn work(&mut self, is_indexed: bool) -> Result<(), CycleError> {
+        if paused::is_paused(self) {
+            Box::pin(paused::leave_alone(self)).await;
+            return Ok(());
+        }
         let was_gone = self.gone;
         if !self.memory.unsent.is_empty() && !Box::pin(self.resend()).await? {
             return Ok(());

@@ -20,6 +20,7 @@ mod write;
 
 pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewGate};
 pub use children::rehearsal::{Action, Proposal, Rehearsal};
+pub use cycle::PAUSED_ANNOTATION;
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
 pub use leadership::{Leadership, LeadershipError};
 pub use operator::activities::ActivityError;
@@ -27,6 +28,7 @@ pub use operator::clock::Clock;
 pub use operator::engine::{Engine, EngineBuilder, EngineError, Running};
 pub use operator::lines;
 pub use operator::peering::person;
+pub use serving::debug;
 pub use serving::journal;
 pub use serving::probes::{ProbesEndpoint, ProbesError};
 pub use serving::status::{

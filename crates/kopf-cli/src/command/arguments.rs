@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::{cluster, dev, doctor, explain, forwarded, new, peering, sbom};
+use super::{cluster, dev, doctor, explain, forwarded, new, peering, sbom, ui};
 
 /// Kubernetes operators in a few lines, with a cluster in your pocket.
 #[derive(Parser)]
@@ -31,6 +31,8 @@ pub(super) enum Command {
     Explain(explain::Arguments),
     /// Look at everything that has to work: tools, project, cluster, rights, webhooks
     Doctor(doctor::Arguments),
+    /// Open the web UI of a running operator
+    Ui(ui::Arguments),
     /// Print what to deploy: definitions, least privileges, the operator of this project
     Manifests(forwarded::Arguments),
     /// Tell what the operator of this project would do about desired children, without doing it

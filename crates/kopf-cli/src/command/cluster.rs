@@ -99,7 +99,7 @@ fn announce(arguments: &Arguments, listening: &Listening, loaded: usize) {
 }
 
 /// Resolves when Ctrl-C is pressed or the process is asked to terminate.
-async fn stop_requested() -> Result<(), Failure> {
+pub(super) async fn stop_requested() -> Result<(), Failure> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::select! {
         pressed = tokio::signal::ctrl_c() => pressed?,

@@ -19,6 +19,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use kopf_apiserver::{Listening, Server};
+use kopf_client::{Cluster, Policy};
+use kopf_ui::{Operator, Serving, Ui};
 
 use super::cluster::taken;
 use super::project::{Project, ProjectArguments};
@@ -52,6 +54,12 @@ pub(super) struct Arguments {
     /// The port of the embedded API server on loopback; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "kubeconfig")]
     port: u16,
+    /// The port of the web UI on loopback; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    ui_port: u16,
+    /// Do not serve the web UI
+    #[arg(long)]
+    no_ui: bool,
     /// Print plain lines, also on a terminal
     #[arg(long)]
     plain: bool,
@@ -67,6 +75,10 @@ struct World {
     kubeconfig: PathBuf,
     /// Held while the session lasts; none for a cluster elsewhere.
     listening: Option<Listening>,
+    /// The embedded server, if it is one.
+    server: Option<Server>,
+    /// A client for those who only look.
+    client: kube::Client,
 }
 
 /// Runs until it is asked to stop; tells the exit code.
@@ -81,8 +93,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
             (world, Some(client))
         }
     };
+    let ui = match arguments.no_ui {
+        true => None,
+        false => Some(serve_ui(&world, probes, arguments.ui_port).await?),
+    };
     let mut screen = Screen::new(arguments.plain, &project.bin);
-    announce(&mut screen, &world);
+    announce(&mut screen, &world, ui.as_ref());
     let session = Session {
         project,
         kubeconfig: world.kubeconfig,
@@ -111,7 +127,13 @@ async fn embedded(
     kubeconfig::write(path, &listening.kubeconfig(), Some(probes))?;
     let client = kube::Client::new(server.service(), "default");
     let kubeconfig = path.canonicalize().unwrap_or_else(|_| path.clone());
-    Ok((World { kubeconfig, listening: Some(listening) }, client))
+    let world = World {
+        kubeconfig,
+        listening: Some(listening),
+        server: Some(server),
+        client: client.clone(),
+    };
+    Ok((world, client))
 }
 
 /// The cluster of a kubeconfig; with a client only if something is to be installed there.
@@ -125,16 +147,13 @@ async fn elsewhere(
     let read = kube::config::Kubeconfig::read_from(path)
         .with_context(|| format!("could not read the kubeconfig `{}`", path.display()))
         .map_err(usage)?;
-    let client = if install {
-        let options = kube::config::KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(read, &options).await;
-        let config = config.context("could not use the kubeconfig").map_err(usage)?;
-        Some(kube::Client::try_from(config)?)
-    } else {
-        None
-    };
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(read, &options).await;
+    let config = config.context("could not use the kubeconfig").map_err(usage)?;
+    let client = kube::Client::try_from(config)?;
     let kubeconfig = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    Ok((World { kubeconfig, listening: None }, client))
+    let world = World { kubeconfig, listening: None, server: None, client: client.clone() };
+    Ok((world, install.then_some(client)))
 }
 
 /// An address for the operator's probes that stays the same for all its runs.
@@ -143,7 +162,20 @@ fn free_address() -> Result<SocketAddr, Failure> {
     Ok(socket.local_addr()?)
 }
 
-fn announce(screen: &mut Screen, world: &World) {
+/// The web UI of the operator, whichever run of it is the newest.
+async fn serve_ui(world: &World, probes: SocketAddr, port: u16) -> Result<Serving, Failure> {
+    let ui = Ui {
+        operator: Operator::on(probes),
+        cluster: Cluster::with_client(world.client.clone(), Policy::default()),
+        embedded: world.server.clone(),
+        kubeconfig: Some(world.kubeconfig.display().to_string()),
+    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let serving = ui.serve(address).await;
+    serving.map_err(|error| Failure::new(error).hint("leave `--ui-port` out to take a free one"))
+}
+
+fn announce(screen: &mut Screen, world: &World, ui: Option<&Serving>) {
     match &world.listening {
         Some(listening) => {
             screen.say(&format!("A Kubernetes API server is ready at {}", listening.url()));
@@ -153,6 +185,9 @@ fn announce(screen: &mut Screen, world: &World) {
             screen.say("");
         }
         None => screen.say(&format!("Working with `{}`", world.kubeconfig.display())),
+    }
+    if let Some(ui) = ui {
+        screen.say(&format!("The web UI is at {}", ui.url()));
     }
     screen.say("Press Ctrl-C to stop, twice to stop at once.");
 }

@@ -11,11 +11,12 @@ mod story;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use kopf_client::{Cluster, Failure as Class, RequestError, Target};
+use kopf_engine::journal::resource_name;
 use kopf_model::{Object, Resource};
+use kopf_ui::{Answer, Operator, OperatorError};
 use kube::config::Kubeconfig;
 
 use super::connection;
-use super::operator::{Answer, Operator};
 use super::output::Output;
 use crate::failure::Failure;
 use crate::kubeconfig;
@@ -52,7 +53,7 @@ const SIMILAR: f64 = 0.75;
 /// Explains one object.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (kind, name) = parse(&arguments.object)?;
-    let operator = operator(arguments)?;
+    let operator = operator(arguments.operator.as_deref(), arguments.context.as_deref())?;
     let context = arguments.context.as_deref();
     let cluster = connection::cluster(context);
     let default_namespace = cluster.connect().await.map_err(connection::no_login)?;
@@ -62,7 +63,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let target = Target { resource: &resource, namespace, name, subresource: None };
     let found = cluster.get(target).await;
     let answer = match &operator {
-        Some(operator) => Some(operator.ask(&resource, namespace, name).await),
+        Some(operator) => Some(operator.ask(&resource_name(&resource), namespace, name).await),
         None => None,
     };
     if arguments.output != Output::Table {
@@ -93,7 +94,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
             print!("{}", memories::render_unknown(&operator, &unknown, &resource, object));
         }
         (Some(operator), Some(Err(error))) => {
-            println!("\n  the operator at {operator} does not answer: {error:#}");
+            println!("\n  the operator at {operator} does not answer: {:#}", anyhow!(error));
             print!("{}", events::tell(&cluster, namespace, name).await);
         }
         _ => print!("{}", events::tell(&cluster, namespace, name).await),
@@ -105,7 +106,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn tell_machines(
     output: Output,
     found: Result<Object, RequestError>,
-    answer: Option<anyhow::Result<Answer>>,
+    answer: Option<Result<Answer, OperatorError>>,
     resource: &Resource,
     (namespace, name): (Option<&str>, &str),
 ) -> Result<(), Failure> {
@@ -137,8 +138,11 @@ fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure>
 }
 
 /// The operator to ask: as told, or the one beside the cluster of the kubeconfig.
-fn operator(arguments: &Arguments) -> Result<Option<Operator>, Failure> {
-    if let Some(url) = &arguments.operator {
+pub(super) fn operator(
+    url: Option<&str>,
+    context: Option<&str>,
+) -> Result<Option<Operator>, Failure> {
+    if let Some(url) = url {
         let operator = Operator::at(url).map_err(|error| {
             Failure::usage(error)
                 .hint("give the address of the operator's probes, such as `http://127.0.0.1:8080`")
@@ -147,7 +151,7 @@ fn operator(arguments: &Arguments) -> Result<Option<Operator>, Failure> {
     }
     // A kubeconfig that cannot be read is told by the login.
     let Ok(config) = Kubeconfig::read() else { return Ok(None) };
-    let url = kubeconfig::operator_url(&config, arguments.context.as_deref());
+    let url = kubeconfig::operator_url(&config, context);
     Ok(url.and_then(|url| Operator::at(&url).ok()))
 }
 

@@ -113,6 +113,9 @@ pub(super) fn count(
         (false, _) => (Ending::Retry, AttemptEnding::Retry),
     };
     runtime.board.called(&handler.id, *took, ending);
+    if let Some(failure) = &outcome.error {
+        runtime.board.failed(&handler.id, class(failure.kind));
+    }
     let Some(subject) = subject.filter(|_| is_of_objects(&handler.kind)) else { return };
     let now = runtime.clock.now();
     runtime.journal.note(subject, now, || Episode::Attempt {
@@ -124,6 +127,32 @@ pub(super) fn count(
         next_at: (!outcome.is_final).then(|| later(now, outcome.delay.unwrap_or_default())),
         routine: is_routine(&handler.kind),
     });
+}
+
+/// Notes in the journal of its object that a handler for a change is being called.
+pub(super) fn started(
+    runtime: &Runtime,
+    handler: &Handler,
+    subject: Option<&Subject>,
+    attempt: &Attempt,
+) {
+    if let Some(subject) = subject.filter(|_| handler.kind.family() == Family::Changing) {
+        let number = attempt.retry.saturating_add(1);
+        runtime.journal.started(subject, &handler.id, number, runtime.clock.now());
+    }
+}
+
+/// The class of a failure, as people read it.
+fn class(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Temporary => "temporary",
+        FailureKind::Permanent => "permanent",
+        FailureKind::Arbitrary => "error",
+        FailureKind::TimedOut => "timed out",
+        FailureKind::OutOfRetries => "out of retries",
+        FailureKind::Children => "sub-handlers unfinished",
+        FailureKind::Denied { .. } => "denied",
+    }
 }
 
 /// Whether it is called about objects that exist; a review is about one that may never do.

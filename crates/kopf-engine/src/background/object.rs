@@ -146,6 +146,12 @@ impl ObjectBackground {
         }
     }
 
+    /// Stops everything while people want the object to be left alone; returns when to look again.
+    pub(crate) async fn pause(&mut self, shared: &Shared) -> Option<Duration> {
+        self.reap();
+        self.stop_unwanted(shared, StopReason::FILTERS_MISMATCH, |_| true).await
+    }
+
     /// Forgets what has ended; what ended on its own is not started again.
     fn reap(&mut self) {
         self.leaving.retain(|_, leaving| !leaving.is_over());

@@ -32,8 +32,8 @@ pub(super) fn note_cause(cycle: &Cycle, agenda: &Agenda, snapshot: &Snapshot) {
             .take(FIELDS_MAX)
             .map(|item| FieldChange {
                 field: item.field.to_string(),
-                old: item.old.as_ref().map(shown),
-                new: item.new.as_ref().map(shown),
+                old: item.old.as_ref().map(shown_value),
+                new: item.new.as_ref().map(shown_value),
             })
             .collect();
         Episode::Cause {
@@ -75,7 +75,15 @@ pub(super) fn note_write(cycle: &Cycle, patch: &Patch) {
     journal.note(&cycle.subject(), cycle.shared.runtime.clock.now(), || {
         let fields = kopf_core::loops::patched_fields(patch);
         let shown: Vec<String> = fields.iter().take(FIELDS_MAX).map(FieldPath::to_string).collect();
-        Episode::Write { more: fields.len() - shown.len(), fields: shown }
+        let before = cycle.object.value();
+        let merge = Value::Object(patch.merge_for(before.get("status")).into_owned());
+        let changes = fields.iter().take(FIELDS_MAX).map(|field| FieldChange {
+            field: field.to_string(),
+            old: field.resolve(before).map(shown_value),
+            new: field.resolve(&merge).filter(|value| !value.is_null()).map(shown_value),
+        });
+        let changes = changes.collect();
+        Episode::Write { more: fields.len() - shown.len(), fields: shown, changes }
     });
 }
 
@@ -167,6 +175,7 @@ fn filtered(handler: &Handler, why: String) -> Filtered {
     Filtered { handler: handler.id.to_string(), why }
 }
 
-fn shown(value: &Value) -> String {
+/// A value as JSON that fits into the journal.
+fn shown_value(value: &Value) -> String {
     shorten(value.to_string())
 }

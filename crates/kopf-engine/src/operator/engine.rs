@@ -358,6 +358,7 @@ impl Engine {
             status: self.status(),
             runtime: Arc::clone(&self.runtime),
             handlers: self.registry.activities(Activity::Probe),
+            registered: self.registry.iter().cloned().collect(),
             kept: tokio::sync::Mutex::default(),
         };
         Ok(Some(probes.start(ports).await?))

@@ -3,12 +3,16 @@
 //! Cycles and daemons write, the debug endpoint reads. Bounded in objects, entries and bytes, and
 //! empty unless somebody can ask. Decides nothing, and nothing depends on it.
 
+mod calls;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use kopf_core::occasion::Subject;
 use kopf_model::{Object, Resource, Timestamp};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+
+pub use calls::RunningCall;
 
 /// How many objects are remembered; those without news for the longest time go first.
 const OBJECTS_MAX: usize = 1000;
@@ -40,6 +44,9 @@ pub struct Chronicle {
     pub entries: VecDeque<Entry>,
     /// Where the object stood at the end of its last cycle.
     pub situation: Situation,
+    /// The calls of handlers for changes that have not ended yet.
+    #[serde(default)]
+    pub running: Vec<RunningCall>,
 }
 
 /// One thing that happened.
@@ -95,6 +102,9 @@ pub enum Episode {
         fields: Vec<String>,
         /// How many more.
         more: usize,
+        /// What these fields were before and are now, as far as the patch tells.
+        #[serde(default)]
+        changes: Vec<FieldChange>,
     },
     /// The object could not be handled; it is tried again after a pause.
     Trouble {
@@ -229,6 +239,7 @@ impl Journal {
             if chronicle.repeats(&episode) {
                 return;
             }
+            chronicle.forget_call(&episode);
             chronicle.make_room_for(&episode);
             chronicle.entries.push_back(Entry { at, episode });
         });
@@ -238,7 +249,11 @@ impl Journal {
     pub(crate) fn conclude(&self, subject: &Subject, make: impl FnOnce() -> Situation) {
         let Some(inner) = &self.0 else { return };
         let situation = make();
-        inner.lock().touch(&subject.resource, &subject.object, |it| it.situation = situation);
+        inner.lock().touch(&subject.resource, &subject.object, |it| {
+            it.situation = situation;
+            // Whatever was cancelled does not run any more.
+            it.running.clear();
+        });
     }
 
     /// What is remembered of one object.
@@ -305,6 +320,7 @@ impl Chronicle {
             sequence: 0,
             entries: VecDeque::new(),
             situation: Situation::default(),
+            running: Vec::new(),
         }
     }
 

@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::operator::activities::{self, ActivityError};
 use crate::operator::runtime::Runtime;
+use crate::serving::debug;
 use crate::serving::journal::Unknown;
 use crate::serving::metrics;
 use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
@@ -49,6 +50,8 @@ pub struct ProbesEndpoint {
     pub address: SocketAddr,
     /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are beside it.
     pub path: String,
+    /// Whether the web UI offers actions: run again, pause and resume objects, retry.
+    pub actions: bool,
     /// A socket that listens there already.
     listener: Option<Arc<std::net::TcpListener>>,
 }
@@ -56,7 +59,7 @@ pub struct ProbesEndpoint {
 impl ProbesEndpoint {
     /// Probes at an address; the socket is opened when the engine starts.
     pub fn new(address: SocketAddr, path: impl Into<String>) -> Self {
-        Self { address, path: path.into(), listener: None }
+        Self { address, path: path.into(), actions: false, listener: None }
     }
 
     /// Probes on a free port of this machine, for this machine only.
@@ -72,7 +75,7 @@ impl ProbesEndpoint {
         };
         let (address, listener) = open().map_err(|source| ProbesError { address, source })?;
         let listener = Some(Arc::new(listener));
-        Ok(Self { address, path: "/healthz".into(), listener })
+        Ok(Self { address, path: "/healthz".into(), actions: false, listener })
     }
 
     async fn listen(&self) -> Result<TcpListener, ProbesError> {
@@ -89,7 +92,10 @@ pub(crate) struct Probes {
     pub(crate) endpoint: ProbesEndpoint,
     pub(crate) status: StatusHandle,
     pub(crate) runtime: Arc<Runtime>,
+    /// Those that contribute to the liveness answer.
     pub(crate) handlers: Vec<Arc<Handler>>,
+    /// All handlers of the operator, for people who ask.
+    pub(crate) registered: Vec<Arc<Handler>>,
     /// Written by the request that finds it too old, read by the others meanwhile.
     pub(crate) kept: Mutex<Option<(Instant, Result<String, String>)>>,
 }
@@ -116,7 +122,10 @@ impl Answering for Probes {
         }
         match uri.path() {
             // What objects contain is for those who are on this machine or forward a port to it.
-            path if path.starts_with("/debug/") && asked.peer.ip().to_canonical().is_loopback() => {
+            path if path.starts_with("/debug/")
+                && asked.peer.ip().to_canonical().is_loopback()
+                && debug::is_local(asked.request.headers()) =>
+            {
                 self.debug(path, uri.query().unwrap_or_default())
             }
             "/metrics" => {
@@ -131,8 +140,23 @@ impl Answering for Probes {
 }
 
 impl Probes {
-    /// `/debug/objects?since=N`, or one object: `/debug/objects/PLURAL.GROUP/[NAMESPACE/]NAME`.
+    /// `/debug/status`, `/debug/operator`, `/debug/objects?since=N`, or one object:
+    /// `/debug/objects/PLURAL.GROUP/[NAMESPACE/]NAME`.
     fn debug(&self, path: &str, query: &str) -> Response<Full<Bytes>> {
+        match path {
+            "/debug/status" => {
+                return json(StatusCode::OK, &debug::status(&self.status.snapshot()));
+            }
+            "/debug/operator" => {
+                let settings = self.runtime.context.settings.read();
+                let handlers = self.registered.iter().map(|handler| &**handler);
+                return json(
+                    StatusCode::OK,
+                    &debug::operator(handlers, &settings, self.endpoint.actions),
+                );
+            }
+            _ => {}
+        }
         let Some(rest) = path.strip_prefix("/debug/objects") else { return not_found() };
         let parts: Vec<&str> = rest.split('/').skip(1).filter(|part| !part.is_empty()).collect();
         let (resource, namespace, name) = match parts.as_slice() {

@@ -138,6 +138,8 @@ pub struct HandlerStatus {
     pub seconds: f64,
     /// How many calls fell into each bucket of [`LATENCY_BOUNDS`], and above.
     pub buckets: [u64; LATENCY_BOUNDS.len() + 1],
+    /// How often it failed, by class of the failure.
+    pub errors: BTreeMap<&'static str, u64>,
 }
 
 /// What a watch is for.
@@ -303,6 +305,11 @@ impl Board {
         handler.seconds += seconds;
         let bucket = LATENCY_BOUNDS.iter().position(|bound| seconds <= *bound);
         handler.buckets[bucket.unwrap_or(LATENCY_BOUNDS.len())] += 1;
+    }
+
+    /// Counts one failed call of a handler, by the class of its failure.
+    pub(crate) fn failed(&self, id: &str, class: &'static str) {
+        *self.0.lock().handler(id).errors.entry(class).or_default() += 1;
     }
 
     fn snapshot(&self) -> Status {

@@ -6,16 +6,17 @@ use kopf_core::filter::MetaFilter;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{HandlerError, Output};
 use kopf_engine::ProbesEndpoint;
+use kopf_engine::debug::{OperatorReport, StatusReport, WatchReport};
 use kopf_engine::journal::{AttemptEnding, Chronicle, Episode, Overview, Unknown};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::world::{World, handler, temporary};
+use crate::world::{World, async_handler, handler, temporary};
 
 /// One request on a connection of its own; the status and the body.
 pub(crate) async fn get(endpoint: &ProbesEndpoint, path: &str) -> (u16, String) {
     let mut stream = tokio::net::TcpStream::connect(endpoint.address).await.expect("a listener");
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("it is sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("an answer");
@@ -123,5 +124,65 @@ async fn unknown_objects_are_told_from_unwatched_ones() {
     let overview: Overview = serde_json::from_str(&body).expect("an overview");
     assert_eq!(overview.objects.len(), 1);
     assert!(overview.sequence > 0);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn the_operator_tells_its_handlers_counts_and_watches() {
+    let world = World::new().await;
+    let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
+    let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
+    world.create("a", json!({"size": 1})).await;
+    world.until_handled("a").await;
+    let (code, body) = get(&endpoint, "/debug/operator").await;
+    assert_eq!(code, 200, "{body}");
+    let operator: OperatorReport = serde_json::from_str(&body).expect("a report");
+    let ids: Vec<&str> = operator.handlers.iter().map(|handler| handler.id.as_str()).collect();
+    assert_eq!(ids, ["fine", "failing", "waiting", "choosy"]);
+    assert_eq!(operator.handlers[3].conditions, ["label tier is `live`"]);
+
+    let (code, body) = get(&endpoint, "/debug/status").await;
+    assert_eq!(code, 200, "{body}");
+    let status: StatusReport = serde_json::from_str(&body).expect("a report");
+    assert_eq!(status.handlers["failing"].errors["permanent"], 1);
+    assert_eq!(status.handlers["fine"].successes, 1);
+    let is_ours = |watch: &&WatchReport| watch.purpose == "handlers";
+    let watch = status.watches.iter().find(is_ours).expect("a watch");
+    assert_eq!((watch.resource.as_str(), watch.objects), ("kopfexamples.v1.kopf.dev", 1));
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test]
+async fn a_call_is_told_while_it_runs_and_no_longer() {
+    let world = World::new().await;
+    let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
+    let gate = std::sync::Arc::new(tokio::sync::Notify::new());
+    let opened = std::sync::Arc::clone(&gate);
+    let slow = async_handler("slow", HandlerKind::Create, move |_| {
+        let opened = std::sync::Arc::clone(&opened);
+        async move {
+            opened.notified().await;
+            Ok(Output::Nothing)
+        }
+    });
+    let engine = world.start_built(world.engine(vec![slow]).probes(endpoint.clone())).await;
+    world.create("a", json!({"size": 1})).await;
+    let running = async {
+        loop {
+            let path = "/debug/objects/kopfexamples.kopf.dev/default/a";
+            let (code, body) = get(&endpoint, path).await;
+            if code == 200 {
+                let known: Chronicle = serde_json::from_str(&body).expect("a chronicle");
+                if let Some(call) = known.running.first() {
+                    return call.clone();
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let call = tokio::time::timeout(Duration::from_secs(20), running).await.expect("it runs");
+    assert_eq!((call.handler.as_str(), call.number), ("slow", 1));
+    gate.notify_one();
+    chronicle_until(&endpoint, "a", |known| known.running.is_empty()).await;
     engine.stop().await.expect("a clean end");
 }

@@ -25,6 +25,7 @@ mod operator;
 mod outages;
 mod outdated;
 mod panics;
+mod pausing;
 mod peering;
 mod ports;
 mod posting;

@@ -73,6 +73,10 @@ pub(super) struct RunArguments {
         hide_env = true
     )]
     liveness: Option<String>,
+    /// Let people who reach the debug endpoint run objects again, retry, pause and resume them
+    #[arg(long, env = "KOPF_RUN_ALLOW_ACTIONS", action = ArgAction::SetTrue,
+        value_parser = FalseyValueParser::new(), hide_env = true)]
+    allow_actions: bool,
     /// Answer webhooks here, such as `0.0.0.0:9443`
     #[arg(long, value_name = "ADDRESS", env = "KOPF_RUN_WEBHOOK", hide_env = true)]
     webhook: Option<SocketAddr>,
@@ -242,6 +246,7 @@ impl PlanArguments {
             leader_elect: None,
             shards: None,
             liveness: None,
+            allow_actions: false,
             webhook: None,
             webhook_service: None,
             webhook_host: None,
@@ -282,7 +287,10 @@ impl RunArguments {
         if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
         }
-        let probes = self.liveness.as_deref().map(endpoint).transpose()?;
+        let mut probes = self.liveness.as_deref().map(endpoint).transpose()?;
+        if let Some(probes) = &mut probes {
+            probes.actions = self.allow_actions;
+        }
         let leadership = match (&self.leader_elect, &self.shards) {
             (_, Some(_)) => Some(LeadershipMode::Shards),
             (Some(_), None) => Some(LeadershipMode::Standby),

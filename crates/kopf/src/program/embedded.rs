@@ -31,6 +31,14 @@ pub(super) struct EmbeddedArguments {
     /// The port of the API server on loopback; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0, requires = "embedded")]
     port: u16,
+    /// The port of the web UI on loopback; 0 takes a free one
+    #[cfg(feature = "ui")]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "embedded")]
+    ui_port: u16,
+    /// Do not serve the web UI
+    #[cfg(feature = "ui")]
+    #[arg(long, requires = "embedded")]
+    no_ui: bool,
     /// Enforce RBAC, with the operator as its own service account with exactly the generated roles
     #[arg(long, requires = "embedded")]
     rbac: bool,
@@ -66,12 +74,20 @@ pub(super) async fn run(
         return outcome;
     }
     // Always there in this mode, so that `kopf explain` can ask the operator.
-    let probes = match config.probes.clone() {
+    let mut probes = match config.probes.clone() {
         Some(endpoint) => endpoint,
         None => ProbesEndpoint::on_loopback()?,
     };
+    // Whoever is on this machine has the cluster itself at hand.
+    probes.actions = true;
     kubeconfig::write(&embedded.kubeconfig, &listening.kubeconfig(), Some(probes.address))?;
-    announce(&embedded.kubeconfig, &listening, sample.as_ref());
+    #[cfg(feature = "ui")]
+    let ui = serve_ui(embedded, &server, probes.address).await?;
+    #[cfg(feature = "ui")]
+    let ui_url = ui.as_ref().map(kopf_ui::Serving::url);
+    #[cfg(not(feature = "ui"))]
+    let ui_url: Option<String> = None;
+    announce(&embedded.kubeconfig, &listening, sample.as_ref(), ui_url.as_deref());
     // From here on it is the operator who speaks.
     let _logs = Logs::install(arguments, operator.name())?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -120,12 +136,47 @@ async fn with_own_rights(
     Ok(kube::Client::new(server.service_as(account), options.namespace))
 }
 
-fn announce(path: &Path, listening: &Listening, sample: Option<&Value>) {
+/// The web UI of the operator, on loopback.
+#[cfg(feature = "ui")]
+async fn serve_ui(
+    arguments: &EmbeddedArguments,
+    server: &Server,
+    probes: SocketAddr,
+) -> Result<Option<kopf_ui::Serving>, Failure> {
+    if arguments.no_ui {
+        return Ok(None);
+    }
+    let client = kube::Client::new(server.service(), "default");
+    let path = &arguments.kubeconfig;
+    let kubeconfig = path.canonicalize().unwrap_or_else(|_| path.clone());
+    // The operator may listen on all addresses.
+    let probes = match probes.ip().is_unspecified() {
+        true => SocketAddr::from((Ipv4Addr::LOCALHOST, probes.port())),
+        false => probes,
+    };
+    let ui = kopf_ui::Ui {
+        operator: kopf_ui::Operator::on(probes),
+        cluster: kopf_client::Cluster::with_client(client, kopf_client::Policy::default()),
+        embedded: Some(server.clone()),
+        kubeconfig: Some(kubeconfig.display().to_string()),
+    };
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.ui_port));
+    let serving = ui
+        .serve(address)
+        .await
+        .map_err(|error| Failure::from(error).hint("leave `--ui-port` out to take a free one"))?;
+    Ok(Some(serving))
+}
+
+fn announce(path: &Path, listening: &Listening, sample: Option<&Value>, ui: Option<&str>) {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     println!("A Kubernetes API server is ready at {}. In another terminal:\n", listening.url());
     println!("    export KUBECONFIG={}", path.display());
     if let Some(sample) = sample {
         println!("    kubectl create -f - <<< '{sample}'");
+    }
+    if let Some(ui) = ui {
+        println!("\nThe web UI is at {ui}");
     }
     println!("\nPress Ctrl-C to stop.");
 }

@@ -51,6 +51,7 @@ impl Process {
         if !is_given("--liveness") && !is_given("-L") {
             command.arg(format!("--liveness=http://{}/healthz", launch.probes));
         }
+        command.env("KOPF_RUN_ALLOW_ACTIONS", "true");
         if launch.has_webhooks && !is_given("--webhook") {
             command.arg("--webhook=127.0.0.1:0");
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use kopf_core::logtext::counted;
 use kopf_engine::journal::Overview;
+use kopf_ui::Operator;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -18,7 +19,6 @@ use super::logline;
 use super::process::{Launch, Process};
 use super::screen::Screen;
 use super::sources::Sources;
-use crate::command::operator::Operator;
 use crate::command::project::{BuildError, Built, Diagnostic, Project};
 use crate::failure::Failure;
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use http::Request;
 use jiff::Timestamp;
+use kopf_ui::Operator;
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use super::Finding;
 use crate::command::connection;
-use crate::command::operator::Operator;
 use crate::kubeconfig;
 
 /// A larger difference of clocks breaks tokens and certificates.

@@ -184,7 +184,7 @@ fn entry_words(entry: &Entry) -> Vec<String> {
             let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             vec![format!("{handler}, attempt {number}, {milliseconds} ms: {ending}{error}")]
         }
-        Episode::Write { fields, more } => {
+        Episode::Write { fields, more, .. } => {
             let rest = if *more > 0 { format!(" and {more} more") } else { String::new() };
             let fields = if fields.is_empty() { "lists".to_owned() } else { fields.join(", ") };
             vec![format!("wrote {fields}{rest}")]

@@ -88,7 +88,11 @@ fn calls_that_are_made_all_the_time_do_not_push_causes_out() {
         episodes.push(attempt("index_fn".into(), number, true));
         episodes.push(attempt("desired_fn".into(), number, true));
         episodes.push(attempt(format!("index_{number}"), 1, true));
-        episodes.push(Episode::Write { fields: vec![number.to_string()], more: 0 });
+        episodes.push(Episode::Write {
+            fields: vec![number.to_string()],
+            more: 0,
+            changes: Vec::new(),
+        });
     }
     episodes.push(cause("update"));
     for episode in episodes {

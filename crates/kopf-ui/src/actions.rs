@@ -1,0 +1,99 @@
+//! What people do to one object of an operator that allows it: run again, retry, pause, resume.
+//!
+//! All of it is a change of the notes on the object; the operator notices that like any change.
+
+use kopf_engine::PAUSED_ANNOTATION;
+use kopf_model::Object;
+use serde_json::{Map, Value, json};
+
+use crate::answers::{Answered, Refused};
+use crate::asked::Asked;
+use crate::children::{address, target};
+use crate::desk::Desk;
+use crate::pods::annotate;
+
+/// Why nothing is done.
+const NOT_ALLOWED: &str = "this operator does not allow actions; start it with `--allow-actions`";
+/// What is said when the notes are not in annotations.
+const ELSEWHERE: &str = "the notes of this operator are not in annotations";
+
+/// Forgets that the object was handled: all handlers run as for a new object.
+pub(crate) async fn again(desk: &Desk, asked: &Asked) -> Answered {
+    change(desk, asked, |object, notes| {
+        let last_handled = notes.last_handled.clone().ok_or(Refused::Forbidden(ELSEWHERE))?;
+        let mut annotations = Map::from_iter([(last_handled, Value::Null)]);
+        annotations.extend(notes.records(object).map(|(key, _)| (key.clone(), Value::Null)));
+        Ok(annotations)
+    })
+    .await
+}
+
+/// Tries handlers that wait for their next attempt at once; runs everything again if none waits.
+pub(crate) async fn retry(desk: &Desk, asked: &Asked) -> Answered {
+    change(desk, asked, |object, notes| {
+        let mut annotations = Map::new();
+        for (key, mut record) in notes.records(object) {
+            if record["delayed"].is_string() {
+                record.shift_remove("delayed");
+                annotations.insert(key.clone(), Value::Object(record).to_string().into());
+            }
+        }
+        if annotations.is_empty() {
+            let last_handled = notes.last_handled.clone().ok_or(Refused::Forbidden(ELSEWHERE))?;
+            annotations.insert(last_handled, Value::Null);
+        }
+        Ok(annotations)
+    })
+    .await
+}
+
+/// Leaves an object alone, or handles it again.
+pub(crate) async fn pause(desk: &Desk, asked: &Asked, is_paused: bool) -> Answered {
+    let value = if is_paused { Value::from("true") } else { Value::Null };
+    change(desk, asked, |_, _| Ok(Map::from_iter([(PAUSED_ANNOTATION.to_owned(), value)]))).await
+}
+
+/// Where the notes are.
+struct Annotated {
+    prefix: Option<String>,
+    last_handled: Option<String>,
+}
+
+impl Annotated {
+    /// The progress records among the annotations, as they are stored.
+    fn records<'a>(
+        &self,
+        object: &'a Object,
+    ) -> impl Iterator<Item = (&'a String, Map<String, Value>)> {
+        let prefix = self.prefix.as_ref().map(|prefix| format!("{prefix}/"));
+        let annotations = object.value()["metadata"]["annotations"].as_object();
+        annotations.into_iter().flatten().filter_map(move |(key, text)| {
+            let is_ours = prefix.as_ref().is_some_and(|prefix| key.starts_with(prefix.as_str()));
+            let record: Value = serde_json::from_str(text.as_str().filter(|_| is_ours)?).ok()?;
+            let is_record = record.get("retries").is_some() && record.get("success").is_some();
+            record.as_object().filter(|_| is_record).map(|record| (key, record.clone()))
+        })
+    }
+}
+
+async fn change(
+    desk: &Desk,
+    asked: &Asked,
+    decide: impl FnOnce(&Object, &Annotated) -> Result<Map<String, Value>, Refused>,
+) -> Answered {
+    let notes = {
+        let known = desk.known.lock();
+        let report = known.report.as_ref().filter(|report| report.actions);
+        let report = report.ok_or(Refused::Forbidden(NOT_ALLOWED))?;
+        Annotated {
+            prefix: report.progress_prefix.clone(),
+            last_handled: report.last_handled_annotation.clone(),
+        }
+    };
+    let resource = address(desk, asked).await?;
+    let target = target(&resource, asked.optional_name("namespace")?, asked.name("name")?);
+    let object = desk.cluster.get(target).await?;
+    let annotations = decide(&object, &notes)?;
+    annotate(desk, target, Value::Object(annotations)).await?;
+    Ok(json!({"done": true}))
+}

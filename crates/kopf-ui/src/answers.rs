@@ -1,0 +1,75 @@
+//! What the pages are answered: JSON, or why not.
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+use http_body_util::Full;
+use kopf_client::{Failure, LoginError, RequestError};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Why a question is not answered, or a change not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    /// The question is wrong.
+    #[error("{0}")]
+    Mistake(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    Absent(String),
+    /// Nobody may do it here.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// The cluster says no.
+    #[error("the cluster refused: {}", .0.report())]
+    Cluster(#[from] RequestError),
+    /// The cluster says no, in the words of the client.
+    #[error("the cluster refused: {0}")]
+    Client(#[from] kube::Error),
+    /// There is no way into the cluster.
+    #[error("no login: {0}")]
+    Login(#[from] LoginError),
+    /// A world could not be brought back.
+    #[error("the world could not be restored: {0}")]
+    World(String),
+}
+
+/// An answer.
+pub(crate) type Answered = Result<Value, Refused>;
+
+impl Refused {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Mistake(_) => StatusCode::BAD_REQUEST,
+            Self::Absent(_) => StatusCode::NOT_FOUND,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Cluster(error) if error.failure == Failure::NotFound => StatusCode::NOT_FOUND,
+            Self::Client(kube::Error::Api(status)) if status.code == 404 => StatusCode::NOT_FOUND,
+            Self::Cluster(_) | Self::Client(_) | Self::Login(_) | Self::World(_) => {
+                StatusCode::BAD_GATEWAY
+            }
+        }
+    }
+}
+
+/// The response to a question.
+pub(crate) fn response(answered: Answered) -> Response<Full<Bytes>> {
+    match answered {
+        Ok(value) => json_response(StatusCode::OK, &value),
+        Err(refused) => json_response(refused.status(), &json!({"error": refused.to_string()})),
+    }
+}
+
+/// A response with JSON, never kept by browsers.
+pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Plain values as JSON.
+pub(crate) fn plain(value: impl Serialize) -> Value {
+    serde_json::to_value(value).expect("plain values are always written")
+}

@@ -1,0 +1,190 @@
+//! The children of an object as a tree: by owner references and by the label of desired children.
+//!
+//! Asks the cluster for kinds that can be children, level by level.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+use kopf_client::Target;
+use kopf_core::desired::{HANDLER_ANNOTATION, OWNER_LABEL, Readiness, readiness};
+use kopf_engine::journal::resource_name;
+use kopf_model::Resource;
+use serde_json::{Value, json};
+
+use crate::answers::{Answered, Refused};
+use crate::asked::Asked;
+use crate::desk::Desk;
+
+/// How many kinds are listed at the same time.
+const CONCURRENT_MAX: usize = 8;
+/// More objects of one kind are not looked at.
+const LISTED_MAX: usize = 500;
+/// Deeper children are not shown.
+const DEPTH_MAX: usize = 5;
+/// What is often a child, on clusters where listing everything would be too much.
+const USUAL: [&str; 14] = [
+    "configmaps",
+    "secrets",
+    "services",
+    "serviceaccounts",
+    "persistentvolumeclaims",
+    "pods",
+    "deployments.apps",
+    "replicasets.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "ingresses.networking.k8s.io",
+    "poddisruptionbudgets.policy",
+];
+/// What changes too often, or is about others rather than owned by them.
+const NEVER: [&str; 3] = ["events", "events.events.k8s.io", "leases.coordination.k8s.io"];
+
+/// A listed object and its resource.
+struct Found {
+    resource: Arc<Resource>,
+    object: Value,
+}
+
+/// The tree below an object.
+pub(crate) async fn children(desk: &Desk, asked: &Asked) -> Answered {
+    let resource = address(desk, asked).await?;
+    let (namespace, name) = (asked.optional_name("namespace")?, asked.name("name")?);
+    let owner = desk.cluster.get(target(&resource, namespace, name)).await?;
+    let kinds = kinds(desk).await?;
+    let client = desk.cluster.client().await?;
+    let lists = stream::iter(kinds).map(|resource| {
+        let client = client.clone();
+        async move {
+            // Kinds that may not be listed are left out.
+            let namespace = namespace.filter(|_| resource.namespaced);
+            let path = format!("{}?limit={LISTED_MAX}", collection_path(&resource, namespace));
+            let request = http::Request::get(path).body(Vec::new()).ok()?;
+            let list: Value = client.request(request).await.ok()?;
+            let items = list["items"].as_array().cloned().unwrap_or_default();
+            Some((resource, items))
+        }
+    });
+    let lists: Vec<_> = lists.buffer_unordered(CONCURRENT_MAX).collect().await;
+    let mut by_owner: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+    for (resource, items) in lists.into_iter().flatten() {
+        for object in items {
+            for owner in owners(&object) {
+                let (resource, object) = (Arc::clone(&resource), object.clone());
+                by_owner.entry(owner).or_default().push(Found { resource, object });
+            }
+        }
+    }
+    Ok(tree(owner.uid(), &by_owner, DEPTH_MAX))
+}
+
+/// The kinds that are listed: all of an embedded cluster, else what is usual and what is watched.
+async fn kinds(desk: &Desk) -> Result<Vec<Arc<Resource>>, Refused> {
+    let watched: BTreeSet<String> = {
+        let known = desk.known.lock();
+        let watches = known.status.as_ref().map(|status| status.watches.clone());
+        let children = watches.into_iter().flatten().filter(|it| it.purpose == "children");
+        children.map(|watch| watch.resource).collect()
+    };
+    let resources = desk.kinds.all().await?;
+    let is_wanted = |resource: &&Arc<Resource>| {
+        let name = resource_name(resource);
+        let Resource { plural, version, group, .. } = &***resource;
+        let full = [plural.as_str(), version, group].join(".");
+        let full = full.trim_end_matches('.');
+        let is_usual = desk.embedded.is_some() || USUAL.contains(&name.as_str());
+        resource.preferred
+            && resource.verbs.contains("list")
+            && !NEVER.contains(&name.as_str())
+            && (is_usual || watched.contains(full))
+    };
+    Ok(resources.iter().filter(is_wanted).cloned().collect())
+}
+
+/// The uids of all owners of an object.
+fn owners(object: &Value) -> BTreeSet<String> {
+    let metadata = &object["metadata"];
+    let references = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let references = references.filter_map(|it| it["uid"].as_str());
+    // Controllers give the labels of a Service to its Endpoints, but not its annotations.
+    let is_desired = metadata["annotations"][HANDLER_ANNOTATION].is_string();
+    let label = metadata["labels"][OWNER_LABEL].as_str().filter(|_| is_desired);
+    references.chain(label).map(str::to_owned).collect()
+}
+
+fn tree(owner: &str, by_owner: &BTreeMap<String, Vec<Found>>, depth: usize) -> Value {
+    let Some(found) = by_owner.get(owner).filter(|_| depth > 0) else { return json!([]) };
+    let mut nodes: Vec<Value> = found
+        .iter()
+        .map(|Found { resource, object }| {
+            let metadata = &object["metadata"];
+            let below = tree(metadata["uid"].as_str().unwrap_or_default(), by_owner, depth - 1);
+            json!({
+                "resource": resource_name(resource),
+                "kind": resource.kind,
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "waiting": waiting(resource, object),
+                "handler": metadata["annotations"][HANDLER_ANNOTATION],
+                "changed_by": others(object),
+                "children": below,
+            })
+        })
+        .collect();
+    let key = |it: &Value| (it["kind"].to_string(), it["name"].to_string());
+    nodes.sort_by_key(key);
+    nodes.into()
+}
+
+/// What a child waits for; none when it is ready.
+fn waiting(resource: &Resource, object: &Value) -> Option<String> {
+    if object["metadata"]["deletionTimestamp"].is_string() {
+        return Some("is being deleted".to_owned());
+    }
+    match readiness(resource, object) {
+        Readiness::Ready => None,
+        Readiness::Waiting(why) => Some(why),
+    }
+}
+
+/// Who else has written to a desired child, besides the operator and controllers: a sign of drift.
+fn others(object: &Value) -> Vec<String> {
+    let is_desired = object["metadata"]["annotations"][HANDLER_ANNOTATION].is_string();
+    let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let is_other = |entry: &&Value| {
+        let is_status = entry["subresource"].is_string();
+        is_desired && !is_status && entry["operation"] == "Update"
+    };
+    let others = managers.filter(is_other).filter_map(|entry| entry["manager"].as_str());
+    let is_controller = |name: &&str| name.contains("controller") || *name == "kopf";
+    others.filter(|name| !is_controller(name)).map(str::to_owned).collect()
+}
+
+/// The resource that a question names.
+pub(crate) async fn address(desk: &Desk, asked: &Asked) -> Result<Arc<Resource>, Refused> {
+    let name = asked.name("resource")?;
+    let found = desk.kinds.named(name).await?;
+    found.ok_or_else(|| Refused::Absent(format!("the cluster has no {name}")))
+}
+
+/// An object of a resource.
+pub(crate) fn target<'a>(
+    resource: &'a Resource,
+    namespace: Option<&'a str>,
+    name: &'a str,
+) -> Target<'a> {
+    let namespace = namespace.filter(|_| resource.namespaced);
+    Target { resource, namespace, name, subresource: None }
+}
+
+/// Where the objects of a resource are in the API.
+pub(crate) fn collection_path(resource: &Resource, namespace: Option<&str>) -> String {
+    let Resource { group, version, plural, .. } = resource;
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+    match namespace.filter(|_| resource.namespaced) {
+        Some(namespace) => format!("{root}/{version}/namespaces/{namespace}/{plural}"),
+        None => format!("{root}/{version}/{plural}"),
+    }
+}

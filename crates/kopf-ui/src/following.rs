@@ -1,0 +1,231 @@
+//! Follows the operator and its objects for as long as somebody looks: asks the one every second,
+//! and watches the others as the operator does.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kopf_client::{ChangeKind, Collection, Observation, WatchLimits, Watcher};
+use kopf_engine::debug::WatchReport;
+use kopf_engine::journal::resource_name;
+use kopf_model::Object;
+use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::desk::Desk;
+use crate::notes::Places;
+use crate::operator::OperatorError;
+use crate::samples::Sample;
+use crate::tables::Key;
+
+/// How often the operator is asked.
+const TICK: Duration = Duration::from_secs(1);
+/// A sample is kept of every second answer.
+const TICKS_PER_SAMPLE: u64 = 2;
+/// How many batches may wait.
+const BATCHES_MAX: usize = 16;
+
+/// Which collection a watch of ours is about.
+#[derive(PartialEq, Eq, Hash)]
+struct Source {
+    /// `plural.group`.
+    resource: Arc<str>,
+    /// As the operator names it: `plural.version.group`.
+    watched: String,
+    namespace: Option<Arc<str>>,
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+type Batch = (Arc<Source>, Vec<Observation>);
+
+/// What is followed now.
+struct Following {
+    desk: Arc<Desk>,
+    watchers: HashMap<Arc<Source>, AbortOnDropHandle<()>>,
+    /// The keys of the lists that are not complete yet.
+    listing: HashMap<Arc<Source>, HashSet<Key>>,
+    sender: mpsc::Sender<Batch>,
+    ticks: u64,
+    places: Option<Places>,
+}
+
+/// Runs until it is dropped.
+pub(crate) async fn follow(desk: Arc<Desk>) {
+    let (sender, mut batches) = mpsc::channel(BATCHES_MAX);
+    let mut following = Following {
+        desk,
+        watchers: HashMap::new(),
+        listing: HashMap::new(),
+        sender,
+        ticks: 0,
+        places: None,
+    };
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => following.look().await,
+            Some((source, batch)) = batches.recv() => following.learn(&source, batch),
+        }
+    }
+}
+
+impl Following {
+    /// Asks the operator how it is doing, and begins or ends watches accordingly.
+    async fn look(&mut self) {
+        self.ticks += 1;
+        if let Err(error) = self.ask().await {
+            let mut known = self.desk.known.lock();
+            known.failure = Some(report(&error));
+            known.status = None;
+            // The next one may be another.
+            known.report = None;
+        }
+        let (is_of_interest, watches) = {
+            let known = self.desk.known.lock();
+            let watches = known.status.as_ref().map(|status| status.watches.clone());
+            (known.is_of_interest(), watches)
+        };
+        match watches {
+            _ if !is_of_interest => self.rest(),
+            // An operator that is gone for a moment leaves its objects where they are.
+            None => {}
+            Some(watches) => self.watch(&watches).await,
+        }
+    }
+
+    async fn ask(&mut self) -> Result<(), OperatorError> {
+        let operator = self.desk.operator.clone();
+        let status = operator.status().await?;
+        let since = self.desk.known.lock().tables.sequence();
+        let mut news = operator.news(since).await?;
+        if news.sequence < since {
+            // It has begun anew.
+            self.desk.known.lock().tables.forget();
+            self.desk.known.lock().report = None;
+            news = operator.news(0).await?;
+        }
+        let is_unknown = self.desk.known.lock().report.is_none();
+        let report = if is_unknown { Some(operator.report().await?) } else { None };
+        let now = Timestamp::now();
+        let mut known = self.desk.known.lock();
+        if let Some(report) = report {
+            self.places = Some(Places::of(&report));
+            known.report = Some(report);
+        }
+        if self.ticks % TICKS_PER_SAMPLE == 1 {
+            known.samples.add(Sample::of(&status, now));
+        }
+        known.tables.remember(news);
+        (known.status, known.failure, known.heard_at) = (Some(status), None, Some(now));
+        Ok(())
+    }
+
+    /// Forgets all objects: nobody looks.
+    fn rest(&mut self) {
+        self.watchers.clear();
+        self.listing.clear();
+        let mut known = self.desk.known.lock();
+        known.tables.keep(&[]);
+        known.blind.clear();
+    }
+
+    /// Watches what the operator watches for its handlers.
+    async fn watch(&mut self, watches: &[WatchReport]) {
+        let mut wanted = HashSet::new();
+        for watch in watches.iter().filter(|watch| watch.purpose == "handlers") {
+            let is_known = self.watchers.keys().find(|source| source.is_of(watch)).cloned();
+            if let Some(source) = is_known {
+                wanted.insert(source);
+                continue;
+            }
+            let Ok(Some(resource)) = self.desk.kinds.watched(&watch.resource).await else {
+                continue;
+            };
+            let namespace: Option<Arc<str>> = watch.namespace.as_deref().map(Arc::from);
+            let source = Arc::new(Source {
+                resource: Arc::from(resource_name(&resource)),
+                watched: watch.resource.clone(),
+                namespace: namespace.clone(),
+                labels: watch.labels.clone(),
+                fields: watch.fields.clone(),
+            });
+            let collection = Collection {
+                resource,
+                namespace,
+                label_selector: watch.labels.clone(),
+                field_selector: watch.fields.clone(),
+                shard_selector: None,
+                limits: WatchLimits::default(),
+                managed_fields: false,
+                backlog: None,
+            };
+            let (cluster, sender) = (self.desk.cluster.clone(), self.sender.clone());
+            let watcher = Watcher::new(cluster, collection, Arc::clone(&source), sender);
+            let task = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
+            self.watchers.insert(Arc::clone(&source), task);
+            wanted.insert(source);
+        }
+        self.watchers.retain(|source, _| wanted.contains(source));
+        self.listing.retain(|source, _| wanted.contains(source));
+        let resources: Vec<Arc<str>> = wanted.iter().map(|it| Arc::clone(&it.resource)).collect();
+        self.desk.known.lock().tables.keep(&resources);
+    }
+
+    fn learn(&mut self, source: &Arc<Source>, batch: Vec<Observation>) {
+        let Some(places) = self.places.clone() else { return };
+        if !self.watchers.contains_key(source) {
+            return;
+        }
+        let mut known = self.desk.known.lock();
+        let (resource, namespace) = (&source.resource, source.namespace.as_deref());
+        for observation in batch {
+            match observation {
+                Observation::ListBegun { .. } => {
+                    self.listing.insert(Arc::clone(source), HashSet::new());
+                }
+                Observation::Listed(object) => {
+                    if let Some(listed) = self.listing.get_mut(source) {
+                        listed.insert(key_of(&object));
+                    }
+                    known.tables.put(resource, &places, &object);
+                }
+                Observation::ListEnded { .. } => {
+                    let listed = self.listing.remove(source).unwrap_or_default();
+                    known.tables.retain(resource, namespace, |key| listed.contains(key));
+                    known.blind.remove(&**resource);
+                }
+                Observation::Changed(ChangeKind::Deleted, object) => {
+                    known.tables.remove(resource, &key_of(&object));
+                }
+                Observation::Changed(_, object) => known.tables.put(resource, &places, &object),
+                Observation::Disturbed { error, .. } => {
+                    known.blind.insert(resource.to_string(), error.report());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Source {
+    fn is_of(&self, watch: &WatchReport) -> bool {
+        self.watched == watch.resource
+            && self.namespace.as_deref() == watch.namespace.as_deref()
+            && self.labels == watch.labels
+            && self.fields == watch.fields
+    }
+}
+
+fn key_of(object: &Object) -> Key {
+    (object.namespace().map(str::to_owned), object.name().to_owned())
+}
+
+/// An error and all that led to it.
+fn report(error: &dyn std::error::Error) -> String {
+    let chain = std::iter::successors(Some(error), |&error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

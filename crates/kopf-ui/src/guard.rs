@@ -1,0 +1,74 @@
+//! Who may ask: the `Host` of requests, the token, and the method.
+//!
+//! Pure. A page of somebody else's site cannot get through: it has no token, its `Origin` is another
+//! one, and a name that is rebound to this machine is not one of ours.
+
+use http::{HeaderMap, Method, header};
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The request is for another host.
+    Host,
+    /// The request comes from a page of somebody else.
+    Origin,
+    /// The token is missing or wrong.
+    Token,
+    /// The method changes something where nothing can be changed, or the other way round.
+    Method,
+}
+
+/// What is needed for a request to be answered.
+pub(crate) struct Guard {
+    /// The port that we listen on.
+    pub(crate) port: u16,
+    /// The secret of whoever was told the address.
+    pub(crate) token: String,
+}
+
+impl Guard {
+    /// Whether the request is meant for us: by an address of this machine, with our port.
+    pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+        let is_ours = host.is_some_and(|host| {
+            let names = ["127.0.0.1", "localhost", "[::1]"];
+            names.iter().any(|name| {
+                let rest = host.strip_prefix(name).and_then(|rest| rest.strip_prefix(':'));
+                rest.and_then(|port| port.parse().ok()) == Some(self.port)
+            })
+        });
+        if is_ours { Ok(()) } else { Err(Refusal::Host) }
+    }
+
+    /// Whether a question may be answered, or a change be made.
+    pub(crate) fn check_caller(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        is_change: bool,
+    ) -> Result<(), Refusal> {
+        if is_change != (method == Method::POST) || (!is_change && method != Method::GET) {
+            return Err(Refusal::Method);
+        }
+        // Browsers tell it for every change, and for questions of other sites.
+        if let Some(origin) = headers.get(header::ORIGIN) {
+            let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
+            if origin.as_bytes().strip_prefix(b"http://") != Some(host) {
+                return Err(Refusal::Origin);
+            }
+        }
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
+        if is_same(given, &self.token) { Ok(()) } else { Err(Refusal::Token) }
+    }
+}
+
+/// Compares secrets in a time that tells nothing about where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let differing = one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
+    one.len() == other.len() && differing == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! The web UI of operators: its pages, the answers to what they ask, and who may ask.
+//!
+//! Served on loopback by `kopf dev`, `kopf ui` and `run --embedded`, in whatever process that is. It
+//! asks the operator at its debug endpoint and the cluster at its API, and keeps nothing but what it
+//! shows: the samples of the last minutes and a small row per object. Handles no objects itself.
+//!
+//! The pages are built from `ui/` by `cargo xtask ui` and compiled into the program; a build of this
+//! crate needs no Node.
+
+mod actions;
+mod answers;
+mod api;
+mod asked;
+mod assets;
+mod children;
+mod desk;
+mod following;
+mod guard;
+mod kinds;
+mod notes;
+mod operator;
+mod pods;
+mod problems;
+mod samples;
+mod saved_worlds;
+mod server;
+mod standing;
+mod tables;
+mod world;
+
+pub use operator::{Answer, Operator, OperatorError};
+pub use server::{ServeError, Serving};
+
+use std::net::SocketAddr;
+
+use kopf_apiserver::Server;
+use kopf_client::Cluster;
+
+/// What the UI shows.
+pub struct Ui {
+    /// The operator, by its debug endpoint.
+    pub operator: Operator,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The embedded server, if the cluster is one: it can be controlled then.
+    pub embedded: Option<Server>,
+    /// The kubeconfig for the commands that the pages show, if it is not the default one.
+    pub kubeconfig: Option<String>,
+}
+
+impl Ui {
+    /// Serves the pages at an address of this machine; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// Fails when the address cannot be listened on, or is not one of this machine only.
+    pub async fn serve(self, address: SocketAddr) -> Result<Serving, ServeError> {
+        server::serve(self, address).await
+    }
+}

@@ -1,0 +1,269 @@
+//! Asks a running operator at its debug endpoint: plain HTTP, on this machine or through a port that
+//! the cluster's API forwards to its Pod.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::InvalidUri;
+use http::{Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::Pod;
+use kopf_engine::debug::{OperatorReport, StatusReport};
+use kopf_engine::journal::{Chronicle, Overview, Unknown};
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// An operator on this machine answers at once, or not at all.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// No answer is longer than this.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// Why an operator could not be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperatorError {
+    /// The text is no URL.
+    #[error("`{url}` is no URL")]
+    NoUrl {
+        /// The text.
+        url: String,
+        /// What is wrong with it.
+        #[source]
+        source: InvalidUri,
+    },
+    /// The URL is not one of the probes of an operator.
+    #[error("`{url}` {problem}")]
+    BadUrl {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// There is no connection.
+    #[error("no connection")]
+    Connection(#[source] std::io::Error),
+    /// The API does not forward a port to the Pod.
+    #[error("the API does not forward the port to the Pod")]
+    Forward(#[source] Box<kube::Error>),
+    /// The connection was lost.
+    #[error("the connection was lost")]
+    Lost(#[source] hyper::Error),
+    /// The answer is too long, or was cut.
+    #[error("the answer could not be read")]
+    Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer is of another kind.
+    #[error("the answer is not understood")]
+    Misunderstood(#[source] serde_json::Error),
+    /// There was no answer in time.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    TimedOut,
+    /// It refuses to tell.
+    #[error("it answered {0}")]
+    Refused(StatusCode),
+    /// It tells those who are elsewhere nothing.
+    #[error("it tells nothing about objects to those who are elsewhere")]
+    Elsewhere,
+}
+
+/// A running operator, by where it can be asked.
+#[derive(Clone)]
+pub struct Operator(Place);
+
+#[derive(Clone)]
+enum Place {
+    /// `host:port`.
+    Direct(String),
+    /// Through the API of the cluster.
+    Forwarded(Arc<Forwarded>),
+}
+
+struct Forwarded {
+    client: kube::Client,
+    namespace: String,
+    pod: String,
+    port: u16,
+}
+
+/// What an operator says of an object.
+#[derive(Debug)]
+pub enum Answer {
+    /// It remembers this.
+    Known(Box<Chronicle>),
+    /// It remembers nothing.
+    Unknown(Unknown),
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Operator {
+    /// The operator at a URL such as `http://127.0.0.1:8080`.
+    ///
+    /// # Errors
+    /// Fails when the text is no such URL.
+    pub fn at(url: &str) -> Result<Self, OperatorError> {
+        let bad = |problem| OperatorError::BadUrl { url: url.to_owned(), problem };
+        let uri: Uri =
+            url.parse().map_err(|source| OperatorError::NoUrl { url: url.to_owned(), source })?;
+        if uri.scheme_str() != Some("http") {
+            return Err(bad("does not begin with `http://`"));
+        }
+        let authority = uri.authority().ok_or_else(|| bad("names no host"))?;
+        let port = authority.port_u16().unwrap_or(80);
+        Ok(Self(Place::Direct(format!("{}:{port}", authority.host()))))
+    }
+
+    /// The operator at an address.
+    #[must_use]
+    pub fn on(address: SocketAddr) -> Self {
+        Self(Place::Direct(address.to_string()))
+    }
+
+    /// The operator in a Pod, through a port that the API forwards.
+    #[must_use]
+    pub fn in_pod(client: kube::Client, namespace: &str, pod: &str, port: u16) -> Self {
+        let (namespace, pod) = (namespace.to_owned(), pod.to_owned());
+        Self(Place::Forwarded(Arc::new(Forwarded { client, namespace, pod, port })))
+    }
+
+    /// What it remembers of an object; the resource as `plural.group`.
+    ///
+    /// # Errors
+    /// Fails when it does not answer, or does not tell.
+    pub async fn ask(
+        &self,
+        resource: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Answer, OperatorError> {
+        let place = namespace.map(|namespace| format!("/{namespace}")).unwrap_or_default();
+        let path = format!("/debug/objects/{resource}{place}/{name}");
+        let (status, body) = self.get(&path).await?;
+        match status {
+            StatusCode::OK => Ok(Answer::Known(parse(&body)?)),
+            StatusCode::NOT_FOUND => {
+                let unknown = serde_json::from_slice(&body);
+                Ok(Answer::Unknown(unknown.map_err(|_| OperatorError::Elsewhere)?))
+            }
+            other => Err(OperatorError::Refused(other)),
+        }
+    }
+
+    /// The objects with news since a sequence.
+    ///
+    /// # Errors
+    /// Fails when it does not answer, or does not tell.
+    pub async fn news(&self, since: u64) -> Result<Overview, OperatorError> {
+        self.fetch(&format!("/debug/objects?since={since}")).await
+    }
+
+    /// How it is doing.
+    ///
+    /// # Errors
+    /// Fails when it does not answer, or does not tell.
+    pub async fn status(&self) -> Result<StatusReport, OperatorError> {
+        self.fetch("/debug/status").await
+    }
+
+    /// What it consists of.
+    ///
+    /// # Errors
+    /// Fails when it does not answer, or does not tell.
+    pub async fn report(&self) -> Result<OperatorReport, OperatorError> {
+        self.fetch("/debug/operator").await
+    }
+
+    /// Whether it has listed everything and works.
+    pub async fn is_ready(&self) -> bool {
+        matches!(self.get("/readyz").await, Ok((StatusCode::OK, _)))
+    }
+
+    async fn fetch<T: DeserializeOwned>(&self, path: &str) -> Result<T, OperatorError> {
+        match self.get(path).await? {
+            (StatusCode::OK, body) => parse(&body),
+            (other, _) => Err(OperatorError::Refused(other)),
+        }
+    }
+
+    async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), OperatorError> {
+        let exchange = async {
+            let stream = self.connect().await?;
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(TokioIo::new(stream))
+                    .await
+                    .map_err(OperatorError::Lost)?;
+            let request = Request::get(path)
+                .header(header::HOST, self.host())
+                .header(header::CONNECTION, "close")
+                .body(Empty::<Bytes>::new())
+                .map_err(|error| OperatorError::Unreadable(error.into()))?;
+            let answer = async {
+                let response = sender.send_request(request).await.map_err(OperatorError::Lost)?;
+                let status = response.status();
+                let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+                Ok((status, body.map_err(OperatorError::Unreadable)?.to_bytes()))
+            };
+            let (answer, connected) = tokio::join!(answer, connection);
+            // A connection that breaks after the answer is no loss.
+            answer.map_err(|error| connected.err().map_or(error, OperatorError::Lost))
+        };
+        tokio::time::timeout(PATIENCE, exchange).await.map_err(|_| OperatorError::TimedOut)?
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Stream>, OperatorError> {
+        match &self.0 {
+            Place::Direct(authority) => {
+                let stream = TcpStream::connect(authority).await;
+                Ok(Box::new(stream.map_err(OperatorError::Connection)?))
+            }
+            Place::Forwarded(forwarded) => forwarded.connect().await,
+        }
+    }
+
+    /// What the operator is called in requests: debug endpoints answer to addresses only.
+    fn host(&self) -> &str {
+        match &self.0 {
+            Place::Direct(authority) => authority,
+            Place::Forwarded(_) => "localhost",
+        }
+    }
+}
+
+impl Forwarded {
+    async fn connect(&self) -> Result<Box<dyn Stream>, OperatorError> {
+        let refused = |error| OperatorError::Forward(Box::new(error));
+        let pods = kube::Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
+        let mut forwarder = pods.portforward(&self.pod, &[self.port]).await.map_err(refused)?;
+        let stream = forwarder.take_stream(self.port);
+        // The forwarder's task goes on for as long as the stream is used.
+        let stream = stream.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotConnected));
+        Ok(Box::new(stream.map_err(OperatorError::Connection)?))
+    }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, OperatorError> {
+    serde_json::from_slice(body).map_err(OperatorError::Misunderstood)
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Operator({self})")
+    }
+}
+
+impl fmt::Display for Operator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Place::Direct(authority) => write!(formatter, "http://{authority}"),
+            Place::Forwarded(it) => {
+                write!(formatter, "pod/{} in {}, port {}", it.pod, it.namespace, it.port)
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is wrong, the worst first: failing objects, stuck deletions, watches that do not work.
+//!
+//! Pure: from what is known of the operator and of its objects at a moment.
+
+use jiff::Timestamp;
+use kopf_engine::debug::StatusReport;
+use serde::Serialize;
+
+use crate::standing::Phase;
+use crate::tables::{Row, Tables};
+
+/// A deletion that takes longer than this many seconds is stuck.
+const DELETION_MAX: i64 = 60;
+/// A handler that runs longer than this many seconds is worth a look.
+const RUN_MAX: i64 = 60;
+/// Children that are not ready for longer than this many seconds are worth a look.
+const CHILDREN_MAX: i64 = 120;
+/// After this many attempts, an object that is tried again is a problem.
+const ATTEMPTS_MAX: u32 = 3;
+/// A watch that is silent for longer than this many seconds is worth a look.
+const SILENCE_MAX: f64 = 120.0;
+/// More are counted only.
+const LISTED_MAX: usize = 200;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Severity {
+    /// Something is broken.
+    Error,
+    /// Something takes too long.
+    Warning,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) severity: Severity,
+    /// In two or three words.
+    pub(crate) title: String,
+    /// In a sentence.
+    pub(crate) text: String,
+    /// The object that it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<Place>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// When something happens next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_at: Option<Timestamp>,
+}
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Place {
+    pub(crate) resource: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+/// All problems, the worst first, and how many there are in all.
+pub(crate) fn problems(
+    status: Option<&StatusReport>,
+    tables: &Tables,
+    throttled: u64,
+    now: Timestamp,
+) -> (Vec<Problem>, usize) {
+    let mut found = Vec::new();
+    if let Some(status) = status {
+        about_operator(status, &mut found);
+    }
+    if throttled > 0 {
+        let text = format!("{throttled} requests were answered with 429 in the last minute");
+        found.push(plain(Severity::Warning, "API slows us down", text));
+    }
+    found.extend(tables.restless().filter_map(|(resource, row)| about(resource, row, now)));
+    found.sort_by(|one, other| {
+        let rank = |it: &Problem| (it.severity, it.object.is_some());
+        rank(one).cmp(&rank(other)).then_with(|| one.since.cmp(&other.since))
+    });
+    let count = found.len();
+    found.truncate(LISTED_MAX);
+    (found, count)
+}
+
+fn plain(severity: Severity, title: &str, text: String) -> Problem {
+    Problem { severity, title: title.into(), text, object: None, since: None, next_at: None }
+}
+
+fn about_operator(status: &StatusReport, found: &mut Vec<Problem>) {
+    for watch in &status.watches {
+        if let Some(error) = &watch.failing {
+            let text = format!("{}: {error}", watch.resource);
+            found.push(plain(Severity::Error, "Watch is failing", text));
+        } else if watch.age > SILENCE_MAX && !status.paused {
+            let text =
+                format!("{}: the server has said nothing for {:.0} s", watch.resource, watch.age);
+            found.push(plain(Severity::Warning, "Watch is silent", text));
+        } else if !watch.listed && !status.paused {
+            let text = format!("{} is not listed yet", watch.resource);
+            found.push(plain(Severity::Warning, "Watch is starting", text));
+        }
+    }
+    for resource in &status.waiting_for {
+        let text = format!("the cluster has no {resource}; install its definition");
+        found.push(plain(Severity::Error, "Resource is missing", text));
+    }
+    if status.paused {
+        let text = "another operator has precedence; nothing is handled here".to_owned();
+        found.push(plain(Severity::Warning, "Operator is paused", text));
+    }
+    if status.events_lost > 0 {
+        let text =
+            format!("event handlers missed {} events: they are too slow", status.events_lost);
+        found.push(plain(Severity::Warning, "Events were lost", text));
+    }
+}
+
+fn about(resource: &str, row: Row, now: Timestamp) -> Option<Problem> {
+    let standing = row.standing;
+    let is_older = |max: i64| {
+        standing.since.is_some_and(|since| now.as_second().saturating_sub(since.as_second()) > max)
+    };
+    let (severity, title) = match standing.phase {
+        Phase::Failed => (Severity::Error, "Failed for good"),
+        Phase::Deleting if is_older(DELETION_MAX) => (Severity::Error, "Deletion is stuck"),
+        Phase::Deleting if standing.attempts > 0 => (Severity::Warning, "Deletion is retried"),
+        Phase::Retrying if standing.attempts >= ATTEMPTS_MAX || standing.attempts == 0 => {
+            (Severity::Error, "Keeps failing")
+        }
+        Phase::Retrying => (Severity::Warning, "Is tried again"),
+        Phase::Running if is_older(RUN_MAX) => (Severity::Warning, "Runs for long"),
+        Phase::Waiting if is_older(CHILDREN_MAX) => {
+            (Severity::Warning, "Waits for children for long")
+        }
+        _ => return None,
+    };
+    let place = Place { resource: resource.to_owned(), namespace: row.namespace, name: row.name };
+    Some(Problem {
+        severity,
+        title: title.to_owned(),
+        text: standing.text,
+        object: Some(place),
+        since: standing.since,
+        next_at: standing.next_at,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Accepts connections on loopback, and answers them within limits.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::answers::{json_response, response};
+use crate::asked::Asked;
+use crate::desk::{Desk, Known};
+use crate::guard::{Guard, Refusal};
+use crate::kinds::Kinds;
+use crate::saved_worlds::SavedWorlds;
+use crate::{Ui, api, assets, following};
+
+/// More connections at once wait: a browser has six.
+const CONNECTIONS_MAX: usize = 64;
+/// How long the head of a request may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// No request is longer than this.
+const BODY_MAX: usize = 64 << 10;
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why the UI cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Others could reach it, too.
+    #[error("{0} is not an address of this machine only")]
+    NotLoopback(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("could not serve the UI on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What is wrong with it.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The UI, served until this is dropped.
+pub struct Serving {
+    address: SocketAddr,
+    token: String,
+    _accepting: AbortOnDropHandle<()>,
+    _following: AbortOnDropHandle<()>,
+}
+
+impl Serving {
+    /// Where it is, with the token that opens it. The token is behind a `#`, so that browsers do not
+    /// send it anywhere by themselves.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/#token={}", self.address, self.token)
+    }
+}
+
+struct Answering {
+    desk: Arc<Desk>,
+    guard: Guard,
+}
+
+/// Listens, and answers in the background.
+pub(crate) async fn serve(ui: Ui, address: SocketAddr) -> Result<Serving, ServeError> {
+    if !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(address));
+    }
+    let failed = |source| ServeError::Bind { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let token = uuid::Uuid::new_v4().simple().to_string();
+    let desk = Arc::new(Desk {
+        kinds: Kinds::new(ui.cluster.clone()),
+        operator: ui.operator,
+        cluster: ui.cluster,
+        embedded: ui.embedded,
+        kubeconfig: ui.kubeconfig,
+        known: parking_lot::Mutex::new(Known::default()),
+        worlds: SavedWorlds::default(),
+    });
+    let following = tokio::spawn(following::follow(Arc::clone(&desk)));
+    let guard = Guard { port: address.port(), token: token.clone() };
+    let accepting = tokio::spawn(accept(listener, Arc::new(Answering { desk, guard })));
+    Ok(Serving {
+        address,
+        token,
+        _accepting: AbortOnDropHandle::new(accepting),
+        _following: AbortOnDropHandle::new(following),
+    })
+}
+
+async fn accept(listener: TcpListener, answering: Arc<Answering>) {
+    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut tasks = JoinSet::new();
+    loop {
+        while tasks.try_join_next().is_some() {}
+        // Never closed.
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let answering = Arc::clone(&answering);
+                tasks.spawn(async move {
+                    speak(stream, answering).await;
+                    drop(seat);
+                });
+            }
+            // Out of file descriptors, most likely.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn speak(stream: TcpStream, answering: Arc<Answering>) {
+    let service = service_fn(move |request| {
+        let answering = Arc::clone(&answering);
+        async move {
+            let mut response = answering.answer(request).await;
+            assets::harden(&mut response);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    // Clients may hang up at any moment.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+impl Answering {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        if let Err(refusal) = self.guard.check_host(request.headers()) {
+            return refused(refusal);
+        }
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        if !path.starts_with("/api/") {
+            let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
+            let found = if is_read { assets::file(path) } else { None };
+            return found.unwrap_or_else(|| {
+                json_response(StatusCode::NOT_FOUND, &json!({"error": "there is no such page"}))
+            });
+        }
+        let is_change = api::is_change(path);
+        if let Err(refusal) = self.guard.check_caller(&head.method, &head.headers, is_change) {
+            return refused(refusal);
+        }
+        let body = match read(body, is_change).await {
+            Ok(body) => body,
+            Err(text) => return json_response(StatusCode::BAD_REQUEST, &json!({"error": text})),
+        };
+        let asked = Asked::new(path, head.uri.query(), body);
+        self.desk.known.lock().touch();
+        response(api::answer(&self.desk, &asked).await)
+    }
+}
+
+async fn read(body: Incoming, is_wanted: bool) -> Result<Value, String> {
+    if !is_wanted {
+        return Ok(Value::Null);
+    }
+    let body = tokio::time::timeout(HEAD_TIMEOUT, Limited::new(body, BODY_MAX).collect()).await;
+    let body = body.map_err(|_| "the request took too long")?;
+    let body = body.map_err(|error| error.to_string())?.to_bytes();
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
+fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
+    let (status, text) = match refusal {
+        Refusal::Host => {
+            (StatusCode::MISDIRECTED_REQUEST, "this is not the address that was printed")
+        }
+        Refusal::Origin => (StatusCode::FORBIDDEN, "the request comes from another site"),
+        Refusal::Token => (StatusCode::UNAUTHORIZED, "the token is missing or wrong"),
+        Refusal::Method => (StatusCode::METHOD_NOT_ALLOWED, "the method is wrong"),
+    };
+    json_response(status, &json!({"error": text}))
+}

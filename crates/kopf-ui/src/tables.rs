@@ -1,0 +1,244 @@
+//! A small row per object of each watched resource, with revisions: who has asked before gets only
+//! what has changed since.
+//!
+//! Pure. Filled by `following`, read by the pages. Bounded: beyond a number of rows, further objects
+//! are counted only.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use kopf_model::Object;
+use serde::Serialize;
+
+use crate::notes::{Handled, Notes, Places};
+use crate::standing::{Phase, Standing, standing};
+use kopf_engine::journal::{Chronicle, Overview};
+
+/// How many rows all tables have together.
+const ROWS_MAX: usize = 100_000;
+/// How many removed rows are remembered per table; whoever asks for older ones gets all rows.
+const REMOVED_MAX: usize = 10_000;
+
+/// Namespace and name.
+pub(crate) type Key = (Option<String>, String);
+
+/// All tables, by resource as `plural.group`.
+#[derive(Default)]
+pub(crate) struct Tables {
+    revision: u64,
+    rows: usize,
+    tables: BTreeMap<String, Table>,
+    /// What the operator remembers, by resource and key; also of objects without a row.
+    memories: HashMap<(String, Key), Chronicle>,
+    /// The sequence of the newest of them.
+    sequence: u64,
+    /// Objects that got no row since there are too many.
+    pub(crate) left_out: usize,
+}
+
+/// The objects of one resource.
+#[derive(Default)]
+struct Table {
+    rows: HashMap<Key, Kept>,
+    removed: VecDeque<(u64, Key)>,
+    /// The revision before which removals are forgotten.
+    forgotten: u64,
+}
+
+struct Kept {
+    revision: u64,
+    notes: Notes,
+    standing: Standing,
+}
+
+/// One object.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+    pub(crate) created: Option<String>,
+    #[serde(flatten)]
+    pub(crate) standing: Standing,
+}
+
+/// What has changed in a table.
+#[derive(Debug, Serialize)]
+pub(crate) struct Changes {
+    /// To ask with next time.
+    pub(crate) revision: u64,
+    /// Whether these are all rows, in place of those that are known.
+    pub(crate) complete: bool,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) removed: Vec<Key>,
+    pub(crate) left_out: usize,
+}
+
+impl Tables {
+    /// Takes the newest state of an object.
+    pub(crate) fn put(&mut self, resource: &Arc<str>, places: &Places, object: &Object) {
+        let key = (object.namespace().map(str::to_owned), object.name().to_owned());
+        let mut notes = places.read(object);
+        if notes.handled == Handled::Never && !self.may_be_handled(resource, places) {
+            notes.handled = Handled::Unknown;
+        }
+        let memory = self.memories.get(&(resource.to_string(), key.clone()));
+        let standing = standing(&notes, memory);
+        let table = self.tables.entry(resource.to_string()).or_default();
+        let known = table.rows.get(&key);
+        if known.is_some_and(|known| known.notes == notes && known.standing == standing) {
+            return;
+        }
+        if known.is_none() {
+            if self.rows >= ROWS_MAX {
+                self.left_out += 1;
+                return;
+            }
+            self.rows += 1;
+        }
+        self.revision += 1;
+        table.rows.insert(key, Kept { revision: self.revision, notes, standing });
+    }
+
+    /// Whether there may be a handler for changes of the objects of a resource.
+    fn may_be_handled(&self, resource: &str, places: &Places) -> bool {
+        let plural = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
+        let plurals: Vec<String> = self.tables.keys().map(|name| plural(name)).collect();
+        let plurals: Vec<&str> = plurals.iter().map(String::as_str).collect();
+        places.may_be_handled(&plural(resource), &plurals)
+    }
+
+    /// Forgets an object.
+    pub(crate) fn remove(&mut self, resource: &str, key: &Key) {
+        let Some(table) = self.tables.get_mut(resource) else { return };
+        if table.rows.remove(key).is_none() {
+            return;
+        }
+        self.rows -= 1;
+        self.revision += 1;
+        table.removed.push_back((self.revision, key.clone()));
+        if table.removed.len() > REMOVED_MAX
+            && let Some((revision, _)) = table.removed.pop_front()
+        {
+            table.forgotten = revision;
+        }
+    }
+
+    /// Forgets the objects of a namespace, or of all, that a complete list does not contain.
+    pub(crate) fn retain(
+        &mut self,
+        resource: &str,
+        namespace: Option<&str>,
+        is_listed: impl Fn(&Key) -> bool,
+    ) {
+        let Some(table) = self.tables.get(resource) else { return };
+        let is_there = |key: &Key| namespace.is_none() || key.0.as_deref() == namespace;
+        let gone = table.rows.keys().filter(|key| is_there(key) && !is_listed(key));
+        let gone: Vec<Key> = gone.cloned().collect();
+        for key in &gone {
+            self.remove(resource, key);
+        }
+    }
+
+    /// Makes sure that there is a table for these resources, and for no others.
+    pub(crate) fn keep(&mut self, resources: &[Arc<str>]) {
+        let unwanted: Vec<String> = self
+            .tables
+            .keys()
+            .filter(|it| !resources.iter().any(|r| **r == **it))
+            .cloned()
+            .collect();
+        for resource in unwanted {
+            if let Some(table) = self.tables.remove(&resource) {
+                self.rows -= table.rows.len();
+            }
+        }
+        for resource in resources {
+            self.tables.entry(resource.to_string()).or_default();
+        }
+    }
+
+    /// The sequence of the newest memory.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Takes what the operator remembers; everything anew if it has begun anew itself.
+    pub(crate) fn remember(&mut self, news: Overview) {
+        if news.sequence < self.sequence {
+            self.memories.clear();
+        }
+        self.sequence = news.sequence;
+        for chronicle in news.objects {
+            let key = (chronicle.namespace.clone(), chronicle.name.clone());
+            if let Some(table) = self.tables.get_mut(&chronicle.resource)
+                && let Some(kept) = table.rows.get_mut(&key)
+            {
+                let standing = standing(&kept.notes, Some(&chronicle));
+                if standing != kept.standing {
+                    self.revision += 1;
+                    (kept.standing, kept.revision) = (standing, self.revision);
+                }
+            }
+            self.memories.insert((chronicle.resource.clone(), key), chronicle);
+        }
+        // The operator forgets the oldest; so do we.
+        if self.memories.len() > ROWS_MAX {
+            self.memories.clear();
+        }
+    }
+
+    /// Forgets what the operator remembered, since it is another one now.
+    pub(crate) fn forget(&mut self) {
+        self.memories.clear();
+        self.sequence = 0;
+    }
+
+    /// What has changed in a table since a revision.
+    pub(crate) fn since(&self, resource: &str, revision: u64) -> Option<Changes> {
+        let table = self.tables.get(resource)?;
+        let complete = revision == 0 || revision < table.forgotten || revision > self.revision;
+        let is_news = |kept: &Kept| complete || kept.revision > revision;
+        let rows =
+            table.rows.iter().filter(|(_, kept)| is_news(kept)).map(|(key, kept)| row(key, kept));
+        let removed = table.removed.iter().filter(|(at, _)| !complete && *at > revision);
+        Some(Changes {
+            revision: self.revision,
+            complete,
+            rows: rows.collect(),
+            removed: removed.map(|(_, key)| key.clone()).collect(),
+            left_out: self.left_out,
+        })
+    }
+
+    /// How many objects of each resource are in which state.
+    pub(crate) fn counts(&self) -> BTreeMap<&str, BTreeMap<Phase, usize>> {
+        let count = |table: &Table| {
+            let mut counts = BTreeMap::new();
+            for kept in table.rows.values() {
+                *counts.entry(kept.standing.phase).or_default() += 1;
+            }
+            counts
+        };
+        self.tables.iter().map(|(resource, table)| (resource.as_str(), count(table))).collect()
+    }
+
+    /// All rows that are not at rest.
+    pub(crate) fn restless(&self) -> impl Iterator<Item = (&str, Row)> {
+        self.tables.iter().flat_map(|(resource, table)| {
+            let restless = table.rows.iter().filter(|(_, it)| it.standing.phase < Phase::Paused);
+            restless.map(|(key, kept)| (resource.as_str(), row(key, kept)))
+        })
+    }
+}
+
+fn row(key: &Key, kept: &Kept) -> Row {
+    Row {
+        namespace: key.0.clone(),
+        name: key.1.clone(),
+        created: kept.notes.created.clone(),
+        standing: kept.standing.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

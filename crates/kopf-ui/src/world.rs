@@ -1,0 +1,106 @@
+//! The whole world of an embedded cluster: saved, and brought back.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use kopf_client::{PatchContent, Urgency};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use crate::answers::{Answered, Refused};
+use crate::asked::Asked;
+use crate::children::collection_path;
+use crate::desk::Desk;
+use crate::pods::check_embedded;
+
+/// How often what others create meanwhile is removed before a world is brought back.
+const ROUNDS_MAX: usize = 5;
+
+/// Which object, down to its uid.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Identity {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    uid: String,
+}
+
+/// Saves the world as it is.
+pub(crate) fn save(desk: &Desk, asked: &Asked) -> Answered {
+    let server = check_embedded(desk)?;
+    let text = server.dump_yaml();
+    let objects = identities(&text).len();
+    let id = desk.worlds.keep(asked.optional("name"), objects, text);
+    Ok(json!({"id": id}))
+}
+
+/// Brings a world back: removes what is not in it, and puts back what was.
+pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
+    let server = check_embedded(desk)?;
+    let id = asked.body["id"].as_u64().unwrap_or_default();
+    let saved = desk.worlds.text(id);
+    let text = saved.ok_or_else(|| Refused::Absent(format!("there is no saved world {id}")))?;
+    let wanted: HashSet<Identity> = identities(&text).into_iter().collect();
+    for _ in 0..ROUNDS_MAX {
+        let now = identities(&server.dump_yaml());
+        let extra: Vec<Identity> = now.into_iter().filter(|it| !wanted.contains(it)).collect();
+        if extra.iter().all(|it| it.kind == "Event") {
+            break;
+        }
+        for identity in &extra {
+            remove(desk, identity).await?;
+        }
+    }
+    let count = server.load_yaml(&text).await.map_err(|error| {
+        let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
+        Refused::World(chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+    })?;
+    desk.kinds.forget().await;
+    Ok(json!({"objects": count}))
+}
+
+/// Removes one object at once, whoever holds it.
+async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
+    let resources = desk.kinds.all().await?;
+    let (group, version) =
+        identity.api_version.split_once('/').unwrap_or(("", identity.api_version.as_str()));
+    let resource = resources
+        .iter()
+        .find(|it| it.kind == identity.kind && it.group == group && it.version == version);
+    // The objects of a definition go with it.
+    let Some(resource) = resource else { return Ok(()) };
+    let namespace = identity.namespace.as_deref();
+    let target = crate::children::target(resource, namespace, &identity.name);
+    let free = json!({"metadata": {"finalizers": null}}).to_string();
+    let patch = PatchContent::Merge(Bytes::from(free));
+    // What is gone meanwhile is what we want.
+    let _ = desk.cluster.patch(target, patch, Urgency::Normal).await;
+    let path = format!("{}/{}", collection_path(resource, namespace), identity.name);
+    let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).to_string();
+    let request = http::Request::delete(path).body(options.into_bytes());
+    let request = request.map_err(|error| Refused::Mistake(error.to_string()))?;
+    match desk.cluster.client().await?.request::<Value>(request).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn identities(text: &str) -> Vec<Identity> {
+    let documents = serde_norway::Deserializer::from_str(text);
+    let objects = documents.filter_map(|document| Value::deserialize(document).ok());
+    objects
+        .filter_map(|object| {
+            let metadata = &object["metadata"];
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            Some(Identity {
+                api_version: text(&object["apiVersion"])?,
+                kind: text(&object["kind"])?,
+                namespace: text(&metadata["namespace"]),
+                name: text(&metadata["name"])?,
+                uid: text(&metadata["uid"]).unwrap_or_default(),
+            })
+        })
+        .collect()
+}

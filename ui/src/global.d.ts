@@ -1,0 +1,2 @@
+// Styles are a file of their own in the bundle.
+declare module "*.css";
