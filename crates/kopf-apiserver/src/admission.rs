@@ -92,6 +92,11 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
+    /// The same webhooks for another server, which may get others later.
+    pub(crate) fn fork(&self) -> Self {
+        Self { targets: self.targets.fork(), caller: call::Caller::default() }
+    }
+
     /// Lets every mutating plugin change `request.object` or refuse the request.
     pub(crate) async fn mutate(
         &self,

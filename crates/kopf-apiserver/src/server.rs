@@ -167,7 +167,7 @@ impl Server {
             custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
             clock: Arc::clone(&inner.clock),
             ids: Arc::clone(&inner.ids),
-            admission: Arc::clone(&inner.admission),
+            admission: Arc::new(inner.admission.fork()),
             authorizer: Arc::clone(&inner.authorizer),
             authenticator: Arc::clone(&inner.authenticator),
             allows_all: inner.allows_all,

@@ -42,6 +42,12 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
+    /// The same targets for another server.
+    pub(super) fn fork(&self) -> Self {
+        let (services, urls) = (self.services.read().clone(), self.urls.read().clone());
+        Self { services: RwLock::new(services), urls: RwLock::new(urls) }
+    }
+
     /// Says who answers for a service.
     pub(crate) fn add_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
         self.services.write().insert((namespace.to_owned(), name.to_owned()), target);
@@ -60,5 +66,21 @@ impl Targets {
     /// Who answers for a URL in place of its host, if anybody.
     pub(super) fn url(&self, url: &str) -> Option<WebhookTarget> {
         self.urls.read().get(url).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_that_a_fork_gets_later_are_its_own() {
+        let target = |port| WebhookTarget::Insecure(SocketAddr::from(([127, 0, 0, 1], port)));
+        let first = Targets::default();
+        first.add_url("https://known", target(1));
+        let second = first.fork();
+        second.add_url("https://new", target(2));
+        assert!(second.url("https://known").is_some());
+        assert!(first.url("https://new").is_none());
     }
 }
