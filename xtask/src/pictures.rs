@@ -1,7 +1,7 @@
 //! `cargo xtask pictures`: draws the diagrams of `docs/diagrams` and the modules of every crate.
 //!
-//! The graph of modules is the one that `tidy` checks. Arrows that follow from others are left out, and modules
-//! that depend on each other in a cycle are framed. Graphviz does the layout.
+//! The graph of modules is the one that `tidy` checks. Arrows that follow from others are left out,
+//! and modules that depend on each other in a cycle are framed. Graphviz does the layout.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -3,6 +3,7 @@
 //! One request pipeline behind two doors: [`Server::service`] is an in-process `tower` service that
 //! `kube::Client` accepts, [`Server::listen`] opens a TLS or plain listener for any other client.
 
+mod access;
 mod admission;
 mod apply;
 mod audit;

@@ -12,11 +12,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::Value;
 
+use crate::access::{Attributes, Decision};
 use crate::audit::{self, Trail};
 use crate::body::Body;
 use crate::path::{HEALTH_CHECKS, Route, route};
 use crate::query::Query;
-use crate::rbac::{Attributes, Decision};
 use crate::request::{RequestInfo, Verb};
 use crate::request_log::LoggedRequest;
 use crate::server::Inner;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rbac::{Attributes, Decision};
+use crate::access::{Attributes, Decision};
 use crate::rest::Call;
 use crate::tokens::AUDIENCE;
 use crate::{FieldError, FieldErrorReason, StatusError, User, apply, meta};

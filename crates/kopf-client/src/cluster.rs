@@ -206,7 +206,7 @@ impl Cluster {
                     let report = error.report();
                     tracing::warn!(
                         error = report,
-                        "the certificates do not fit any more; logging in anew"
+                        "the certificates are no longer valid; logging in again"
                     );
                     error
                 }
@@ -297,9 +297,9 @@ impl Cluster {
             };
             let (is_unreached, error) = (error.is_unreached(), error.report());
             if is_unreached {
-                tracing::debug!(error, ?pause, "request failed and will be tried again");
+                tracing::debug!(error, ?pause, "request failed; retrying");
             } else {
-                tracing::warn!(error, ?pause, "request failed and will be tried again");
+                tracing::warn!(error, ?pause, "request failed; retrying");
             }
             tokio::time::sleep(pause).await;
         }

@@ -327,7 +327,7 @@ fn asked_pause(seconds: f64) -> Option<Duration> {
     }
     if seconds > RETRY_AFTER_MAX.as_secs_f64() {
         let waiting = RETRY_AFTER_MAX;
-        tracing::warn!(seconds, ?waiting, "the server asks for a very long pause; cutting it");
+        tracing::warn!(seconds, ?waiting, "the server asked for a very long pause; shortening it");
         return Some(waiting);
     }
     Duration::try_from_secs_f64(seconds).ok()

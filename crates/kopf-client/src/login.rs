@@ -45,7 +45,9 @@ pub enum LoginError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A login handler uses the operator's client, which has no credentials at the moment.
-    #[error("a login handler cannot use the client that it is to log in; use one of its own")]
+    #[error(
+        "a login handler cannot use the operator's client, which is waiting for this login; create another client"
+    )]
     Recursive,
     /// A login handler failed.
     #[error("login failed: {message}")]

@@ -22,7 +22,7 @@ pub(crate) enum Proxy {
 
 /// Only tunnels through HTTP and SOCKS proxies are made.
 #[derive(Debug, thiserror::Error)]
-#[error("a proxy is reached by http://, https:// or socks5://, not by {0}://")]
+#[error("proxy URLs must start with http://, https:// or socks5://, not {0}://")]
 struct UnknownProxy(String);
 
 /// The proxy for a cluster, if there is one.

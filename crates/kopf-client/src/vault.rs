@@ -189,7 +189,7 @@ impl Vault {
             }
         }
         if let Some(Ok(session)) = self.open_best(&mut last).await {
-            tracing::warn!("the credentials were refused; going on with others of the same login");
+            tracing::warn!("the credentials were rejected; trying others from the same login");
             return Ok(Some(session));
         }
         if refused.login > first.login {

@@ -287,7 +287,7 @@ impl<T: Clone> Watcher<T> {
                 if matches!(error.failure, Failure::Invalid | Failure::Client(400)) =>
             {
                 let (collection, error) = (&self.collection, error.report());
-                tracing::warn!(%collection, error, "the server does not stream; listing instead");
+                tracing::warn!(%collection, error, "the server does not stream lists; listing instead");
                 (self.refuses_streaming, self.is_initial) = (true, false);
                 Ok(())
             }
@@ -304,7 +304,7 @@ impl<T: Clone> Watcher<T> {
         self.failures += 1;
         let retry_in = self.backoff(error.retry_after);
         let (collection, text) = (&self.collection, error.report());
-        tracing::debug!(%collection, error = text, ?retry_in, "the watch is disturbed");
+        tracing::debug!(%collection, error = text, ?retry_in, "the watch failed; retrying");
         self.batch.push(Observation::Disturbed { error: Arc::new(error), retry_in });
         self.flush().await?;
         tokio::select! {
@@ -447,12 +447,12 @@ impl<T: Clone> Watcher<T> {
             };
             let data = match frame {
                 Err(_) => {
-                    tracing::debug!(collection = %self.collection, "the watch is silent; reopening");
+                    tracing::debug!(collection = %self.collection, "nothing arrived on the watch in time; reopening it");
                     return Ok(());
                 }
                 Ok(None) => break,
                 Ok(Some(Err(error))) => {
-                    tracing::debug!(collection = %self.collection, %error, "the watch broke off");
+                    tracing::debug!(collection = %self.collection, %error, "the watch ended with an error");
                     break;
                 }
                 Ok(Some(Ok(frame))) => match frame.into_data() {
@@ -548,7 +548,7 @@ impl<T: Clone> Watcher<T> {
             }
             "ERROR" => return Err(RequestError::streamed(path, raw)),
             other => {
-                tracing::warn!(kind = other, path, "unknown type of a watch event is ignored");
+                tracing::warn!(kind = other, path, "ignoring a watch event of an unknown type");
                 return Ok(());
             }
         };

@@ -109,13 +109,13 @@ impl AdmissionEndpoint {
 #[non_exhaustive]
 pub enum AdmissionError {
     /// There are handlers for reviews and no server.
-    #[error("{handlers} handlers exist, but no endpoint for the reviews of the cluster does")]
+    #[error("{handlers} handlers are registered, but no webhook endpoint is configured")]
     NoEndpoint {
         /// Which ones: of admission, or of conversion.
         handlers: &'static str,
     },
     /// The address cannot be used.
-    #[error("could not answer reviews on {address}")]
+    #[error("could not listen for webhook requests on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -123,7 +123,7 @@ pub enum AdmissionError {
         source: std::io::Error,
     },
     /// The certificate cannot be used.
-    #[error("the certificate for reviews cannot be used")]
+    #[error("could not use the webhook certificate")]
     Certificate(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The configurations cannot be written.
     #[error("could not configure the webhook {name}")]
@@ -284,7 +284,9 @@ impl Admission {
                     resources.insert(id, Arc::new(resource));
                 }
             }
-            Err(error) => tracing::warn!(%error, "resources for reviews are not discovered"),
+            Err(error) => {
+                tracing::warn!(%error, "could not discover the resources of the webhooks")
+            }
         }
     }
 
@@ -312,7 +314,9 @@ impl Serving {
         }
         for chart in &self.admission.charts {
             let name = chart.name();
-            tracing::info!("Leaving the conversion of {name}, lest its versions are mixed up.");
+            tracing::info!(
+                "Keeping the conversion of {name} configured: without it, stored versions would be unreadable."
+            );
         }
     }
 }

@@ -483,7 +483,7 @@ impl Runner {
 
     fn report_unwritten(&self, error: &RequestError) {
         let handler = &self.handler;
-        tracing::error!(%error, "what {handler} wanted to change could not be written");
+        tracing::error!(%error, "could not write the changes of {handler}");
     }
 
     /// The progress before the first attempt.

@@ -100,9 +100,9 @@ pub(crate) enum CycleError {
     Storage(#[from] StorageError),
     #[error("the object could not be patched")]
     Write(#[from] RequestError),
-    #[error("the server does not know the object, and does not say that it is gone")]
+    #[error("the server does not find the object, but has not reported its deletion")]
     Missing,
-    #[error("the server takes our finalizer, but the object does not have it afterwards")]
+    #[error("the server accepted our finalizer but did not store it")]
     Unheld,
     #[error("a filter or another callback panicked: {0}")]
     Panic(String),
@@ -436,7 +436,7 @@ impl Cycle {
                 namespace,
                 name,
                 kind = self.object.kind(),
-                "the object nests too deep to be read: its changes will not be handled"
+                "the object is nested too deeply to be read: its changes will not be handled"
             );
         }
         Ok(snapshot)

@@ -53,7 +53,7 @@ pub(crate) async fn send(
         let next =
             writer.next_request().map(|request| (request.to_status, content_of(&request.content)));
         for panic in writer.panics() {
-            tracing::error!(panic, "a transformation panicked; dropped");
+            tracing::error!(panic, "a transformation panicked; dropping it");
         }
         let Some((to_status, content)) = next else { break };
         let subresource = to_status.then_some("status");
@@ -72,7 +72,7 @@ pub(crate) async fn send(
     Ok(match (writer.end(), last_error) {
         (End::Failed, Some(error)) => return Err(error),
         (End::Outdated(patch), Some(error)) => {
-            tracing::debug!("the object has changed meanwhile; will patch it again");
+            tracing::debug!("the object has changed in the meantime; patching it again");
             Applied::Outdated(Outdated { patch, error: Box::new(error) })
         }
         (End::NotFound, _) => {
@@ -129,7 +129,7 @@ pub(crate) fn rejection(failure: Failure) -> Rejection {
 pub(crate) fn limit(patch: &mut Patch) {
     let excess = patch.transformations.len().saturating_sub(UNSENT_TRANSFORMATIONS_MAX);
     if excess > 0 {
-        tracing::error!(excess, "too many changes wait for the server; dropped the oldest");
+        tracing::error!(excess, "too many changes are waiting for the server; dropping the oldest");
         patch.transformations.drain(..excess);
     }
 }

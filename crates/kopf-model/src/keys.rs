@@ -36,7 +36,7 @@ const KNOWN_MAX: usize = 1024;
 
 /// Why a prefix cannot be used for annotations.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the prefix of annotations must not be empty")]
+#[error("the annotation prefix must not be empty")]
 pub struct EmptyPrefix;
 
 impl KeyMaker {

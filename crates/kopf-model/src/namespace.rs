@@ -13,7 +13,7 @@ pub struct NamespacePattern {
 
 /// A regular expression of namespaces is malformed.
 #[derive(Debug, thiserror::Error)]
-#[error("`{text}` is no regular expression of namespaces")]
+#[error("`{text}` is not a valid namespace pattern")]
 pub struct InvalidNamespacePattern {
     /// The expression.
     pub text: String,

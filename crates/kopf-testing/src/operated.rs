@@ -116,7 +116,7 @@ impl<O: Into<EngineBuilder>, F: Fn() -> O> Shift<F> {
                 Some(Command::Stop(done)) => {
                     // A failing cleanup is the operator's business, and in its log.
                     if let Err(error) = running.stop().await {
-                        tracing::error!(target: "kopf.testing", %error, "the operator ended badly");
+                        tracing::error!(target: "kopf.testing", %error, "the operator failed");
                     }
                     let _ = done.send(());
                     return;

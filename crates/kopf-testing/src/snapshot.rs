@@ -86,7 +86,7 @@ fn is_usual(object: &Value) -> bool {
         || SYSTEM.contains(&namespace.as_str())
         || (kind == "Namespace" && (SYSTEM.contains(&name.as_str()) || name == "default"))
         || matches!(kind.as_str(), "StorageClass" | "PriorityClass" | "FlowSchema")
-        || kind == "PriorityLevelConfiguration"
+        || matches!(kind.as_str(), "PriorityLevelConfiguration" | "APIService")
         || metadata["labels"][OURS].is_string()
 }
 

@@ -28,7 +28,7 @@ const ANSWER_MAX: usize = 64 << 20;
 #[non_exhaustive]
 pub enum OperatorError {
     /// The text is no URL.
-    #[error("`{url}` is no URL")]
+    #[error("`{url}` is not a valid URL")]
     NoUrl {
         /// The text.
         url: String,
@@ -66,7 +66,7 @@ pub enum OperatorError {
     #[error("it answered {0}")]
     Refused(StatusCode),
     /// It tells those who are elsewhere nothing.
-    #[error("it tells nothing about objects to those who are elsewhere")]
+    #[error("it only describes objects to clients on the same machine")]
     Elsewhere,
 }
 

@@ -71,7 +71,7 @@ pub struct Logging {
 
 /// An unknown name of a format.
 #[derive(Debug, thiserror::Error)]
-#[error("a log format is plain, full or json, not {0:?}")]
+#[error("the log format must be plain, full or json, not {0:?}")]
 pub struct UnknownFormat(String);
 
 impl Default for Logging {

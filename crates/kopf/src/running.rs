@@ -58,13 +58,13 @@ pub enum RunError {
     #[error(transparent)]
     Invalid(#[from] InvalidOperator),
     /// A value of the state could not be made.
-    #[error("the state of the operator could not be made: {message}")]
+    #[error("could not create the operator's state: {message}")]
     State {
         /// What went wrong.
         message: String,
     },
     /// A pattern of namespaces is malformed.
-    #[error("the namespaces of the operator are not understood")]
+    #[error("the namespace patterns are invalid")]
     Namespaces(#[from] InvalidNamespacePattern),
     /// The engine could not start or wind up.
     #[error(transparent)]

@@ -83,8 +83,15 @@ fn its_commands_have_help_screens() {
                   Ignore other operators of the same kind
               --dev
                   Run with the priority of a developer's machine, pausing the deployed operator
+              --leader-elect[=<NAME>]
+                  Act only while this replica leads; the others stand by. With the name of the Lease, which
+                  is the operator's by default
+              --shards <auto|N>
+                  Share the objects with the other replicas, by this many ranges (`auto`: 64)
           -L, --liveness <URL>
                   Serve probes here, such as `http://0.0.0.0:8080/healthz`
+              --allow-actions
+                  Let people who reach the debug endpoint run objects again, retry, pause and resume them
               --webhook <ADDRESS>
                   Answer webhooks here, such as `0.0.0.0:9443`
               --webhook-service <NAMESPACE/NAME>
@@ -119,6 +126,8 @@ fn its_commands_have_help_screens() {
               --kubeconfig <FILE>  Where to write the kubeconfig for kubectl and other clients [default:
                                    kopf.kubeconfig]
               --port <N>           The port of the API server on loopback; 0 takes a free one [default: 0]
+              --ui-port <N>        The port of the web UI on loopback; 0 takes a free one [default: 0]
+              --no-ui              Do not serve the web UI
               --rbac               Enforce RBAC, with the operator as its own service account with exactly
                                    the generated roles
         (exit code 0)
@@ -132,28 +141,79 @@ fn its_commands_have_help_screens() {
         Usage: example-kopfexample plan [OPTIONS]
 
         Options:
-          -A, --all-namespaces    Work in all namespaces
-          -n, --namespace <NAME>  Work in this namespace, or in those of a pattern such as `team-*,!team-x`;
-                                  repeatable
-          -h, --help              Print help
+          -A, --all-namespaces
+                  Work in all namespaces
+
+          -n, --namespace <NAME>
+                  Work in this namespace, or in those of a pattern such as `team-*,!team-x`; repeatable
+
+          -h, --help
+                  Print help (see a summary with '-h')
 
         Logs:
-          -v, --verbose              Tell everything that happens to objects
-          -d, --debug                Tell everything, including the libraries below
-          -q, --quiet                Tell warnings and errors only
-              --log-format <FORMAT>  How lines look: plain, full or json [default: full]
-              --log-refkey <KEY>     The key of the object's reference in JSON lines [default: object]
-              --log-prefix           Begin lines with `[namespace/name]`
-              --no-log-prefix        Do not begin lines with `[namespace/name]`
+          -v, --verbose
+                  Tell everything that happens to objects
+
+          -d, --debug
+                  Tell everything, including the libraries below
+
+          -q, --quiet
+                  Tell warnings and errors only
+
+              --log-format <FORMAT>
+                  How lines look: plain, full or json
+      
+                  [default: full]
+
+              --log-refkey <KEY>
+                  The key of the object's reference in JSON lines
+      
+                  [default: object]
+
+              --log-prefix
+                  Begin lines with `[namespace/name]`
+
+              --no-log-prefix
+                  Do not begin lines with `[namespace/name]`
+
+          -o, --output <FORM>
+                  How to show it
+
+                  Possible values:
+                  - table: For people
+                  - json:  One JSON document
+                  - yaml:  One YAML document
+      
+                  [default: table]
 
         Without a cluster:
-              --embedded           Run a Kubernetes API server in this process and work with it
-              --load <PATH>...     Manifests to load first: files or folders
-              --kubeconfig <FILE>  Where to write the kubeconfig for kubectl and other clients [default:
-                                   kopf.kubeconfig]
-              --port <N>           The port of the API server on loopback; 0 takes a free one [default: 0]
-              --rbac               Enforce RBAC, with the operator as its own service account with exactly
-                                   the generated roles
+              --embedded
+                  Run a Kubernetes API server in this process and work with it
+
+              --load <PATH>...
+                  Manifests to load first: files or folders
+
+              --kubeconfig <FILE>
+                  Where to write the kubeconfig for kubectl and other clients
+      
+                  [default: kopf.kubeconfig]
+
+              --port <N>
+                  The port of the API server on loopback; 0 takes a free one
+      
+                  [default: 0]
+
+              --ui-port <N>
+                  The port of the web UI on loopback; 0 takes a free one
+      
+                  [default: 0]
+
+              --no-ui
+                  Do not serve the web UI
+
+              --rbac
+                  Enforce RBAC, with the operator as its own service account with exactly the generated
+                  roles
         (exit code 0)
     "#]],
     );
@@ -165,12 +225,47 @@ fn its_commands_have_help_screens() {
         Usage: example-kopfexample manifests [OPTIONS] --image <IMAGE>
 
         Options:
-              --image <IMAGE>     The container image of the operator
-              --namespace <NAME>  The namespace that the operator lives in [default: default]
-              --serves <NAME>     Serve only this namespace, with privileges only there; repeatable
-          -o, --output <FOLDER>   Write the files into this folder, for `kubectl apply -k`, instead of
-                                  printing them
-          -h, --help              Print help
+              --image <IMAGE>
+                  The container image of the operator
+
+              --namespace <NAME>
+                  The namespace that the operator lives in
+      
+                  [default: default]
+
+              --serves <NAME>
+                  Serve only this namespace, with privileges only there; repeatable
+
+              --replicas <N>
+                  How many replicas to run; with more than one, one leads and the others stand by
+      
+                  [default: 1]
+
+              --shards
+                  Let the replicas share the objects instead
+
+          -o, --output <FOLDER>
+                  Write the files into this folder, for `kubectl apply -k`, instead of printing them
+
+              --format <FORMAT>
+                  What to write: manifests for kubectl, a Helm chart, or a bundle for the Operator Lifecycle
+                  Manager
+
+                  Possible values:
+                  - kubectl: Manifests and a kustomization
+                  - helm:    A chart
+                  - olm:     A bundle
+      
+                  [default: kubectl]
+
+              --extras
+                  Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
+
+              --force
+                  Overwrite files that were changed since they were generated
+
+          -h, --help
+                  Print help (see a summary with '-h')
         (exit code 0)
     "#]],
     );
@@ -205,7 +300,7 @@ fn wrong_words_are_corrected() {
     check(
         &["run", "--log-format=xml"],
         expect![[r#"
-        error: invalid value 'xml' for '--log-format <FORMAT>': a log format is plain, full or json, not "xml"
+        error: invalid value 'xml' for '--log-format <FORMAT>': the log format must be plain, full or json, not "xml"
 
         For more information, try '--help'.
         (exit code 2)
@@ -278,15 +373,15 @@ fn broken_manifests_are_told_with_their_place() {
     expect![[r#"
         error: `bad.yaml` is not valid YAML
           caused by: did not find expected node content at line 3 column 1, while parsing a flow node
-        hint: nothing was started; mend the manifest and try again
+        hint: nothing was started; correct the manifest and try again
         (exit code 2)
     "#]].assert_eq(&text);
     let zebra = "apiVersion: example.com/v1\nkind: Zebra\nmetadata: {name: a}\n";
     std::fs::write(folder.path().join("zebra.yaml"), zebra).expect("a file");
     let text = screen(folder.path(), &["run", "--embedded", "--load", "zebra.yaml"]);
     expect![[r#"
-        error: document 1 of `zebra.yaml`: the cluster has no kind "Zebra" of "example.com/v1"
-        hint: is its CustomResourceDefinition among the manifests?
+        error: document 1 of `zebra.yaml`: the cluster has no kind `Zebra` in `example.com/v1`
+        hint: load its CustomResourceDefinition too, and check `apiVersion` and `kind`
         (exit code 2)
     "#]]
     .assert_eq(&text);
@@ -312,8 +407,10 @@ fn ports_that_are_taken_are_told() {
 
             export KUBECONFIG=FOLDER/kopf.kubeconfig
 
+        The web UI is at http://127.0.0.1:PORT/#token=1c0e42feaaf641d0bbf9851d8c7af722
+
         Press Ctrl-C to stop.
-        error: the operator could not serve its probes
+        error: could not start the probe server
           caused by: could not serve probes on 127.0.0.1:PORT
           caused by: Address already in use (os error 98)
         hint: choose another port with `--liveness`

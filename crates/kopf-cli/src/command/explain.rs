@@ -130,7 +130,9 @@ fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure>
     let names =
         story::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
     let story = story::read(object, &names)
-        .with_context(|| format!("could not read the notes on {} {}", object.kind(), object.key()))
+        .with_context(|| {
+            format!("could not read the stored state of {} {}", object.kind(), object.key())
+        })
         .map_err(|error| {
             Failure::new(error).hint("is `--prefix` the prefix of your operator's annotations?")
         })?;

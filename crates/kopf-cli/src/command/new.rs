@@ -55,7 +55,7 @@ const FILES: [(&str, &str); 12] = [
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let names = Names::new(arguments)?;
     if arguments.path.exists() {
-        let error = anyhow!("the folder `{}` exists already", arguments.path.display());
+        let error = anyhow!("the folder `{}` already exists", arguments.path.display());
         return Err(Failure::usage(error).hint("choose another name, or remove the folder"));
     }
     let staging = arguments.path.with_extension("kopf-new");

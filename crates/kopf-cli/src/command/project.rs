@@ -145,7 +145,7 @@ impl Project {
         }
         let failure = || {
             Failure::new(anyhow!("the project `{}` could not be built", self.package))
-                .hint("mend what the compiler complains about, and try again")
+                .hint("fix the compiler errors, then try again")
         };
         match messages.conclude(output.status.success(), "") {
             Ok(built) => Ok(built.executable),
@@ -178,7 +178,7 @@ async fn metadata(manifest: &Path) -> Result<Metadata> {
         let text = text.trim().trim_start_matches("error: ").to_owned();
         return Err(anyhow!(text).context(format!("cargo cannot read `{}`", manifest.display())));
     }
-    serde_json::from_slice(&output.stdout).context("could not understand `cargo metadata`")
+    serde_json::from_slice(&output.stdout).context("could not parse the output of `cargo metadata`")
 }
 
 fn choose_package<'a>(

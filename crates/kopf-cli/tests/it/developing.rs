@@ -175,6 +175,7 @@ fn a_session_builds_runs_complains_replaces_and_stops() {
 
             export KUBECONFIG=FOLDER/kopf.kubeconfig
 
+        The web UI is at http://127.0.0.1:PORT/#token=TOKEN
         Press Ctrl-C to stop, twice to stop at once.
         Built in N s.
         12:00:15 INFO  default/a hello from the operator
@@ -205,6 +206,7 @@ fn a_second_interrupt_does_not_wait_for_the_operator() {
 
             export KUBECONFIG=FOLDER/kopf.kubeconfig
 
+        The web UI is at http://127.0.0.1:PORT/#token=TOKEN
         Press Ctrl-C to stop, twice to stop at once.
         Built in N s.
         12:00:15 INFO  default/a hello from the operator

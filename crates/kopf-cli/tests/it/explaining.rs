@@ -49,7 +49,7 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
             failed for good after 1 attempt
             last error: no such plan
 
-          the operator at http://127.0.0.1:PORT does not answer: Connection refused (os error 111)
+          the operator at http://127.0.0.1:PORT does not answer: no connection: Connection refused (os error 111)
 
           the latest warnings of the cluster:
             2026-11-15T12:00:00Z  Handler plan failed permanently: no such plan

@@ -113,7 +113,7 @@ fn odd_names_and_existing_folders_are_refused() {
         screen(&output, folder.path())
     };
     expect![[r#"
-        error: the folder `there` exists already
+        error: the folder `there` already exists
         hint: choose another name, or remove the folder
         (exit code 2)
     "#]]

@@ -75,8 +75,14 @@ pub(crate) fn screen(output: &Output, folder: &Path) -> String {
     format!("{}(exit code {code})\n", without_ports(&text))
 }
 
-/// The same with `PORT` instead of port numbers on loopback.
+/// The same with `PORT` instead of port numbers on loopback, and `TOKEN` instead of tokens.
 pub(crate) fn without_ports(text: &str) -> String {
+    let mut parts = text.split("#token=");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str("#token=TOKEN");
+        text.push_str(part.trim_start_matches(|character: char| character.is_ascii_hexdigit()));
+    }
     let mut parts = text.split("127.0.0.1:");
     let mut clean = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -26,6 +26,7 @@ fn the_command_introduces_itself() {
                        process
           explain      Tell what an operator did to one object, and what it waits for
           doctor       Look at everything that has to work: tools, project, cluster, rights, webhooks
+          ui           Open the web UI of a running operator
           manifests    Print what to deploy: definitions, least privileges, the operator of this project
           plan         Tell what the operator of this project would do about desired children, without doing
                        it
@@ -89,6 +90,8 @@ fn dev_has_a_help_screen() {
                                          kopf.kubeconfig]
               --port <N>                 The port of the embedded API server on loopback; 0 takes a free one
                                          [default: 0]
+              --ui-port <N>              The port of the web UI on loopback; 0 takes a free one [default: 0]
+              --no-ui                    Do not serve the web UI
               --plain                    Print plain lines, also on a terminal
           -h, --help                     Print help
 

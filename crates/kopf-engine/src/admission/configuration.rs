@@ -83,13 +83,13 @@ pub(super) async fn deconfigure(admission: &Admission, name: &str) {
             Err(error) => match admission.written.lock().get(&resource.plural) {
                 Some(written) => kept(admission, written, name),
                 None => {
-                    tracing::warn!(%error, "the webhook configuration is left as it is");
+                    tracing::warn!(%error, "could not remove our webhooks from the configuration; leaving it unchanged");
                     continue;
                 }
             },
         };
         if let Err(error) = write(admission, &resource, name, kept).await {
-            tracing::warn!(%error, "the webhook configuration could not be cleaned up");
+            tracing::warn!(%error, "could not clean up the webhook configuration");
         }
     }
 }

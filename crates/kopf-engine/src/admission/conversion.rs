@@ -24,13 +24,13 @@ use crate::operator::shared::object_span;
 enum ConversionError {
     #[error("there are no conversions of {kind} in {group}")]
     Unknown { kind: String, group: String },
-    #[error("it is of {from}, which is another group than that of {to}")]
+    #[error("cannot convert from {from} to {to}: the API groups differ")]
     OtherGroup { from: String, to: String },
     #[error(transparent)]
     NoRoute(#[from] NoRoute),
     #[error("conversion '{id}' failed: {source}")]
     Failed { id: HandlerId, source: HandlerError },
-    #[error("conversion '{id}' is wrong: {source}")]
+    #[error("conversion '{id}' returned an invalid object: {source}")]
     NotAnObject { id: HandlerId, source: NotAnObject },
 }
 

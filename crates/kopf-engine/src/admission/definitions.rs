@@ -36,7 +36,7 @@ async fn define_one(
     let target = Target { resource: &resource, namespace: None, name, subresource: None };
     let definition = match cluster.get(target).await {
         Err(error) if error.failure == Failure::NotFound => {
-            tracing::debug!(name, "the definition of what is converted does not exist yet");
+            tracing::debug!(name, "the CRD to convert does not exist yet");
             return Ok(());
         }
         other => other?,

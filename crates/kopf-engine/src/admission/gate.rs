@@ -177,6 +177,6 @@ async fn configure(admission: &Admission, gate: &ReviewGate, is_created: &mut bo
     };
     let Err(error) = configuring.await else { return true };
     let error = crate::cycle::chain(&error);
-    tracing::warn!(error, "the webhooks could not be brought up to date; trying again");
+    tracing::warn!(error, "could not update the webhook configurations; retrying");
     false
 }

@@ -25,7 +25,7 @@ pub enum ReviewError {
     #[error("the review is incomplete: {0} is missing")]
     Incomplete(&'static str),
     /// The cluster does not have the resource.
-    #[error("no handlers are for {0}")]
+    #[error("no handlers for {0}")]
     Unknown(String),
     /// The cluster is not reached yet.
     #[error("the operator is not ready for reviews yet")]

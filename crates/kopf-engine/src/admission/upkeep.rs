@@ -91,7 +91,7 @@ impl Upkeep {
     fn reload(&mut self) {
         match Tls::new(&self.endpoint) {
             Ok(tls) if tls.identity != self.identity || tls.authority != self.authority => {
-                tracing::info!("the certificate for reviews was renewed");
+                tracing::info!("the webhook certificate was renewed");
                 *self.acceptor.write() = tls.acceptor;
                 self.identity = tls.identity;
                 self.authority = tls.authority;
@@ -99,10 +99,7 @@ impl Upkeep {
             Ok(_) => {}
             Err(error) => {
                 let error = crate::cycle::chain(&error);
-                tracing::warn!(
-                    error,
-                    "the renewed certificate cannot be used; keeping the old one"
-                );
+                tracing::warn!(error, "could not use the renewed certificate; keeping the old one");
             }
         }
     }
@@ -114,7 +111,7 @@ impl Upkeep {
         let configured = self.admission.point(&name, &client_config).await;
         if let Err(error) = &configured {
             let error = crate::cycle::chain(error);
-            tracing::warn!(error, "the webhooks could not be brought up to date; trying again");
+            tracing::warn!(error, "could not update the webhook configurations; retrying");
         }
         configured.is_ok()
     }

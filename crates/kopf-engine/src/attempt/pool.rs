@@ -227,7 +227,7 @@ fn acts(occasion: &Occasion) -> bool {
 pub(crate) fn dismiss<T>(value: T) {
     if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(value))) {
         let panic = panic_text(panic.as_ref());
-        tracing::error!(panic, "a value that handlers have put aside panicked when it was dropped");
+        tracing::error!(panic, "a memo value panicked while it was dropped");
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) async fn part(cycle: &mut Cycle, snapshot: &Snapshot) -> bool {
     if cycle.mode == Mode::Full {
         for (doomed, is_leaving) in left {
             if !is_leaving && let Err(error) = remove(cycle, &doomed).await {
-                tracing::warn!(child = %doomed.key, %error, "a child could not be deleted");
+                tracing::warn!(child = %doomed.key, %error, "could not delete a child");
             }
         }
     }
@@ -446,7 +446,7 @@ fn refuse(
     let attempts = tell_once(cycle, handler, key, hash, &message);
     let pause = doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
     let next_at = cycle.after(pause);
-    tracing::warn!(child = %key, %error, ?pause, "a child was refused; will be tried again");
+    tracing::warn!(child = %key, %error, ?pause, "the server rejected a child; retrying");
     if let Some(refused) = memory_of(cycle, handler).refused.get_mut(key) {
         refused.next_at = next_at;
     }

@@ -149,7 +149,7 @@ impl Cycle {
         pass: &Pass,
         handler: &Handler,
     ) {
-        tracing::debug!("writing down the progress while a handler is still running");
+        tracing::debug!("storing progress while a handler is still running");
         // Whoever cleans up after a crash has to find the notes of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
         let mut patch = agenda.checkpoint(inputs);
@@ -173,7 +173,7 @@ impl Cycle {
             }
             Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => false,
             Err(error) => {
-                tracing::debug!(%error, "the progress could not be written down");
+                tracing::debug!(%error, "could not store the progress");
                 // The end of the cycle writes the same again and deals with other errors.
                 error.failure.is_transient()
             }

@@ -60,7 +60,7 @@ pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &
             within = ?report.within,
             fields = fields.join(", "),
             pause = ?slowdown.pause,
-            "the object is written again and again by its handlers; slowing down"
+            "the handlers of this object write to it again and again; slowing down"
         );
     }
     // The object stays taken meanwhile, so that its events are taken together.

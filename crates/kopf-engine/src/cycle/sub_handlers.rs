@@ -162,7 +162,7 @@ impl Children for PassSubHandlers {
         let handler = Arc::new(handler);
         let mut registered = self.0.registered.lock();
         if registered.iter().any(|known| known.id == handler.id) {
-            tracing::warn!(handler = %handler.id, "a sub-handler of this id exists already");
+            tracing::warn!(handler = %handler.id, "a sub-handler with this id already exists");
             return;
         }
         self.0.seen.lock().push(Arc::clone(&handler.id));

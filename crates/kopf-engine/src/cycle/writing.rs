@@ -94,7 +94,7 @@ impl Cycle {
                 }
                 Ok(applied) => applied,
                 Err(error) => {
-                    tracing::error!(%error, "the server refused our notes, too");
+                    tracing::error!(%error, "the server also rejected our progress annotations");
                     return None;
                 }
             }
@@ -167,7 +167,7 @@ impl Cycle {
             Ok(Applied::Changed(object)) => (OwnAnswer::Changed, Some(object)),
             Ok(Applied::Unchanged) => (OwnAnswer::Unchanged, None),
             Ok(Applied::Outdated(own)) => {
-                tracing::warn!(error = %own.error, "the server does not take our notes");
+                tracing::warn!(error = %own.error, "the server rejected our progress annotations");
                 (OwnAnswer::Outdated, None)
             }
             Ok(Applied::Replaced) => return Ok(Applied::Replaced),
@@ -208,7 +208,7 @@ impl Cycle {
     /// Another object has taken the name of ours, which is gone, therefore: the rest of the cycle
     /// is the same as if we had been told.
     pub(super) fn lose(&mut self) {
-        tracing::debug!("another object has taken the name of this one meanwhile");
+        tracing::debug!("the object was replaced by another one with the same name");
         // What is older than what is known already decides nothing.
         self.gone = self.mode != Mode::EventsOnly;
     }
@@ -233,5 +233,5 @@ impl Cycle {
 /// Tells what of a patch is not written, by name: the values may be secret.
 fn report_dropped(patch: &Patch, own: &Patch, error: &RequestError) {
     let fields = dropped_fields(patch, own).join(", ");
-    tracing::error!(%error, fields, "the server refused what was to be changed; dropped");
+    tracing::error!(%error, fields, "the server rejected the changes; dropping them");
 }

@@ -104,16 +104,16 @@ pub enum EngineError {
         source: ActivityError,
     },
     /// The prefix of our annotations is empty.
-    #[error("the prefixes of annotations in settings.persistence must not be empty")]
+    #[error("annotation prefixes in settings.persistence must not be empty")]
     EmptyPrefix,
     /// The probes cannot be served.
-    #[error("the operator could not serve its probes")]
+    #[error("could not start the probe server")]
     Probes(#[from] ProbesError),
     /// Reviews cannot be answered.
-    #[error("the operator could not answer the reviews of the cluster")]
+    #[error("could not start the webhook server")]
     Admission(#[from] AdmissionError),
     /// The end took too long, and what was left of it was given up.
-    #[error("the operator did not end within {patience:?}")]
+    #[error("the operator did not stop within {patience:?}")]
     Overdue {
         /// By `settings.process.ultimate_exiting_timeout`.
         patience: std::time::Duration,

@@ -155,7 +155,7 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     let resources = match discover(shared, plural).await {
         Ok(resources) => resources,
         Err(error) => {
-            tracing::warn!(error, "our peering record could not be taken back; it will expire");
+            tracing::warn!(error, "could not remove our peering record; it will expire");
             return;
         }
     };
@@ -184,7 +184,7 @@ async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resourc
                     tracing::warn!(
                         resource,
                         error,
-                        "the peering resource could not be looked for; trying until it works"
+                        "could not look for the peering resource; retrying"
                     );
                 }
                 tokio::time::sleep(OUTAGE_PATIENCE).await;
@@ -220,7 +220,7 @@ async fn write(
         Ok(_) => true,
         Err(error) => {
             if error.failure != Failure::NotFound && !error.is_unreached() {
-                tracing::warn!(%error, "the peering record could not be written");
+                tracing::warn!(%error, "could not write the peering record");
             }
             false
         }
@@ -425,7 +425,10 @@ impl Watched {
             return;
         }
         let error = error.report();
-        tracing::warn!(error, "the watch of peers has failed; they are not seen until it works");
+        tracing::warn!(
+            error,
+            "the watch of peers failed; other operators are not seen until it works"
+        );
     }
 }
 

@@ -126,7 +126,7 @@ impl Record for Recorder {
         if !self.room.enter() || self.sender.send(entry).is_err() {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
             if lost.is_power_of_two() {
-                tracing::warn!(lost, "too many events are waiting; some are not posted");
+                tracing::warn!(lost, "too many events are waiting; dropping some");
             }
         }
     }
@@ -251,12 +251,12 @@ impl Poster {
             // There is nobody left to read it.
             Err(error) if error.lacks_namespace => {
                 let object = object.key();
-                tracing::debug!(%error, %object, "an event is dropped with its namespace");
+                tracing::debug!(%error, %object, "dropping an event: its namespace is being deleted");
                 self.note_leaving(namespace);
             }
             Err(error) => {
                 let object = object.key();
-                tracing::warn!(%error, %object, "an event could not be posted and is ignored");
+                tracing::warn!(%error, %object, "could not post an event; dropping it");
             }
         }
     }
@@ -297,7 +297,9 @@ impl Poster {
                 self.posted.remove(key);
             }
             // Operators usually may create events only; a repetition is then just not counted.
-            Err(error) => tracing::debug!(%error, first = posted.first, "repetition not counted"),
+            Err(error) => {
+                tracing::debug!(%error, first = posted.first, "could not count the repetition of an event")
+            }
         }
     }
 }

@@ -106,7 +106,7 @@ impl Tuning {
             }
         }
         if are_storages_changed && settings.persistence.storages().is_err() {
-            let text = "the prefixes of annotations in settings.persistence must not be empty: \
+            let text = "annotation prefixes in settings.persistence must not be empty: \
                         with such settings the operator does not start";
             changes.warnings.push(text.to_owned());
         }

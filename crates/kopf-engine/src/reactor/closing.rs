@@ -28,7 +28,7 @@ impl Reactor {
         self.drain(deadline).await;
         if !self.dispatch.cycles.is_empty() {
             let left = self.dispatch.cycles.len();
-            tracing::warn!(left, "some handlers did not finish in time and are cancelled");
+            tracing::warn!(left, "cancelling handlers that did not finish in time");
             self.dispatch.cycles.shutdown().await;
             while let Ok(message) = self.messages.try_recv() {
                 if let Message::Done(done) = message {
@@ -100,7 +100,7 @@ impl Reactor {
                 Ok(None) => return,
                 Err(_) => {
                     let left = closings.len();
-                    tracing::warn!(left, "some progress could not be written down in time");
+                    tracing::warn!(left, "could not store the progress of some handlers in time");
                     return;
                 }
             }

@@ -17,8 +17,8 @@ use crate::watching::{ChildWatches, Watches};
 
 /// Takes all that is known of an object; hands the ticket back if there is nothing to be done.
 ///
-/// While handlers are barred, where the object is not ours, and while the children that they look at are not listed, only the
-/// indexes are filled.
+/// While handlers are barred, where the object is not ours, and while the children that they look
+/// at are not listed, only the indexes are filled.
 pub(super) fn prepare(
     watches: &mut Watches,
     children: &mut ChildWatches,

@@ -99,7 +99,7 @@ fn warn_about_gaps(watches: &Watches) {
             tracing::warn!(
                 resource = %watch.desired.resource,
                 namespace = watch.desired.namespace.as_deref(),
-                "handlers begin although an index is not filled: its objects cannot be listed"
+                "starting handlers with an incomplete index: its objects cannot be listed"
             );
         }
     }

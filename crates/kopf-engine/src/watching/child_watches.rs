@@ -139,7 +139,7 @@ impl ChildWatches {
                             %resource,
                             %error,
                             ?retry_in,
-                            "a watch of children has failed and will be tried again"
+                            "a watch of children failed; retrying"
                         );
                     }
                     continue;

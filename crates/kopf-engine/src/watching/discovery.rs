@@ -188,9 +188,9 @@ impl Discovery {
             Err(error) => {
                 let (is_unreached, error) = (error.is_unreached(), error.report());
                 if is_unreached {
-                    tracing::debug!(error, "the cluster's resources could not be discovered");
+                    tracing::debug!(error, "could not discover the cluster's resources");
                 } else {
-                    tracing::warn!(error, "the cluster's resources could not be discovered");
+                    tracing::warn!(error, "could not discover the cluster's resources");
                 }
                 self.rediscovery.attempts += 1;
                 self.rediscover(groups, pause.max(PAUSES[2]));

@@ -200,7 +200,7 @@ impl Watches {
                 namespace,
                 error = error.report(),
                 ?retry_in,
-                "a watch has failed and will be tried again until it works"
+                "a watch failed; retrying until it works"
             );
         }
         (error.failure == Failure::NotFound).then_some(resource)
@@ -234,7 +234,7 @@ impl Watch {
     pub(crate) fn doubt(&mut self) {
         tracing::warn!(
             resource = %self.desired.resource,
-            "the server has gone back in time; looking at all objects anew"
+            "the server was restored from an older state; checking all objects again"
         );
         for (_, record) in self.store.iter_mut() {
             record.doubt_all();

@@ -199,7 +199,7 @@ fn wanting_the_impossible(kind: HandlerKind) -> Handler {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
     for (kind, end) in [
-        (HandlerKind::Create, "the server refused what was to be changed; dropped"),
+        (HandlerKind::Create, "the server rejected the changes; dropping them"),
         (HandlerKind::Daemon(DaemonOptions::default()), "wanted to change could not be written"),
     ] {
         let world = World::new().await;

@@ -43,5 +43,5 @@ fn regular_expressions_match_whole_names() {
     assert!(!pattern.matches("team-12b") && !pattern.matches("ax"));
     assert_eq!(NamespacePattern::regex("x").expect("an expression").exact(), None);
     let error = NamespacePattern::regex("team-(").expect_err("malformed");
-    assert_eq!(error.to_string(), "`team-(` is no regular expression of namespaces");
+    assert_eq!(error.to_string(), "`team-(` is not a valid namespace pattern");
 }

@@ -12,7 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use serde_json::Value;
 
 use super::condition::current;
-use crate::rbac::{Attributes, Decision};
+use crate::access::{Attributes, Decision};
 
 /// Who answers questions about rights: of the user who asks, or of a service account given by
 /// namespace and name.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::rbac::Decision;
+use crate::access::Decision;
 use crate::schema::{compile, validate};
 
 fn schema(rules: Value) -> Schema {

@@ -55,7 +55,7 @@ impl Description {
         let mut command = Command::new(executable);
         command.args(["describe", "--json"]).kill_on_drop(true);
         let output = tokio::time::timeout(PATIENCE, command.output()).await;
-        let output = output.map_err(|_| anyhow!("`describe --json` does not end"))??;
+        let output = output.map_err(|_| anyhow!("`describe --json` did not finish in time"))??;
         let text = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "`describe --json` failed: {}", text.trim());
         serde_json::from_slice(&output.stdout)

@@ -16,9 +16,9 @@ const SMALL_RESPONSE: usize = 64 << 10;
 /// Why a body is not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
-    #[error("the body has more than {max} bytes")]
+    #[error("the request body exceeds {max} bytes")]
     TooLarge { max: usize },
-    #[error("the body broke off")]
+    #[error("the request body ended early")]
     Broken(#[source] hyper::Error),
 }
 
