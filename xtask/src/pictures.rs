@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: draws the diagrams of `docs/diagrams` and the modules of every crate.
+//! `cargo xtask pictures`: draws the diagrams of `docs/graphs` and the modules of every crate.
 //!
 //! The graph of modules is the one that `tidy` checks. Arrows that follow from others are left out,
 //! and modules that depend on each other in a cycle are framed. Graphviz does the layout.
@@ -19,7 +19,7 @@ use crate::tidy::texts;
 const FOLDER: &str = "docs/modules";
 
 /// Diagrams written by hand, and where their pictures are.
-const DIAGRAMS: (&str, &str) = ("docs/diagrams", "docs/src/img");
+const DIAGRAMS: (&str, &str) = ("docs/graphs", "docs/src/img");
 
 /// Draws all diagrams and all crates.
 pub(crate) fn run() -> Result<()> {

@@ -36,6 +36,7 @@ pages! {
     Observing: "handlers/observing.md",
     Parameters: "reference/parameters.md",
     Persistence: "reference/persistence.md",
+    Scaling: "scaling.md",
     Settings: "reference/settings.md",
     Status: "handlers/status.md",
     Toolkit: "toolkit.md",
