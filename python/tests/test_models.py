@@ -206,7 +206,7 @@ def test_handlers_get_instances_and_their_status_is_written() -> None:
     kwargs = {"spec": {"pages": [{"path": "/"}]}, "status": {}, "patch": patch}
     assert handler.fn(**kwargs) == {"path": "/", "weight": 1.0}
     assert patch == {"status": {"pages": ["/"]}}
-    with pytest.raises(kopf.PermanentError, match="The spec does not fit SiteSpec: pages is mis"):
+    with pytest.raises(kopf.PermanentError, match="The spec does not fit SiteSpec: pages is missing"):
         handler.fn(spec={}, status={}, patch=patch)
 
 
