@@ -19,17 +19,22 @@ fn screen(folder: &Path, arguments: &[&str]) -> String {
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
-    let text = without_ports(&text.replace(&folder.display().to_string(), "FOLDER"));
-    format!("{text}(exit code {code})\n")
+    let text = text.replace(&folder.display().to_string(), "FOLDER");
+    // Ports and tokens are other ones every time.
+    let text = masked(&text, "127.0.0.1:", "PORT", |character| character.is_ascii_digit());
+    let text = masked(&text, "#token=", "TOKEN", |character| character.is_ascii_hexdigit());
+    let lines: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!("{lines}(exit code {code})\n")
 }
 
-/// The same with `PORT` instead of port numbers on loopback.
-fn without_ports(text: &str) -> String {
-    let mut parts = text.split("127.0.0.1:");
+/// The same with a word instead of the characters that follow a mark.
+fn masked(text: &str, mark: &str, word: &str, is_masked: fn(char) -> bool) -> String {
+    let mut parts = text.split(mark);
     let mut clean = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        clean.push_str("127.0.0.1:PORT");
-        clean.push_str(part.trim_start_matches(|character: char| character.is_ascii_digit()));
+        clean.push_str(mark);
+        clean.push_str(word);
+        clean.push_str(part.trim_start_matches(is_masked));
     }
     clean
 }
@@ -162,12 +167,12 @@ fn its_commands_have_help_screens() {
 
               --log-format <FORMAT>
                   How lines look: plain, full or json
-      
+
                   [default: full]
 
               --log-refkey <KEY>
                   The key of the object's reference in JSON lines
-      
+
                   [default: object]
 
               --log-prefix
@@ -183,7 +188,7 @@ fn its_commands_have_help_screens() {
                   - table: For people
                   - json:  One JSON document
                   - yaml:  One YAML document
-      
+
                   [default: table]
 
         Without a cluster:
@@ -195,17 +200,17 @@ fn its_commands_have_help_screens() {
 
               --kubeconfig <FILE>
                   Where to write the kubeconfig for kubectl and other clients
-      
+
                   [default: kopf.kubeconfig]
 
               --port <N>
                   The port of the API server on loopback; 0 takes a free one
-      
+
                   [default: 0]
 
               --ui-port <N>
                   The port of the web UI on loopback; 0 takes a free one
-      
+
                   [default: 0]
 
               --no-ui
@@ -230,7 +235,7 @@ fn its_commands_have_help_screens() {
 
               --namespace <NAME>
                   The namespace that the operator lives in
-      
+
                   [default: default]
 
               --serves <NAME>
@@ -238,7 +243,7 @@ fn its_commands_have_help_screens() {
 
               --replicas <N>
                   How many replicas to run; with more than one, one leads and the others stand by
-      
+
                   [default: 1]
 
               --shards
@@ -255,7 +260,7 @@ fn its_commands_have_help_screens() {
                   - kubectl: Manifests and a kustomization
                   - helm:    A chart
                   - olm:     A bundle
-      
+
                   [default: kubectl]
 
               --extras
@@ -407,7 +412,7 @@ fn ports_that_are_taken_are_told() {
 
             export KUBECONFIG=FOLDER/kopf.kubeconfig
 
-        The web UI is at http://127.0.0.1:PORT/#token=1c0e42feaaf641d0bbf9851d8c7af722
+        The web UI is at http://127.0.0.1:PORT/#token=TOKEN
 
         Press Ctrl-C to stop.
         error: could not start the probe server
