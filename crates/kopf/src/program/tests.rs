@@ -57,5 +57,5 @@ fn probes_have_an_address_and_a_path() {
 fn log_formats_are_checked() {
     assert!(parse(&["--log-format", "JSON"]).is_ok());
     let error = parse(&["--log-format", "xml"]).err().expect("an unknown format");
-    assert!(error.to_string().contains("a log format is plain, full or json"), "{error}");
+    assert!(error.to_string().contains("the log format must be plain, full or json"), "{error}");
 }
