@@ -187,7 +187,7 @@ async fn conversions_without_an_endpoint_are_a_mistake() {
     let error = engine.run(std::future::pending()).await.expect_err("it cannot start");
     assert!(matches!(error, EngineError::Admission(_)), "{error}");
     let source = std::error::Error::source(&error).expect("a reason").to_string();
-    assert!(source.starts_with("conversion handlers exist"), "{source}");
+    assert!(source.starts_with("conversion handlers are registered"), "{source}");
 }
 
 /// Waits in real time.

@@ -200,7 +200,7 @@ fn wanting_the_impossible(kind: HandlerKind) -> Handler {
 async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
     for (kind, end) in [
         (HandlerKind::Create, "the server rejected the changes; dropping them"),
-        (HandlerKind::Daemon(DaemonOptions::default()), "wanted to change could not be written"),
+        (HandlerKind::Daemon(DaemonOptions::default()), "could not write the changes of"),
     ] {
         let world = World::new().await;
         let (logged, _guard) = Logged::warnings();
