@@ -1,32 +1,30 @@
 //! Admission: plugins that may change or refuse a write.
 //!
-//! Owns the chain and its order: built-in plugins, mutating webhooks, validation (elsewhere),
-//! validating webhooks. The REST code calls `mutate` after defaulting and before validation,
-//! `validate` after validation; both outside the store's lock.
+//! Owns the plugins and their order: built-in plugins, mutating policies, mutating webhooks,
+//! validation (elsewhere), validating policies, validating webhooks. The REST code calls `mutate`
+//! after defaulting and before validation, `validate` after validation; both outside the store's
+//! lock.
 //!
 //! `webhook` reads configurations, `matching` decides whether one is called, `review` speaks the
-//! AdmissionReview format, `call` carries it over HTTPS or to a function in the process,
-//! `dispatch` runs the webhooks, `policy` evaluates admission policies, `plugins` holds what
-//! upstream compiles in.
+//! AdmissionReview format, `dispatch` runs the webhooks, `policy` evaluates admission policies,
+//! `plugins` holds what upstream compiles in.
 
-mod call;
 mod dispatch;
 mod matching;
 mod plugins;
 mod policy;
-mod resolver;
 mod review;
 mod webhook;
 
 use serde_json::Value;
 
-use crate::local::LocalClient;
 use crate::resource::ResourceInfo;
+use crate::state::Inner;
 use crate::store::Snapshot;
 use crate::{StatusError, User};
+use policy::mutations;
 
-pub(crate) use plugins::quota_usage;
-pub use resolver::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
+pub(crate) use plugins::Charge;
 
 /// Table of the configurations of mutating webhooks.
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -83,71 +81,51 @@ pub(crate) struct AdmissionRequest<'a> {
     pub(crate) annotations: Vec<(String, String)>,
 }
 
-/// The ordered plugins of one server.
-#[derive(Default)]
-pub(crate) struct Chain {
-    /// Where webhooks that are named by services or given as functions live.
-    pub(crate) targets: resolver::Targets,
-    caller: call::Caller,
+/// Lets every mutating plugin change `request.object` or refuse the request.
+pub(crate) async fn mutate(
+    inner: &Inner,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<(), StatusError> {
+    let snapshot = inner.store.snapshot();
+    plugins::mutate(&snapshot, request)?;
+    let policies = match has_any(&snapshot, mutations::BINDINGS) {
+        true => Some(Box::pin(mutations::mutate(inner, &snapshot, request)).await?),
+        false => None,
+    };
+    if has_any(&snapshot, MUTATING) {
+        dispatch::mutate(inner, &snapshot, request).await?;
+    }
+    match policies {
+        Some(pass) => Box::pin(mutations::mutate_again(inner, &snapshot, request, pass)).await,
+        None => Ok(()),
+    }
 }
 
-impl Chain {
-    /// The same webhooks for another server, which may get others later.
-    pub(crate) fn fork(&self) -> Self {
-        Self { targets: self.targets.fork(), caller: call::Caller::default() }
+/// Lets every validating plugin refuse the request; returns what it needs of quotas.
+pub(crate) async fn validate(
+    inner: &Inner,
+    request: &mut AdmissionRequest<'_>,
+) -> Result<Vec<Charge>, StatusError> {
+    let snapshot = inner.store.snapshot();
+    plugins::validate(&snapshot, request)?;
+    if has_any(&snapshot, policy::BINDINGS) {
+        policy::validate(inner, &snapshot, request).await?;
     }
+    if has_any(&snapshot, VALIDATING) {
+        dispatch::validate(inner, &snapshot, request).await?;
+    }
+    plugins::check_quota(&snapshot, request)
+}
 
-    /// Lets every mutating plugin change `request.object` or refuse the request.
-    pub(crate) async fn mutate(
-        &self,
-        client: &LocalClient,
-        request: &mut AdmissionRequest<'_>,
-    ) -> Result<(), StatusError> {
-        let snapshot = client.snapshot();
-        plugins::mutate(&snapshot, request)?;
-        if has_any(&snapshot, MUTATING) {
-            dispatch::mutate(self, client, &snapshot, request).await?;
-        }
-        Ok(())
+/// Whether any plugin could look at a write of this resource; false lets the pipeline skip copies.
+pub(crate) fn concerns(inner: &Inner, resource: &ResourceInfo) -> bool {
+    let snapshot = inner.store.snapshot();
+    if plugins::concern(resource, &snapshot) {
+        return true;
     }
-
-    /// Lets every validating plugin refuse the request.
-    pub(crate) async fn validate(
-        &self,
-        client: &LocalClient,
-        request: &mut AdmissionRequest<'_>,
-    ) -> Result<(), StatusError> {
-        let snapshot = client.snapshot();
-        plugins::validate(&snapshot, request)?;
-        if has_any(&snapshot, policy::BINDINGS) {
-            policy::validate(client, &snapshot, request).await?;
-        }
-        if has_any(&snapshot, VALIDATING) {
-            dispatch::validate(self, client, &snapshot, request).await?;
-        }
-        plugins::check_quota(&snapshot, request)
-    }
-
-    /// Asks a webhook that is none of admission's, such as one that converts.
-    ///
-    /// The error tells why there is no answer, in the words of Go's HTTP client.
-    pub(crate) async fn ask(
-        &self,
-        client_config: &Value,
-        timeout_seconds: u64,
-        review: &Value,
-    ) -> Result<Value, String> {
-        self.caller.call(client_config, &self.targets, timeout_seconds, review).await
-    }
-
-    /// Whether any plugin could look at this write; false lets the pipeline skip copies.
-    pub(crate) fn concerns(&self, client: &LocalClient, resource: &ResourceInfo) -> bool {
-        let snapshot = client.snapshot();
-        if plugins::concern(resource, &snapshot) {
-            return true;
-        }
-        [MUTATING, VALIDATING, policy::BINDINGS].iter().any(|table| has_any(&snapshot, table))
-    }
+    [MUTATING, VALIDATING, policy::BINDINGS, mutations::BINDINGS]
+        .iter()
+        .any(|table| has_any(&snapshot, table))
 }
 
 fn has_any(snapshot: &Snapshot, table: &str) -> bool {

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 
 use crate::User;
 use crate::body::Body;
-use crate::pipeline::Request;
+use crate::http_request::Request;
 use crate::request::RequestInfo;
-use crate::reviews::user_info;
 
 /// Where events are written to.
 pub(crate) struct AuditLog {
@@ -82,10 +81,10 @@ pub(crate) fn event(
         "stage": if is_watch { "ResponseStarted" } else { "ResponseComplete" },
         "requestURI": request.target,
         "verb": verb,
-        "user": trail.user.as_ref().map_or_else(|| json!({}), user_info),
+        "user": trail.user.as_ref().map_or_else(|| json!({}), User::to_value),
     });
     if let Some(user) = &trail.impersonated {
-        event["impersonatedUser"] = user_info(user);
+        event["impersonatedUser"] = user.to_value();
     }
     let agent = request.header("user-agent");
     if !agent.is_empty() {

@@ -3,12 +3,13 @@
 //! Every timestamp and every generated name in the server comes from here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+
+pub use kopf_kinds::{IdSource, SequentialIds};
 
 /// The source of time for the server and its controllers.
 pub trait Clock: Send + Sync + 'static {
@@ -79,27 +80,6 @@ impl Clock for ManualClock {
     }
 }
 
-/// The source of uids and generated name suffixes.
-pub trait IdSource: Send + Sync + 'static {
-    /// A fresh uid in UUID form.
-    fn uid(&self) -> String;
-    /// A fresh number that feeds name suffixes, addresses and ports.
-    fn number(&self) -> u64;
-
-    /// Five characters for `generateName`, from the alphabet that upstream uses.
-    fn suffix(&self) -> String {
-        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-        let mut number = self.number();
-        let mut suffix = String::with_capacity(5);
-        for _ in 0..5 {
-            let index = (number % ALPHABET.len() as u64) as usize;
-            suffix.push(char::from(ALPHABET[index]));
-            number /= ALPHABET.len() as u64;
-        }
-        suffix
-    }
-}
-
 /// Random uids and suffixes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
@@ -111,20 +91,5 @@ impl IdSource for RandomIds {
 
     fn number(&self) -> u64 {
         fastrand::u64(..)
-    }
-}
-
-/// Ids that count up, for snapshot tests.
-#[derive(Debug, Default)]
-pub struct SequentialIds(AtomicU64);
-
-impl IdSource for SequentialIds {
-    fn uid(&self) -> String {
-        let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("00000000-0000-4000-8000-{number:012x}")
-    }
-
-    fn number(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }

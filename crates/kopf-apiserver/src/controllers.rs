@@ -1,55 +1,28 @@
 //! The built-in controllers, as ordinary clients of the server.
 //!
-//! Each is a reducer from the objects it sees to the writes it wants (`world`), without tasks,
-//! clocks or stores, and says in its header how faithful it is. `runner` runs them in groups, one
-//! task each. Started by the server on its first request; they end when the result is dropped.
+//! `kopf-controllers` says what they do; `runner` runs them in groups, one task each. Started by
+//! the server on its first request; they end when the result is dropped.
 
-mod accounts;
-mod aggregation;
-pub(crate) mod bootstrap;
-mod claims;
-mod cron_jobs;
-mod daemon_sets;
-mod definitions;
-mod deployments;
-mod disruptions;
-mod endpoints;
-pub(crate) mod fields;
-mod garbage;
-mod jobs;
-mod kinds;
-mod namespaces;
-mod pod_state;
-mod pods;
-mod policies;
-mod quotas;
-mod replica_sets;
-mod replication_controllers;
-mod revisions;
+mod recorder;
 mod runner;
-mod scheduler;
-pub(crate) mod selector;
-mod stateful_sets;
-#[cfg(test)]
-mod test_world;
 mod view;
-pub(crate) mod world;
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
 use crate::local::LocalClient;
-use crate::stages::StageBook;
+use crate::stage_rules::StageRules;
 use crate::store::Snapshot;
 use runner::{Group, Progress};
-use world::Controller;
 
 /// Which of the controllers run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope {
     /// Whether pods get a node and live.
     pub(crate) nodes: bool,
+    /// Whether controllers, scheduler and kubelet report what they do as events.
+    pub(crate) events: bool,
 }
 
 /// What controllers need besides the objects.
@@ -59,45 +32,24 @@ pub(crate) struct Setup {
     /// The CA bundle published in every namespace, in PEM.
     pub(crate) root_ca: String,
     /// What pods do.
-    pub(crate) stages: Arc<StageBook>,
+    pub(crate) stages: Arc<StageRules>,
     /// The state that other controllers were done with when they had nothing else in mind.
     pub(crate) settled: Option<Snapshot>,
 }
 
 /// Starts every controller as tokio tasks; dropping the result ends them.
 pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
-    let stages = || Arc::clone(&setup.stages);
-    let lifecycle: Vec<Box<dyn Controller>> = vec![
-        Box::new(garbage::GarbageCollector::default()),
-        Box::new(namespaces::NamespaceLifecycle::default()),
-        Box::new(definitions::DefinitionCleanup::default()),
-        Box::new(aggregation::RoleAggregation),
-        Box::new(quotas::Quotas),
-        Box::new(policies::PolicyTypes),
-        Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
-    ];
-    let workloads: Vec<Box<dyn Controller>> = vec![
-        Box::new(deployments::Deployments),
-        Box::new(replica_sets::ReplicaSets),
-        Box::new(stateful_sets::StatefulSets),
-        Box::new(daemon_sets::DaemonSets),
-        Box::new(jobs::Jobs),
-        Box::new(cron_jobs::CronJobs),
-        Box::new(replication_controllers::ReplicationControllers),
-        Box::new(disruptions::Disruptions),
-    ];
-    let mut nodes: Vec<Box<dyn Controller>> = Vec::new();
-    if setup.scope.nodes {
-        nodes.push(Box::new(scheduler::Scheduler { stages: stages() }));
-        nodes.push(Box::new(pods::PodLife { stages: stages(), last_address: 0 }));
-    }
-    let services: Vec<Box<dyn Controller>> =
-        vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
+    let groups = kopf_controllers::groups(&kopf_controllers::Setup {
+        nodes: setup.scope.nodes,
+        root_ca: setup.root_ca.clone(),
+        stages: Arc::clone(setup.stages.book()),
+    });
     let mut tasks = tokio::task::JoinSet::new();
     let mut progress = Vec::new();
     let seen = setup.settled.clone().unwrap_or_else(|| Snapshot::empty(0));
-    for group in [lifecycle, workloads, nodes, services] {
+    for group in groups {
         let group = Group::new(client, group, setup.stages.changes(), seen.clone());
+        let group = group.recording(setup.scope.events);
         progress.push(group.progress());
         tasks.spawn(group.run());
     }
@@ -122,7 +74,7 @@ impl Running {
 
     /// Resolves when every controller has dealt with everything that has happened, and nothing is
     /// due by the server's clock.
-    pub(crate) async fn settle(&self, client: &LocalClient, stages: &StageBook) {
+    pub(crate) async fn settle(&self, client: &LocalClient, stages: &StageRules) {
         loop {
             let version = client.snapshot().resource_version();
             let pokes = *stages.changes().borrow();

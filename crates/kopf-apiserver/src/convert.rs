@@ -8,12 +8,14 @@ mod autoscaler;
 mod custom;
 mod webhook;
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::apply::ManagedFields;
 use crate::lockstep::find;
 use crate::resource::ResourceInfo;
-use crate::server::Inner;
+use crate::state::Inner;
 
 pub(crate) use custom::{
     ConversionError, has_others, has_versions, is_current, is_rewritten, seen_as, served,
@@ -35,12 +37,21 @@ pub(crate) fn is_as_stored(resource: &ResourceInfo) -> bool {
 pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value {
     if is_alias(resource) {
         rename(&mut object, EVENT_FIELDS, false);
+        // The core group prints these even if they are empty.
+        if let Some(fields) = object.as_object_mut() {
+            fields.retain(|key, value| {
+                !matches!(key.as_str(), "reportingController" | "reportingInstance") || value != ""
+            });
+        }
     } else if is_old_autoscaler(resource) {
         autoscaler::to_v1(&mut object);
     } else if resource.version == resource.storage_version {
         return object;
     }
     set_type(&mut object, &resource.kind, &resource.api_version());
+    if is_old_autoscaler(resource) {
+        crate::shape::normalise(&mut object);
+    }
     object
 }
 
@@ -64,7 +75,20 @@ pub(crate) async fn to_storage(
     }
     let api_version = crate::resource::join_api_version(&resource.group, &resource.storage_version);
     set_type(&mut object, &resource.kind, &api_version);
+    if is_old_autoscaler(resource) {
+        crate::shape::normalise(&mut object);
+    }
     Ok(object)
+}
+
+/// The form that cells of tables are computed from: the stored one, as upstream has only one.
+pub(crate) fn printed_form<'a>(resource: &ResourceInfo, object: &'a Value) -> Cow<'a, Value> {
+    if !is_old_autoscaler(resource) {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    autoscaler::to_v2(&mut object);
+    Cow::Owned(object)
 }
 
 fn is_old_autoscaler(resource: &ResourceInfo) -> bool {

@@ -4,15 +4,14 @@
 //! creator gets an answer. Refuses to know HTTP; schemas are compiled in `schema`.
 
 mod lifecycle;
-mod names;
+pub(crate) mod names;
 mod served;
 pub(crate) mod validation;
 
-pub(crate) use served::refresh;
-
 pub(crate) use lifecycle::{
-    after_write, begin_deletion, fill_defaults, initial_status, note_storage_version,
+    begin_deletion, fill_defaults, initial_status, note_storage_version, set_condition,
 };
+pub(crate) use served::{has_condition, refresh};
 
 /// The table of CRDs.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";

@@ -40,6 +40,8 @@ pub(crate) struct ListMeta {
     pub(crate) continue_token: String,
     /// How many items are left, if known.
     pub(crate) remaining: Option<u64>,
+    /// The share that was asked for.
+    pub(crate) shards: Option<String>,
 }
 
 impl Encoder {
@@ -235,6 +237,9 @@ impl Encoder {
             fields.insert("remainingItemCount".into(), json!(remaining));
         }
         fields.insert("resourceVersion".into(), json!(meta.resource_version.to_string()));
+        if let Some(selector) = &meta.shards {
+            fields.insert("shardInfo".into(), json!({ "selector": selector }));
+        }
         Value::Object(fields)
     }
 
@@ -246,7 +251,8 @@ impl Encoder {
     ) -> Value {
         let rows: Vec<Value> = objects
             .map(|object| {
-                let mut row = json!({ "cells": table::cells(&self.resource, object, self.now) });
+                let printed = convert::printed_form(&self.resource, object);
+                let mut row = json!({ "cells": table::cells(&self.resource, &printed, self.now) });
                 if let Some(conditions) = table::row_conditions(&self.resource, object) {
                     row["conditions"] = conditions;
                 }
@@ -271,7 +277,10 @@ impl Encoder {
             "apiVersion": join_api_version("meta.k8s.io", version),
             "metadata": list_meta,
             "columnDefinitions": columns,
-            "rows": rows,
+            "rows": match rows.is_empty() && table::has_null_rows(&self.resource) {
+                true => Value::Null,
+                false => rows.into(),
+            },
         })
     }
 
@@ -318,7 +327,7 @@ impl Encoder {
             Shape::Metadata(version) => json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": join_api_version("meta.k8s.io", version),
-                "metadata": {}, "items": [],
+                "metadata": {}, "items": null,
             }),
             _ => json!({
                 "kind": self.resource.list_kind,

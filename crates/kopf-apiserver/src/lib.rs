@@ -3,63 +3,63 @@
 //! One request pipeline behind two doors: [`Server::service`] is an in-process `tower` service that
 //! `kube::Client` accepts, [`Server::listen`] opens a TLS or plain listener for any other client.
 
-mod access;
 mod admission;
-mod apply;
+mod answer;
 mod audit;
 mod authn;
+mod authority;
+mod authorize;
 mod body;
 mod clock;
 mod controllers;
 mod convert;
 mod crd;
-mod decode;
 mod discovery;
 mod encode;
 mod faults;
-mod field_error;
-mod kinds;
+mod http_request;
 mod limits;
 mod listen;
 mod local;
-mod lockstep;
 mod matcher;
-mod meta;
 mod metrics;
 mod negotiate;
 mod openapi;
-mod patch;
 mod path;
 mod persist;
 mod pipeline;
-mod protobuf;
 mod query;
 mod rbac;
-mod registry;
 mod request;
 mod request_log;
-mod resource;
 mod rest;
 mod reviews;
-mod schema;
-mod selector;
 mod server;
 mod service;
-mod stages;
-mod status_error;
+mod stage_rules;
+mod state;
 mod store;
-mod stored;
 mod subresources;
-mod table;
 mod tokens;
-mod user;
+mod webhooks;
 mod websocket;
 
-pub use admission::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
+use kopf_apimachinery::{
+    access, apply, decode, fields, go_print, label_selectors, lockstep, meta, pack, patch,
+    quantity, registry, resource, schema, selector, shape, status_error, stored,
+};
+use kopf_kinds::{self as kinds, table};
+
+pub use kopf_apimachinery::{
+    Cause, CustomResource, Details, FieldError, FieldErrorReason, ResourceInfo, ScalePaths,
+    StatusError, Stored, Subresource, User,
+};
+
+pub use kopf_controllers::stages::{ParseStageError, PodSelector, Stage};
+
 pub use body::Body;
 pub use clock::{Clock, IdSource, ManualClock, RandomIds, SequentialIds, SystemClock};
 pub use faults::{Fault, Trouble};
-pub use field_error::{FieldError, FieldErrorReason};
 pub use limits::ServingLimits;
 pub use listen::{ListenError, Listening};
 pub use local::{DeleteOptions, LocalClient, Patch, Target};
@@ -67,12 +67,7 @@ pub use matcher::RequestMatcher;
 pub use persist::DataDirError;
 pub use request::{RequestInfo, Verb};
 pub use request_log::LoggedRequest;
-pub use resource::{CustomResource, ResourceInfo, ScalePaths, Subresource};
 pub use server::{LoadError, Server, ServerBuilder};
 pub use service::Service;
-pub use stages::annotation::ParseStageError;
-pub use stages::{PodSelector, Stage};
-pub use status_error::{Cause, Details, StatusError};
 pub use store::StoreLimits;
-pub use stored::Stored;
-pub use user::User;
+pub use webhooks::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};

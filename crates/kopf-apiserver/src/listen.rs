@@ -1,6 +1,5 @@
 //! The network door: a TLS (or plain) listener with HTTP/1.1 and HTTP/2.
 
-mod certificates;
 mod connection;
 
 use std::net::SocketAddr;
@@ -19,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use crate::server::Server;
 use crate::service::Service;
 
-pub(crate) use certificates::Authority;
 use connection::{Activity, Switched, Tracked, Watched};
 
 /// Why a server does not listen.
@@ -51,6 +49,18 @@ pub struct Listening {
     token: String,
     stop: CancellationToken,
     task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Opens a TLS listener; port 0 picks a free one.
+    pub async fn listen(&self, address: SocketAddr) -> Result<Listening, ListenError> {
+        Listening::start(self.clone(), address, true).await
+    }
+
+    /// Opens a listener without TLS.
+    pub async fn listen_plain(&self, address: SocketAddr) -> Result<Listening, ListenError> {
+        Listening::start(self.clone(), address, false).await
+    }
 }
 
 impl Listening {
@@ -236,9 +246,4 @@ where
             Ok(())
         }
     }
-}
-
-/// The TLS configuration of a listener, shared by its connections.
-pub(crate) fn acceptor_of(config: rustls::ServerConfig) -> TlsAcceptor {
-    TlsAcceptor::from(Arc::new(config))
 }

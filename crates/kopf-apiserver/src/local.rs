@@ -1,22 +1,21 @@
 //! A client inside the process: the same pipeline as HTTP requests, without encoding.
 //!
-//! Controllers and admission plugins use it, each with its own user and field manager. Objects come
+//! Controllers use it, each with its own user and field manager. Objects come
 //! back in their storage version. Resources are named by table: `pods`, `deployments.apps`.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::clock::{Clock, IdSource};
+use crate::clock::Clock;
 use crate::decode::Decoded;
-use crate::pipeline;
 use crate::query::Query;
 use crate::request::{RequestInfo, Verb};
 use crate::resource::ResourceInfo;
 use crate::rest::{self, Call, DeleteRequest, Deleted, PatchKind};
-use crate::server::Inner;
+use crate::state::Inner;
 use crate::store::Snapshot;
-use crate::{StatusError, Stored, User};
+use crate::{StatusError, Stored, User, authorize};
 
 /// A client inside the process.
 #[derive(Clone)]
@@ -83,14 +82,7 @@ impl LocalClient {
         Self { inner, user: Arc::new(user), manager: manager.into() }
     }
 
-    /// The server's own client, with all rights; cheap, since every write may need one.
-    pub(crate) fn of_server(inner: &Arc<Inner>) -> Self {
-        static OWN: LazyLock<(Arc<User>, Arc<str>)> =
-            LazyLock::new(|| (Arc::new(User::admin()), "kube-apiserver".into()));
-        Self { inner: Arc::clone(inner), user: Arc::clone(&OWN.0), manager: Arc::clone(&OWN.1) }
-    }
-
-    /// The same door for somebody else.
+    /// The same client for another user.
     #[must_use]
     pub fn acting_as(&self, user: User, manager: &str) -> Self {
         Self::new(Arc::clone(&self.inner), user, manager)
@@ -106,19 +98,9 @@ impl LocalClient {
         self.inner.store.newest()
     }
 
-    /// The server behind the door.
-    pub(crate) fn inner(&self) -> &Inner {
-        &self.inner
-    }
-
     /// The server's clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
-    }
-
-    /// The server's source of ids.
-    pub(crate) fn ids(&self) -> &Arc<dyn IdSource> {
-        &self.inner.ids
     }
 
     /// The resource behind a table, in its storage version.
@@ -198,7 +180,7 @@ impl LocalClient {
                 (PatchKind::Apply, value)
             }
         };
-        let (stored, _) = rest::patch(&mut call, kind, body(value)).await?;
+        let (stored, _) = rest::patch(&mut call, kind, Ok(body(value))).await?;
         Ok(stored)
     }
 
@@ -230,7 +212,7 @@ impl LocalClient {
             namespace: target.namespace.to_owned(),
             name: target.name.to_owned(),
         };
-        pipeline::authorize(&self.inner, &self.user, &info, &Query::default())?;
+        authorize::authorize(&self.inner, &self.user, &info, &Query::default())?;
         let mut call = Call::internal(&self.inner, &resource, info, &self.manager);
         call.user = Arc::clone(&self.user);
         Ok(call)

@@ -50,23 +50,53 @@ impl Representation {
     }
 }
 
-/// Picks the first clause that can be served.
+/// Like [`negotiate`] for a collection, which can also be watched. The list at the start of a watch
+/// is never a table.
+pub(crate) fn negotiate_collection(
+    accept: &str,
+    starts_with_list: bool,
+) -> Result<Representation, StatusError> {
+    const STREAMS: &str =
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+    let is_table = |clause: &&str| clause.split(';').any(|part| part.trim() == "as=Table");
+    let served: Vec<&str> =
+        accept.split(',').filter(|clause| !starts_with_list || !is_table(clause)).collect();
+    if served.is_empty() {
+        return Err(transformation_refused());
+    }
+    negotiate(&served.join(",")).map_err(|mut error| {
+        if error.message.starts_with("406") {
+            error.message.push_str(STREAMS);
+        }
+        error
+    })
+}
+
+fn transformation_refused() -> StatusError {
+    StatusError::new(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml, \
+         application/vnd.kubernetes.protobuf",
+    )
+}
+
+/// Picks the clause with the highest quality that can be served; the first one of equals.
 pub(crate) fn negotiate(accept: &str) -> Result<Representation, StatusError> {
     if accept.trim().is_empty() {
         return Ok(Representation::default());
     }
-    for clause in accept.split(',') {
+    let mut clauses: Vec<&str> = accept.split(',').collect();
+    if accept.contains("q=") {
+        clauses.sort_by_key(|clause| std::cmp::Reverse(quality(clause)));
+    }
+    for clause in clauses {
         if let Some(representation) = serve_clause(clause) {
             return Ok(representation);
         }
     }
     if accept.contains("as=") {
-        return Err(StatusError::new(
-            406,
-            "NotAcceptable",
-            "only the following media types are accepted: application/json, application/yaml, \
-             application/vnd.kubernetes.protobuf",
-        ));
+        return Err(transformation_refused());
     }
     Err(StatusError::new(
         406,
@@ -77,10 +107,19 @@ pub(crate) fn negotiate(accept: &str) -> Result<Representation, StatusError> {
     .about("", "", ""))
 }
 
+/// The quality of a clause, in thousandths.
+fn quality(clause: &str) -> u32 {
+    let given = clause.split(';').find_map(|part| part.trim().strip_prefix("q="));
+    let quality = given.and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+    let thousandths = (quality.clamp(0.0, 1.0) * 1000.0) as u32;
+    thousandths
+}
+
 fn serve_clause(clause: &str) -> Option<Representation> {
     let mut parts = clause.split(';').map(str::trim);
     let syntax = match parts.next()? {
-        "application/json" | "*/*" | "application/*" => Syntax::Json,
+        "application/json" | "*/*" => Syntax::Json,
         "application/yaml" => Syntax::Yaml,
         _ => return None,
     };

@@ -42,13 +42,11 @@ impl Route {
     /// Whether there is nothing to do but to read; other methods are refused.
     pub(crate) fn is_only_read(&self) -> bool {
         match self {
-            Self::Version
-            | Self::OpenId
-            | Self::CoreVersions
-            | Self::Groups
+            Self::Version | Self::OpenId | Self::CoreVersions | Self::Resources(..) => true,
+            // Upstream's aggregator answers these for every method.
+            Self::Groups
             | Self::Group(_)
-            | Self::Resources(..) => true,
-            Self::Root
+            | Self::Root
             | Self::Health
             | Self::Metrics
             | Self::OpenApi
@@ -65,6 +63,9 @@ pub(crate) const HEALTH_CHECKS: [&str; 6] =
 
 /// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
 pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
+    if path.starts_with("/api") && path.contains("//") {
+        return Route::UnknownVersion;
+    }
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match segments.as_slice() {
         [] => Route::Root,

@@ -3,49 +3,24 @@
 //! Order: authenticate, route, authorize, faults, options, decode, verb, encode. The verbs
 //! themselves live in `rest`.
 
-mod answer;
 mod objects;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use serde_json::Value;
 
-use crate::access::{Attributes, Decision};
+use crate::answer::{self, bytes_response, error_response, json_response, text_response};
 use crate::audit::{self, Trail};
+use crate::authorize::{attributes_of, authorize, authorize_path, check};
 use crate::body::Body;
+use crate::http_request::Request;
 use crate::path::{HEALTH_CHECKS, Route, route};
 use crate::query::Query;
-use crate::request::{RequestInfo, Verb};
 use crate::request_log::LoggedRequest;
-use crate::server::Inner;
+use crate::state::Inner;
 use crate::{StatusError, User, authn, discovery, openapi};
-
-pub(crate) use answer::{bytes_response, error_response, json_response, text_response};
-
-/// A request with its body read.
-pub(crate) struct Request {
-    /// The HTTP method.
-    pub(crate) method: Method,
-    /// The path, still percent-encoded.
-    pub(crate) path: String,
-    /// The path with its query, as sent.
-    pub(crate) target: String,
-    /// The decoded query.
-    pub(crate) query: Query,
-    /// The headers.
-    pub(crate) headers: HeaderMap,
-    /// The body.
-    pub(crate) body: Bytes,
-}
-
-impl Request {
-    /// A header as text, empty when absent.
-    pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-    }
-}
 
 /// Answers a request; `fallback` is the identity of a request without credentials.
 pub(crate) async fn handle(
@@ -141,7 +116,7 @@ async fn run(
         return objects::handle(inner, user, request, info).await;
     }
     authorize_path(inner, &user, request)?;
-    let is_read = matches!(request.method, Method::GET | Method::HEAD);
+    let is_read = request.method == Method::GET;
     if request.method == Method::CONNECT || (route.is_only_read() && !is_read) {
         return Err(method_not_allowed());
     }
@@ -153,7 +128,7 @@ const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=u
 
 /// Whether a method does anything to objects.
 fn has_verb(method: &Method) -> bool {
-    matches!(method.as_str(), "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE")
+    matches!(method.as_str(), "GET" | "POST" | "PUT" | "PATCH" | "DELETE")
 }
 
 fn method_not_allowed() -> StatusError {
@@ -166,90 +141,6 @@ fn impersonate(inner: &Inner, request: &Request, user: User) -> Result<User, Sta
         check(inner, &user, &attributes)?;
     }
     Ok(wanted.user)
-}
-
-fn check(inner: &Inner, user: &User, attributes: &Attributes) -> Result<(), StatusError> {
-    let snapshot = inner.store.snapshot();
-    match inner.authorizer.authorize(&snapshot, user, attributes) {
-        Decision::Allow(_) => Ok(()),
-        Decision::Deny(reason) => Err(forbidden(user, attributes, &reason)),
-    }
-}
-
-/// Refuses a request about objects that the user may not make.
-pub(crate) fn authorize(
-    inner: &Inner,
-    user: &User,
-    info: &RequestInfo,
-    query: &Query,
-) -> Result<(), StatusError> {
-    if inner.allows_all {
-        return Ok(());
-    }
-    check(inner, user, &attributes_of(info, info.verb.as_str(), query))
-}
-
-fn attributes_of(info: &RequestInfo, verb: &str, query: &Query) -> Attributes {
-    Attributes {
-        verb: verb.to_owned(),
-        group: info.group.clone(),
-        version: info.version.clone(),
-        resource: info.resource.clone(),
-        subresource: info.subresource.clone(),
-        namespace: info.namespace.clone(),
-        name: authorized_name(info, query),
-        path: String::new(),
-    }
-}
-
-/// The only object that a request can be about. A collection that is narrowed down to one name is
-/// authorized as that object, as upstream does.
-fn authorized_name(info: &RequestInfo, query: &Query) -> String {
-    let is_collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
-    if !info.name.is_empty() || !is_collection {
-        return info.name.clone();
-    }
-    let exact = |term: &str| {
-        let value = term.trim().strip_prefix("metadata.name=")?;
-        let name = value.strip_prefix('=').unwrap_or(value);
-        let is_segment = !matches!(name, "." | "..") && !name.contains(['/', '%']);
-        is_segment.then(|| name.to_owned())
-    };
-    query.text("fieldSelector").split(',').find_map(exact).unwrap_or_default()
-}
-
-fn authorize_path(inner: &Inner, user: &User, request: &Request) -> Result<(), StatusError> {
-    if inner.allows_all {
-        return Ok(());
-    }
-    let attributes = Attributes {
-        verb: request.method.as_str().to_lowercase(),
-        path: request.path.clone(),
-        ..Attributes::default()
-    };
-    check(inner, user, &attributes)
-}
-
-/// Upstream's sentence for a refusal.
-pub(crate) fn forbidden(user: &User, attributes: &Attributes, reason: &str) -> StatusError {
-    let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = attributes;
-    let tail = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    if resource.is_empty() {
-        let message = format!("forbidden: User {:?} cannot {verb} path {path:?}{tail}", user.name);
-        return StatusError::new(403, "Forbidden", message).about("", "", "");
-    }
-    let full =
-        if subresource.is_empty() { resource.clone() } else { format!("{resource}/{subresource}") };
-    let scope = if namespace.is_empty() {
-        " at the cluster scope".to_owned()
-    } else {
-        format!(" in the namespace {namespace:?}")
-    };
-    let problem = format!(
-        "User {:?} cannot {verb} resource {full:?} in API group {group:?}{scope}{tail}",
-        user.name
-    );
-    StatusError::forbidden(group, resource, name, &problem)
 }
 
 fn static_answer(
@@ -290,7 +181,13 @@ fn static_answer(
         Route::OpenApi => {
             let document =
                 openapi::document(&request.path, request.header("accept"), registry.resources());
-            Ok(document.map_or_else(not_found_page, |document| {
+            let is_one = request.path.starts_with("/openapi/v3/");
+            let missing =
+                || if is_one { empty_page(StatusCode::NOT_FOUND) } else { not_found_page() };
+            if is_one && document.is_some() && !accepts_document(request.header("accept")) {
+                return Ok(empty_page(StatusCode::NOT_ACCEPTABLE));
+            }
+            Ok(document.map_or_else(missing, |document| {
                 answer::document(&document, request.header("if-none-match"))
             }))
         }
@@ -338,6 +235,20 @@ fn health(inner: &Inner, request: &Request) -> Response<Body> {
         return bytes_response(StatusCode::OK, PLAIN_TEXT, text);
     }
     text_response(StatusCode::OK, "ok")
+}
+
+/// Whether a client takes an OpenAPI document of a group version in a form that exists.
+fn accepts_document(accept: &str) -> bool {
+    let forms =
+        ["application/json", "application/com.github.proto-openapi", "*/*", "application/*"];
+    accept.is_empty() || forms.iter().any(|form| accept.contains(form))
+}
+
+/// An answer without a body.
+fn empty_page(status: StatusCode) -> Response<Body> {
+    let mut response = text_response(status, "");
+    response.headers_mut().remove(http::header::CONTENT_TYPE);
+    response
 }
 
 fn not_found_page() -> Response<Body> {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
+
 use crate::{FieldError, StatusError};
 
 /// The decoded pairs of a query string.
@@ -51,39 +53,15 @@ impl Query {
 
 /// Percent-decodes a path, where `+` is itself. Broken escapes are kept as they are.
 pub(crate) fn decode_path(text: &str) -> Cow<'_, str> {
-    unescape(text, b'+')
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 /// Percent-decodes a component of a query, where `+` is a space.
 fn decode(text: &str) -> Cow<'_, str> {
-    unescape(text, b' ')
-}
-
-fn unescape(text: &str, plus: u8) -> Cow<'_, str> {
-    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(text);
+    match text.contains('+') {
+        true => Cow::Owned(decode_path(&text.replace('+', " ")).into_owned()),
+        false => decode_path(text),
     }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let escape = (bytes[index] == b'%')
-            .then(|| bytes.get(index + 1..index + 3))
-            .flatten()
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (escape, bytes[index]) {
-            (Some(byte), _) => {
-                decoded.push(byte);
-                index += 3;
-                continue;
-            }
-            (None, b'+') => decoded.push(plus),
-            (None, byte) => decoded.push(byte),
-        }
-        index += 1;
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 /// How unknown and duplicate fields are treated.
@@ -132,6 +110,13 @@ impl WriteOptions {
         let field_manager = query.text("fieldManager").to_owned();
         if field_manager.len() > FIELD_MANAGER_LENGTH_MAX {
             errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_LENGTH_MAX));
+        }
+        let odd = field_manager.chars().enumerate().find(|(_, letter)| letter.is_control());
+        if let Some((place, letter)) = odd {
+            let code = u32::from(letter);
+            let detail = format!("invalid character U+{code:04X} (at position {place})");
+            let value = field_manager.as_str().into();
+            errors.push(FieldError::invalid("fieldManager", &value, &detail));
         }
         let force = query.get("force").map(|value| value != "false" && value != "0");
         if !errors.is_empty() {

@@ -5,6 +5,7 @@
 
 mod admit;
 mod create;
+mod definitions;
 mod delete;
 mod generation;
 mod list;
@@ -27,16 +28,16 @@ use crate::query::WriteOptions;
 use crate::rbac;
 use crate::request::RequestInfo;
 use crate::resource::ResourceInfo;
-use crate::server::Inner;
+use crate::state::Inner;
 use crate::store::{Batch, Change as StoreChange, Refused};
-use crate::{LocalClient, StatusError, Stored, User};
+use crate::{StatusError, Stored, User};
 
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteRequest, Deleted, delete, delete_collection};
-pub(crate) use list::{ListRequest, list, parse_version, read_version};
+pub(crate) use list::{ListRequest, list, parse_shards, parse_version, read_version};
 pub(crate) use object::typed;
 pub(crate) use patch::{PatchKind, patch};
-pub(crate) use scale::{read as read_scale, write as write_scale};
+pub(crate) use scale::{apply as apply_scale, read as read_scale, write as write_scale};
 pub(crate) use update::{Change, Made, update, update_with};
 pub(crate) use watch::{WatchRequest, watch};
 
@@ -182,7 +183,7 @@ impl Call {
             kind: &self.resource.kind,
             subresource: &self.info.subresource,
             has_status: self.resource.has_status(),
-            is_rewritten: crate::convert::is_rewritten(&self.resource),
+            has_versions: crate::convert::has_versions(&self.resource),
             time,
         }
     }
@@ -192,21 +193,17 @@ impl Call {
         KindContext {
             resource: &self.resource,
             subresource: &self.info.subresource,
-            store: &self.inner.store,
-            clock: &*self.inner.clock,
+            objects: &*self.inner.store,
+            now: self.inner.clock.now(),
             ids: &*self.inner.ids,
+            is_dry_run: self.options.dry_run,
         }
-    }
-
-    /// The in-process client that admission plugins use.
-    pub(crate) fn local(&self) -> LocalClient {
-        LocalClient::of_server(&self.inner)
     }
 
     /// What a successful write entails for custom resource definitions.
     pub(crate) async fn after_write(&self) {
         if !self.nested && !self.options.dry_run {
-            crate::crd::after_write(&self.inner, &self.resource, &self.info.name).await;
+            definitions::after_write(&self.inner, &self.resource, &self.info.name).await;
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
     let mut review = object.clone();
     check(call, object)?;
     let status = match call.resource.kind.as_str() {
-        "SelfSubjectReview" => json!({ "userInfo": user_info(&call.user) }),
+        "SelfSubjectReview" => json!({ "userInfo": call.user.to_value() }),
         "SelfSubjectAccessReview" => access(call, &call.user, &object["spec"]),
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             access(call, &subject(&object["spec"]), &object["spec"])
@@ -22,6 +22,10 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
         _ => return Ok(None),
     };
     let now = meta::format_time(call.inner.clock.now());
+    if call.resource.kind == "SelfSubjectReview" {
+        // Nothing of what was sent is repeated.
+        review["metadata"] = json!({});
+    }
     let api_version = call.resource.api_version();
     let manager = call.field_manager(&api_version, &now);
     review.as_object_mut().and_then(|fields| fields.shift_remove("status"));
@@ -35,31 +39,52 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
     if call.resource.namespaced {
         review["metadata"]["namespace"] = call.info.namespace.as_str().into();
     }
+    if call.resource.kind == "SelfSubjectRulesReview" {
+        // The answer is a new object.
+        review["metadata"] = json!({ "creationTimestamp": null });
+        review["spec"] = json!({});
+    }
     review["status"] = status;
     Ok(Some(review))
 }
 
-/// Refuses reviews that ask nothing, or two things at once.
+/// Refuses reviews that ask nothing, or two things at once, or have metadata.
 fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
-    if !call.resource.kind.ends_with("AccessReview") {
+    let kind = call.resource.kind.as_str();
+    let spec = &object["spec"];
+    if kind == "SelfSubjectRulesReview" && text(spec, "namespace").is_empty() {
+        return Err(StatusError::bad_request("no namespace on request"));
+    }
+    if !kind.ends_with("AccessReview") {
         return Ok(());
     }
-    let spec = &object["spec"];
-    let asks = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
-    let mut errors = Vec::new();
-    if asks("resourceAttributes") == asks("nonResourceAttributes") {
-        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        errors.push(FieldError::new(
-            FieldErrorReason::Invalid,
-            "spec.resourceAttributes",
-            format!("Invalid value: \"null\": {detail}"),
-        ));
-    }
-    let has_subject = spec["user"].as_str().is_some_and(|name| !name.is_empty())
+    let mut errors = attribute_problems(spec);
+    let has_subject = !text(spec, "user").is_empty()
         || spec["groups"].as_array().is_some_and(|groups| !groups.is_empty());
-    if call.resource.kind != "SelfSubjectAccessReview" && !has_subject {
+    if kind != "SelfSubjectAccessReview" && !has_subject {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &"".into(), detail));
+    }
+    let is_local = call.resource.namespaced;
+    let metadata = object["metadata"].as_object().into_iter().flatten();
+    let is_odd = |key: &str| !(key == "namespace" && is_local);
+    if metadata.into_iter().any(|(key, value)| !value.is_null() && is_odd(key)) {
+        let except = if is_local { " except for namespace" } else { "" };
+        let shown = go_metadata(call, object);
+        errors.push(FieldError::new(
+            FieldErrorReason::Invalid,
+            "metadata",
+            format!("Invalid value: {shown}: must be empty{except}"),
+        ));
+    }
+    let wanted = &spec["resourceAttributes"];
+    if is_local && wanted.is_object() && text(wanted, "namespace") != call.info.namespace {
+        let detail = "must match metadata.namespace";
+        let path = "spec.resourceAttributes.namespace";
+        errors.push(FieldError::invalid(path, &text(wanted, "namespace").into(), detail));
+    }
+    if is_local && spec["nonResourceAttributes"].is_object() {
+        errors.push(path_problem(spec, "disallowed on this kind of request"));
     }
     if errors.is_empty() {
         return Ok(());
@@ -68,19 +93,73 @@ fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
     Err(StatusError::invalid(&call.resource.group, "", "", &errors))
 }
 
-/// A user as reviews and the audit log tell it.
-pub(crate) fn user_info(user: &User) -> Value {
-    let mut info = json!({ "username": user.name });
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn attribute_problems(spec: &Value) -> Vec<FieldError> {
+    let asks = |key: &str| spec.get(key).is_some_and(|value| !value.is_null());
+    match (asks("resourceAttributes"), asks("nonResourceAttributes")) {
+        (true, true) => {
+            vec![path_problem(spec, "cannot be specified in combination with resourceAttributes")]
+        }
+        (false, false) => {
+            let detail =
+                "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            vec![FieldError::invalid("spec.resourceAttributes", &"null".into(), detail)]
+        }
+        _ => Vec::new(),
     }
-    if !user.groups.is_empty() {
-        info["groups"] = json!(user.groups);
-    }
-    if !user.extra.is_empty() {
-        info["extra"] = json!(user.extra);
-    }
-    info
+}
+
+fn path_problem(spec: &Value, detail: &str) -> FieldError {
+    let asked = &spec["nonResourceAttributes"];
+    let message = format!(
+        "Invalid value: authorization.NonResourceAttributes{{Path:{:?}, Verb:{:?}}}: {detail}",
+        text(asked, "path"),
+        text(asked, "verb")
+    );
+    FieldError::new(FieldErrorReason::Invalid, "spec.nonResourceAttributes", message)
+}
+
+/// The metadata of a review as Go prints the struct.
+fn go_metadata(call: &Call, object: &Value) -> String {
+    let metadata = &object["metadata"];
+    let map = |key: &str| match metadata[key].as_object() {
+        None => "map[string]string(nil)".to_owned(),
+        Some(fields) => {
+            let pairs: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key:?}:{value}")).collect();
+            format!("map[string]string{{{}}}", pairs.join(", "))
+        }
+    };
+    let now = call.inner.clock.now().to_zoned(jiff::tz::TimeZone::UTC);
+    format!(
+        "v1.ObjectMeta{{Name:{:?}, GenerateName:{:?}, Namespace:{:?}, SelfLink:\"\", UID:{:?}, \
+         ResourceVersion:{:?}, Generation:0, CreationTimestamp:time.Date(1, time.January, 1, 0, 0, \
+         0, 0, time.UTC), DeletionTimestamp:<nil>, DeletionGracePeriodSeconds:(*int64)(nil), \
+         Labels:{}, Annotations:{}, OwnerReferences:[]v1.OwnerReference(nil), \
+         Finalizers:[]string(nil), ManagedFields:[]v1.ManagedFieldsEntry{{v1.ManagedFieldsEntry{{\
+         Manager:{:?}, Operation:\"Update\", APIVersion:{:?}, Time:time.Date({}, time.{}, {}, {}, \
+         {}, {}, {}, time.UTC), FieldsType:\"FieldsV1\", FieldsV1:(*v1.FieldsV1)(0xc000000000), \
+         Subresource:\"\"}}}}}}",
+        text(metadata, "name"),
+        text(metadata, "generateName"),
+        text(metadata, "namespace"),
+        text(metadata, "uid"),
+        text(metadata, "resourceVersion"),
+        map("labels"),
+        map("annotations"),
+        call.manager(),
+        call.resource.api_version(),
+        now.year(),
+        now.strftime("%B"),
+        now.day(),
+        now.hour(),
+        now.minute(),
+        now.second(),
+        now.subsec_nanosecond(),
+    )
 }
 
 fn subject(spec: &Value) -> User {
@@ -143,7 +222,7 @@ fn token(call: &Call, spec: &Value) -> Result<Value, StatusError> {
     Ok(match call.inner.authenticator.identify(token, &audiences, call.inner.present()) {
         Ok(found) => json!({
             "authenticated": true,
-            "user": user_info(&found.user),
+            "user": found.user.to_value(),
             "audiences": found.audiences,
         }),
         Err(problem) => json!({ "user": {}, "error": problem }),

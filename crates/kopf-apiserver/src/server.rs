@@ -1,36 +1,27 @@
-//! The handle that users hold: building, forking and the two doors.
+//! The handle that users hold: building, forking and what tests ask of a server.
 
+mod bootstrap;
 mod builder;
 mod identity;
 mod manifests;
 mod world;
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::admission::{Chain, WebhookTarget};
-use crate::audit::AuditLog;
-use crate::authn::{Authenticator, Present};
-use crate::clock::{Clock, IdSource};
 use crate::controllers;
-use crate::faults::{Fault, Faults};
+use crate::faults::Fault;
 use crate::limits::Serving;
-use crate::listen::{Authority, ListenError, Listening};
 use crate::local::LocalClient;
 use crate::matcher::RequestMatcher;
 use crate::metrics::Metrics;
-use crate::rbac::Authorizer;
-use crate::registry::Registry;
 use crate::request_log::{LoggedRequest, RequestLog};
-use crate::resource::ResourceInfo;
-use crate::service::Service;
-use crate::stages::{PodSelector, Stage, StageBook};
-use crate::store::{Snapshot, Store};
-use crate::{StatusError, User};
+use crate::state::Inner;
+use crate::store::Snapshot;
+use crate::webhooks::WebhookTarget;
+use crate::{PodSelector, Stage, User};
 
 pub use builder::ServerBuilder;
 pub use manifests::LoadError;
@@ -50,73 +41,6 @@ pub struct Server {
     controllers: Arc<OnceLock<controllers::Running>>,
     // Which controllers run; none in a server without any.
     scope: Option<controllers::Scope>,
-}
-
-/// The compiled resources of each CRD, by uid and version of the CRD.
-pub(crate) type CustomResources = HashMap<String, (u64, Vec<Arc<ResourceInfo>>)>;
-
-/// Everything that requests share. Controllers hold this, never a [`Server`].
-pub(crate) struct Inner {
-    pub(crate) store: Arc<Store>,
-    pub(crate) registry: ArcSwap<Registry>,
-    // Written by `crd::refresh` only; the lock also keeps refreshes in order.
-    pub(crate) custom_resources: Mutex<CustomResources>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) admission: Arc<Chain>,
-    pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) authenticator: Arc<Authenticator>,
-    pub(crate) allows_all: bool,
-    pub(crate) stages: Arc<StageBook>,
-    pub(crate) faults: Faults,
-    pub(crate) serving: Arc<Serving>,
-    pub(crate) log: RequestLog,
-    /// Counters for `/metrics`.
-    pub(crate) metrics: Metrics,
-    /// Where requests are written down, if anywhere.
-    pub(crate) audit: Option<Arc<AuditLog>>,
-    pub(crate) admin_token: String,
-    // Made when first needed, since keys take a while.
-    authority: Arc<OnceLock<Authority>>,
-    // What the controllers of the server that this was forked from were done with.
-    settled: Option<Snapshot>,
-}
-
-impl Inner {
-    /// The served resources right now.
-    pub(crate) fn registry(&self) -> Arc<Registry> {
-        self.registry.load_full()
-    }
-
-    /// The resource of a table in its storage version.
-    pub(crate) fn resource_of_table(&self, table: &str) -> Result<Arc<ResourceInfo>, StatusError> {
-        self.registry.load().of_table(table).cloned().ok_or_else(|| {
-            StatusError::new(404, "NotFound", "the server could not find the requested resource")
-                .about("", table, "")
-        })
-    }
-
-    /// Every served resource, one entry per version.
-    pub(crate) fn resources(&self) -> Vec<Arc<ResourceInfo>> {
-        self.registry.load().resources().to_vec()
-    }
-
-    /// The certificate authority.
-    pub(crate) fn authority(&self) -> &Authority {
-        self.authority.get_or_init(|| {
-            Authority::generate().expect("key generation needs nothing from outside")
-        })
-    }
-
-    /// The state of the world that tokens are judged by.
-    pub(crate) fn present(&self) -> Present<'_> {
-        Present { store: &self.store, now: self.clock.now() }
-    }
-
-    /// Whom the listener takes for a request without credentials.
-    pub(crate) fn listener_identity(&self) -> User {
-        if self.allows_all { User::admin() } else { User::anonymous() }
-    }
 }
 
 impl Server {
@@ -167,10 +91,11 @@ impl Server {
             custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
             clock: Arc::clone(&inner.clock),
             ids: Arc::clone(&inner.ids),
-            admission: Arc::new(inner.admission.fork()),
+            webhooks: Arc::new(inner.webhooks.fork()),
             authorizer: Arc::clone(&inner.authorizer),
             authenticator: Arc::clone(&inner.authenticator),
             allows_all: inner.allows_all,
+            mutating_policies: inner.mutating_policies,
             stages: inner.stages.fork(),
             faults: inner.faults.fork(),
             serving: Arc::new(Serving::new(inner.serving.limits)),
@@ -200,26 +125,6 @@ impl Server {
         LocalClient::new(Arc::clone(&self.inner), User::admin(), "kopf-apiserver")
     }
 
-    /// The in-process door, for clients that act as an administrator.
-    pub fn service(&self) -> Service {
-        self.service_as(User::admin())
-    }
-
-    /// The in-process door, for clients that act as `user` unless they send a token.
-    pub fn service_as(&self, user: User) -> Service {
-        Service::new(self.clone(), user)
-    }
-
-    /// Opens a TLS listener; port 0 picks a free one.
-    pub async fn listen(&self, address: SocketAddr) -> Result<Listening, ListenError> {
-        Listening::start(self.clone(), address, true).await
-    }
-
-    /// Opens a listener without TLS.
-    pub async fn listen_plain(&self, address: SocketAddr) -> Result<Listening, ListenError> {
-        Listening::start(self.clone(), address, false).await
-    }
-
     /// The token with all rights that kubeconfigs carry.
     pub fn admin_token(&self) -> &str {
         &self.inner.admin_token
@@ -242,12 +147,12 @@ impl Server {
 
     /// Says who answers for a service that webhook configurations name.
     pub fn webhook_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
-        self.inner.admission.targets.add_service(namespace, name, target);
+        self.inner.webhooks.targets.add_service(namespace, name, target);
     }
 
     /// Says who answers for a webhook URL (given without query) instead of its host.
     pub fn webhook_url(&self, url: &str, target: WebhookTarget) {
-        self.inner.admission.targets.add_url(url, target);
+        self.inner.webhooks.targets.add_url(url, target);
     }
 
     /// Forgets all history, so that older resourceVersions are expired.

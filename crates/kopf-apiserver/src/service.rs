@@ -11,8 +11,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Body;
+use crate::http_request::Request;
 use crate::limits::Serving;
-use crate::pipeline::{self, Request};
+use crate::pipeline;
 use crate::query::Query;
 use crate::server::Server;
 use crate::{StatusError, User};
@@ -25,6 +26,18 @@ pub struct Service {
     server: Server,
     // Whom a request without credentials comes from.
     fallback: Arc<User>,
+}
+
+impl Server {
+    /// The in-process door, for clients that act as an administrator.
+    pub fn service(&self) -> Service {
+        self.service_as(User::admin())
+    }
+
+    /// The in-process door, for clients that act as `user` unless they send a token.
+    pub fn service_as(&self, user: User) -> Service {
+        Service::new(self.clone(), user)
+    }
 }
 
 impl Service {

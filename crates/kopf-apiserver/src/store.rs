@@ -457,5 +457,19 @@ impl YoungTrees {
     }
 }
 
+impl kopf_kinds::Objects for Store {
+    fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        self.get(table, namespace, name)
+    }
+
+    fn list(&self, table: &str) -> Vec<Arc<Stored>> {
+        self.snapshot().list(table, "").map(|(_, object)| object).collect()
+    }
+
+    fn list_with_pending(&self, table: &str) -> Vec<Arc<Stored>> {
+        self.snapshot_with_pending(table).list(table, "").map(|(_, object)| object).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,12 @@
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use crate::answer::{bytes_response, json_response};
 use crate::body::Body;
 use crate::decode;
 use crate::encode::Encoder;
+use crate::http_request::Request;
 use crate::meta;
-use crate::pipeline::{Request, bytes_response, json_response};
 use crate::rest::{self, Call, Change, DeleteRequest, Made};
 use crate::tokens::AUDIENCE;
 use crate::{StatusError, authn};
@@ -70,9 +71,39 @@ fn token_seconds(spec: &Value) -> Result<i64, StatusError> {
     Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
 }
 
+/// A request for a token need not name its type, but may not name another one.
+fn check_review_type(review: &Value) -> Result<(), StatusError> {
+    let text = |key: &str| review[key].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let is_request = matches!(kind, "" | "TokenRequest")
+        && matches!(api_version, "" | "authentication.k8s.io/v1");
+    if is_request {
+        return Ok(());
+    }
+    let (_, version) = crate::resource::split_api_version(api_version);
+    Err(StatusError::bad_request(format!(
+        "{kind} in version {version:?} cannot be handled as a TokenRequest: converting \
+         ({version}.{kind}) to (authentication.TokenRequest): unknown conversion"
+    )))
+}
+
+/// A request for a token need not repeat the name of the account, but may not contradict it.
+fn check_review_name(call: &Call, review: &Value) -> Result<(), StatusError> {
+    let name = meta::text(review, "name");
+    if name.is_empty() || name == call.info.name {
+        return Ok(());
+    }
+    let detail = "must match the service account name if specified";
+    let error = crate::FieldError::invalid("metadata.name", &name.into(), detail);
+    let (group, kind) = ("authentication.k8s.io", "TokenRequest");
+    Err(StatusError::invalid(group, kind, &call.info.name, &[error]))
+}
+
 /// Signs a token for a service account.
 fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
+    check_review_type(&review)?;
     let account = call.read()?;
+    check_review_name(call, &review)?;
     let seconds = token_seconds(&review["spec"])?;
     let now = call.inner.clock.now();
     let audiences = match review["spec"]["audiences"].as_array() {
@@ -125,7 +156,7 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
         kind: "TokenRequest",
         subresource: "token",
         has_status: false,
-        is_rewritten: false,
+        has_versions: false,
         time: &meta::format_time(now),
     };
     let schema = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest");
@@ -202,12 +233,12 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
 
 /// Deletes a pod unless a disruption budget forbids it.
 async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
-    let pod = call.read()?;
     let name = meta::text(body, "name");
-    if !name.is_empty() && name != call.info.name {
+    if name != call.info.name {
         let problem = "name in URL does not match name in Eviction object";
         return Err(StatusError::bad_request(problem));
     }
+    let pod = call.read()?;
     let mut query = crate::query::Query::default();
     if call.options.dry_run {
         query = crate::query::Query::parse("dryRun=All");
@@ -243,7 +274,7 @@ async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
         _ => {
             let problem = "This pod has more than one PodDisruptionBudget, which the eviction \
                            subresource does not support.";
-            return Err(StatusError::new(500, "InternalError", problem));
+            return Err(StatusError::new(500, "", problem));
         }
     };
     let resource = call.inner.resource_of_table(BUDGETS)?;
@@ -266,11 +297,28 @@ async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
             return Err(too_disruptive(&budget));
         }
         budget["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        if allowed == 1 {
+            forbid_more(&mut budget, &now);
+        }
         budget["status"]["disruptedPods"][&call.info.name] = json!(now);
         Ok(Made::from(budget))
     })
     .await?;
     Ok(())
+}
+
+/// Reports that no other pod may be evicted.
+fn forbid_more(budget: &mut Value, now: &str) {
+    let generation = budget["metadata"]["generation"].clone();
+    let Some(Value::Array(conditions)) = budget.pointer_mut("/status/conditions") else { return };
+    for condition in conditions.iter_mut().filter(|each| each["type"] == "DisruptionAllowed") {
+        if condition["status"] != "False" {
+            condition["lastTransitionTime"] = json!(now);
+        }
+        condition["status"] = json!("False");
+        condition["reason"] = json!("InsufficientPods");
+        condition["observedGeneration"] = generation.clone();
+    }
 }
 
 /// 429 for an eviction that a budget does not allow.
@@ -298,6 +346,6 @@ fn log(call: &Call) -> Result<Response<Body>, StatusError> {
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
     }
-    let text = call.inner.stages.logs_of(pod.content());
+    let text = call.inner.stages.book().logs_of(pod.content());
     Ok(bytes_response(StatusCode::OK, "text/plain", text))
 }

@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::matching::{self, Seen, View};
 use super::review::{self, Answer};
 use super::webhook::{FailurePolicy, Webhook};
-use super::{AdmissionRequest, Chain, MUTATING, VALIDATING};
+use super::{AdmissionRequest, MUTATING, VALIDATING};
+use crate::state::Inner;
 use crate::store::Snapshot;
-use crate::{LocalClient, StatusError, patch, schema};
+use crate::{StatusError, patch, schema};
 
 /// Asks every mutating webhook, and some of them once more if later ones changed the object.
 pub(super) async fn mutate(
-    chain: &Chain,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
@@ -26,8 +26,7 @@ pub(super) async fn mutate(
     let mut asked: Vec<usize> = Vec::new();
     let mut again: HashSet<usize> = HashSet::new();
     for (index, webhook) in webhooks.iter().enumerate() {
-        let Some(is_changed) = ask_mutating(chain, client, snapshot, webhook, request).await?
-        else {
+        let Some(is_changed) = ask_mutating(inner, snapshot, webhook, request).await? else {
             continue;
         };
         if is_changed {
@@ -39,7 +38,7 @@ pub(super) async fn mutate(
     }
     for (index, webhook) in webhooks.iter().enumerate() {
         if again.contains(&index) {
-            ask_mutating(chain, client, snapshot, webhook, request).await?;
+            ask_mutating(inner, snapshot, webhook, request).await?;
         }
     }
     Ok(())
@@ -48,15 +47,14 @@ pub(super) async fn mutate(
 /// Asks one mutating webhook and applies its patch; tells whether the object changed, or nothing
 /// if the webhook was not concerned.
 async fn ask_mutating(
-    chain: &Chain,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     webhook: &Webhook,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<Option<bool>, StatusError> {
-    let Some(seen) = matching::find(webhook, client, snapshot, request) else { return Ok(None) };
-    let view = View::of(client, request, &seen).await?;
-    let exchange = ask(chain, client, webhook, request, &view, true).await?;
+    let Some(seen) = matching::find(webhook, inner, snapshot, request) else { return Ok(None) };
+    let view = View::of(inner, request, &seen).await?;
+    let exchange = ask(inner, webhook, request, &view, true).await?;
     let shown = view.object.map(Cow::into_owned).filter(|_| matches!(seen, Seen::As(_)));
     let answer = match exchange {
         Exchange::NotConcerned => return Ok(None),
@@ -76,7 +74,7 @@ async fn ask_mutating(
     patch::json::apply(object, &changes)
         .map_err(|problem| StatusError::internal(problem.to_string()))?;
     if matches!(seen, Seen::As(_)) {
-        *object = matching::in_version(client, request.resource, std::mem::take(object)).await?;
+        *object = matching::in_version(inner, request.resource, std::mem::take(object)).await?;
     }
     object["apiVersion"] = request.resource.api_version().into();
     if let Some(schema) = request.resource.schema.as_deref() {
@@ -90,21 +88,20 @@ async fn ask_mutating(
 
 /// Asks every validating webhook; the first refusal in their order counts.
 pub(super) async fn validate(
-    chain: &Chain,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
     let webhooks = Webhook::all(snapshot, VALIDATING);
     let shared: &AdmissionRequest<'_> = request;
     let questions = webhooks.iter().filter_map(|webhook| {
-        let seen = matching::find(webhook, client, snapshot, shared)?;
+        let seen = matching::find(webhook, inner, snapshot, shared)?;
         Some(async move {
-            let view = match View::of(client, shared, &seen).await {
+            let view = match View::of(inner, shared, &seen).await {
                 Ok(view) => view,
                 Err(error) => return (webhook, Err(error)),
             };
-            let exchange = ask(chain, client, webhook, shared, &view, false).await;
+            let exchange = ask(inner, webhook, shared, &view, false).await;
             (webhook, exchange)
         })
     });
@@ -138,16 +135,15 @@ enum Exchange {
 }
 
 async fn ask(
-    chain: &Chain,
-    client: &LocalClient,
+    inner: &Inner,
     webhook: &Webhook,
     request: &AdmissionRequest<'_>,
     view: &View<'_>,
     is_mutating: bool,
 ) -> Result<Exchange, StatusError> {
-    let uid = client.ids().uid();
+    let uid = inner.ids.uid();
     let review_request = review::request(request, view, &uid);
-    if !matching::holds(webhook, client, request, view, &review_request)? {
+    if !matching::holds(webhook, inner, request, view, &review_request)? {
         return Ok(Exchange::NotConcerned);
     }
     if request.dry_run && !webhook.supports_dry_run() {
@@ -157,7 +153,7 @@ async fn ask(
     }
     let version = webhook.review_version();
     let review = review::wrap(review_request, version);
-    match converse(chain, webhook, &review, &uid, is_mutating).await {
+    match converse(inner, webhook, &review, &uid, is_mutating).await {
         Ok(answer) => Ok(Exchange::Answered(answer)),
         Err(problem) => {
             let name = webhook.name();
@@ -173,15 +169,15 @@ async fn ask(
 }
 
 async fn converse(
-    chain: &Chain,
+    inner: &Inner,
     webhook: &Webhook,
     review: &Value,
     uid: &str,
     is_mutating: bool,
 ) -> Result<Answer, String> {
-    let answer = chain
-        .caller
-        .call(webhook.client_config(), &chain.targets, webhook.timeout_seconds(), review)
+    let answer = inner
+        .webhooks
+        .ask(webhook.client_config(), webhook.timeout_seconds(), review)
         .await
         .map_err(|problem| format!("failed to call webhook: {problem}"))?;
     review::read(&answer, uid, webhook.review_version(), is_mutating)

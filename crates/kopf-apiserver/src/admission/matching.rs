@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use super::webhook::{FailurePolicy, Webhook};
 use super::{AdmissionRequest, Operation};
-use crate::controllers::fields::{at, items, text, texts};
-use crate::controllers::selector::matches_or_everything;
+use crate::fields::{at, items, text, texts};
+use crate::label_selectors::matches_or_everything;
 use crate::resource::ResourceInfo;
 use crate::schema::cel::{self, Access, Admitted, Environment};
+use crate::state::Inner;
 use crate::store::Snapshot;
-use crate::{LocalClient, StatusError, User, convert};
+use crate::{StatusError, User, convert};
 
 /// The version of the resource under which a webhook wants to see a write.
 pub(super) enum Seen {
@@ -47,7 +48,7 @@ impl<'a> View<'a> {
     ///
     /// Objects of custom resources are converted; of built-in ones, only the apiVersion differs.
     pub(super) async fn of(
-        client: &LocalClient,
+        inner: &Inner,
         request: &'a AdmissionRequest<'_>,
         seen: &'a Seen,
     ) -> Result<Self, StatusError> {
@@ -56,7 +57,7 @@ impl<'a> View<'a> {
         let requested = [request.object.as_ref(), request.old_object.as_ref()];
         for (place, object) in objects.iter_mut().zip(requested) {
             if let Some(object) = object {
-                *place = Some(Cow::Owned(in_version(client, resource, object.clone()).await?));
+                *place = Some(Cow::Owned(in_version(inner, resource, object.clone()).await?));
             }
         }
         let [object, old_object] = objects;
@@ -66,18 +67,18 @@ impl<'a> View<'a> {
 
 /// An object in the version of a resource; a failure is the server's own.
 pub(super) async fn in_version(
-    client: &LocalClient,
+    inner: &Inner,
     resource: &ResourceInfo,
     object: Value,
 ) -> Result<Value, StatusError> {
-    let converted = convert::seen_as(client.inner(), resource, object).await;
+    let converted = convert::seen_as(inner, resource, object).await;
     converted.map_err(convert::ConversionError::into_internal)
 }
 
 /// Whether the rules and selectors of a webhook fit a write.
 pub(super) fn find(
     webhook: &Webhook,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
 ) -> Option<Seen> {
@@ -85,7 +86,7 @@ pub(super) fn find(
     if request.resource.group == "admissionregistration.k8s.io" {
         return None;
     }
-    let seen = find_version(webhook, client, request)?;
+    let seen = find_version(webhook, inner, request)?;
     let is_selected = matches_namespace(webhook.namespace_selector(), snapshot, request)
         && matches_object(webhook.object_selector(), request);
     is_selected.then_some(seen)
@@ -95,7 +96,7 @@ pub(super) fn find(
 /// and in which version of the resource.
 pub(super) fn constrains(
     constraints: &Value,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
 ) -> Option<Seen> {
@@ -123,34 +124,30 @@ pub(super) fn constrains(
     if text(constraints, &["matchPolicy"]) == "Exact" {
         return None;
     }
-    let mut others = other_versions(client, request);
+    let mut others = other_versions(inner, request);
     others.find(|other| fits("resourceRules", other)).map(Seen::As)
 }
 
 /// The resource of a write in its other versions.
 fn other_versions<'a>(
-    client: &LocalClient,
+    inner: &Inner,
     request: &'a AdmissionRequest<'_>,
 ) -> impl Iterator<Item = Arc<ResourceInfo>> + 'a {
-    client.resources().into_iter().filter(|other| {
+    inner.resources().into_iter().filter(|other| {
         other.group == request.resource.group
             && other.resource == request.resource.resource
             && other.version != request.resource.version
     })
 }
 
-fn find_version(
-    webhook: &Webhook,
-    client: &LocalClient,
-    request: &AdmissionRequest<'_>,
-) -> Option<Seen> {
+fn find_version(webhook: &Webhook, inner: &Inner, request: &AdmissionRequest<'_>) -> Option<Seen> {
     if webhook.rules().iter().any(|rule| matches_rule(rule, request.resource, request)) {
         return Some(Seen::AsRequested);
     }
     if !webhook.matches_equivalents() {
         return None;
     }
-    other_versions(client, request)
+    other_versions(inner, request)
         .find(|other| webhook.rules().iter().any(|rule| matches_rule(rule, other, request)))
         .map(Seen::As)
 }
@@ -222,7 +219,7 @@ fn matches_object(selector: Option<&Value>, request: &AdmissionRequest<'_>) -> b
 /// Whether all match conditions hold; an error decides by the failure policy.
 pub(super) fn holds(
     webhook: &Webhook,
-    client: &LocalClient,
+    inner: &Inner,
     request: &AdmissionRequest<'_>,
     view: &View<'_>,
     review_request: &Value,
@@ -231,7 +228,7 @@ pub(super) fn holds(
     if expressions.peek().is_none() {
         return Ok(true);
     }
-    let environment = environment(client, request, view, review_request, None, &[]);
+    let environment = environment(inner, request, view, review_request, None, &[]);
     cel::start_budget();
     match all_hold(&environment, expressions) {
         Ok(holds) => Ok(holds),
@@ -268,16 +265,16 @@ pub(super) fn all_hold<'a>(
 
 /// What expressions about a write can see.
 pub(super) fn environment(
-    client: &LocalClient,
+    inner: &Inner,
     request: &AdmissionRequest<'_>,
     view: &View<'_>,
     review_request: &Value,
     params: Option<&Value>,
     variables: &[(&str, &str)],
 ) -> Arc<Environment> {
-    let snapshot = client.snapshot();
+    let snapshot = inner.store.snapshot();
     let namespace = seen_namespace(&snapshot, request);
-    let authorizer = Arc::clone(&client.inner().authorizer);
+    let authorizer = Arc::clone(&inner.authorizer);
     let user = request.user.clone();
     let access: Access = Arc::new(move |account, question| match account {
         Some((namespace, name)) => {

@@ -7,18 +7,19 @@
 mod limit_ranges;
 mod priority;
 mod quota;
+mod runtime;
 mod security;
 
 use serde_json::{Value, json};
 
 use super::{AdmissionRequest, Operation};
 use crate::StatusError;
-use crate::controllers::fields::{self, at};
+use crate::fields::{self, at};
 use crate::resource::ResourceInfo;
 use crate::store::Snapshot;
 
+pub(crate) use quota::Charge;
 pub(super) use quota::check as check_quota;
-pub(crate) use quota::usage as quota_usage;
 
 /// Annotation of the class for claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -48,7 +49,11 @@ pub(super) fn mutate(
         }
         "persistentvolumes" => add_finalizer(object, "kubernetes.io/pv-protection"),
         "pods" => {
-            priority::check(snapshot, object).map_err(|problem| refusal(request, &problem))?;
+            let namespace = request.namespace;
+            let outcome = account(snapshot, namespace, object)
+                .and_then(|()| priority::check(snapshot, object))
+                .and_then(|()| runtime::fill(snapshot, object));
+            outcome.map_err(|problem| refusal(request, &problem))?;
             if let Some(object) = request.object.as_mut() {
                 limit_ranges::fill(snapshot, request.namespace, object);
             }
@@ -56,6 +61,19 @@ pub(super) fn mutate(
         _ => {}
     }
     Ok(())
+}
+
+/// Refuses pods whose service account does not exist.
+fn account(snapshot: &Snapshot, namespace: &str, pod: &Value) -> Result<(), String> {
+    let name = fields::text(pod, &["spec", "serviceAccountName"]);
+    // The default account comes a moment after its namespace.
+    if matches!(name, "" | "default") || snapshot.get("serviceaccounts", namespace, name).is_some()
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "error looking up service account {namespace}/{name}: serviceaccount {name:?} not found"
+    ))
 }
 
 /// Lets every plugin refuse the new object; quotas come last, after webhooks.

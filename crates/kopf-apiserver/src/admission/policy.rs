@@ -2,7 +2,9 @@
 //!
 //! Same matching, order, actions and texts as upstream. This file finds the policies and acts on
 //! what they say; `policy/params` finds their parameters, `policy/verdict` evaluates them.
+//! `policy/mutations` has the policies that change objects.
 
+pub(super) mod mutations;
 mod params;
 mod verdict;
 
@@ -12,9 +14,10 @@ use serde_json::{Value, json};
 
 use super::matching::{self, View};
 use super::{AdmissionRequest, review};
-use crate::controllers::fields::{at, text, texts};
+use crate::fields::{at, text, texts};
+use crate::state::Inner;
 use crate::store::Snapshot;
-use crate::{Cause, LocalClient, StatusError, Stored};
+use crate::{Cause, StatusError, Stored};
 use verdict::{Annotation, Failure, Rules};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
@@ -41,7 +44,7 @@ struct Denial {
 
 /// Lets every bound policy refuse the request.
 pub(super) async fn validate(
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
@@ -54,7 +57,7 @@ pub(super) async fn validate(
             bindings.iter().map(|binding| &**binding).filter(|one| is_own(one)).collect();
         if !own.is_empty() {
             let policy = Policy { name: policy.name(), content: policy.content(), bindings: own };
-            policy.judge(client, snapshot, request, &mut findings).await?;
+            policy.judge(inner, snapshot, request, &mut findings).await?;
         }
     }
     request.warnings.append(&mut findings.warnings);
@@ -75,18 +78,18 @@ struct Policy<'a> {
 impl Policy<'_> {
     async fn judge(
         &self,
-        client: &LocalClient,
+        inner: &Inner,
         snapshot: &Snapshot,
         request: &AdmissionRequest<'_>,
         findings: &mut Findings,
     ) -> Result<(), StatusError> {
         let constraints = at(self.content, &["spec", "matchConstraints"]);
         let seen =
-            constraints.and_then(|found| matching::constrains(found, client, snapshot, request));
+            constraints.and_then(|found| matching::constrains(found, inner, snapshot, request));
         let Some(seen) = seen else { return Ok(()) };
-        let view = View::of(client, request, &seen).await?;
+        let view = View::of(inner, request, &seen).await?;
         let review_request = review::request(request, &view, "");
-        let kind = match params::kind(self.content, client) {
+        let kind = match params::kind(self.content, inner) {
             Ok(kind) => kind,
             Err(problem) => {
                 self.misconfigured(
@@ -102,14 +105,14 @@ impl Policy<'_> {
         for binding in &self.bindings {
             let narrower = at(binding.content(), &["spec", "matchResources"]);
             let is_concerned = narrower.is_none_or(|found| {
-                matching::constrains(found, client, snapshot, request).is_some()
+                matching::constrains(found, inner, snapshot, request).is_some()
             });
             if !is_concerned {
                 continue;
             }
             let reference = at(binding.content(), &["spec", "paramRef"]);
             let found =
-                params::find(kind.as_deref(), reference, request.namespace, client, snapshot);
+                params::find(kind.as_deref(), reference, request.namespace, inner, snapshot);
             let all = match found.await {
                 Ok(all) => all,
                 Err(problem) => {
@@ -120,7 +123,7 @@ impl Policy<'_> {
             };
             for one in all {
                 let environment = matching::environment(
-                    client,
+                    inner,
                     request,
                     &view,
                     &review_request,

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::AdmissionRequest;
 use super::matching::View;
-use crate::controllers::fields::{at, flag, number, text, texts};
+use crate::fields::{at, flag, number, text, texts};
 use crate::resource::ResourceInfo;
-use crate::{Cause, Details, StatusError, User};
+use crate::{Cause, Details, StatusError};
 
 /// What an allowed or denied answer says.
 #[derive(Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub(super) fn request(request: &AdmissionRequest<'_>, view: &View<'_>, uid: &str
         put("namespace", json!(request.namespace));
     }
     put("operation", json!(request.operation.as_str()));
-    put("userInfo", user_info(request.user));
+    put("userInfo", request.user.to_value());
     put("object", object_as(view.object.as_deref(), resource));
     put("oldObject", object_as(view.old_object.as_deref(), resource));
     put("dryRun", json!(request.dry_run));
@@ -91,20 +91,6 @@ fn resource_of(resource: &ResourceInfo) -> Value {
     json!({
         "group": resource.group, "version": resource.version, "resource": resource.resource,
     })
-}
-
-fn user_info(user: &User) -> Value {
-    let mut info = json!({ "username": user.name });
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
-    }
-    if !user.groups.is_empty() {
-        info["groups"] = json!(user.groups);
-    }
-    if !user.extra.is_empty() {
-        info["extra"] = json!(user.extra);
-    }
-    info
 }
 
 /// The object in the version that the webhook asked for. Of built-in kinds, only the name of the
@@ -215,7 +201,7 @@ impl Denial {
 
 fn details(value: &Value) -> Box<Details> {
     let own = |key: &str| text(value, &[key]).to_owned();
-    let causes = crate::controllers::fields::items(value, &["causes"])
+    let causes = crate::fields::items(value, &["causes"])
         .iter()
         .map(|cause| Cause {
             reason: text(cause, &["reason"]).to_owned(),

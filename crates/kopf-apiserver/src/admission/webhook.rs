@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::Stored;
-use crate::controllers::fields::{self, items, text, texts};
+use crate::fields::{self, items, text, texts};
 use crate::store::Snapshot;
 
 /// One entry of `webhooks` in a configuration.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Identified, Present};
-use crate::controllers::fields::{number, text, texts};
+use crate::fields::{number, text, texts};
 use crate::{StatusError, Stored, User, meta};
 
 /// How much clocks may differ: what has expired or was deleted only just now still counts.

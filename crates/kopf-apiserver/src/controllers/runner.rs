@@ -13,11 +13,15 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::recorder::Recorder;
 use super::view::SnapshotWorld;
-use super::world::{Action, Change, Collection, Controller, Interest, Key, Outcome, Seen};
 use crate::local::{DeleteOptions, LocalClient, Patch, Target};
 use crate::store::Snapshot;
 use crate::{StatusError, User};
+use kopf_controllers::announce::{self, Done};
+use kopf_controllers::world::{
+    Action, Change, Collection, Controller, Interest, Key, Outcome, Seen, World,
+};
 
 /// Immediate retries after lost races, before a key has to wait like after other failures.
 const RACES_MAX: u32 = 20;
@@ -60,6 +64,8 @@ pub(crate) struct Group {
     failures: HashMap<Task, u32>,
     pokes: watch::Receiver<u64>,
     progress: watch::Sender<Progress>,
+    /// Writes events about what the members do, if the server shows them.
+    recorder: Option<Recorder>,
 }
 
 struct Member {
@@ -78,7 +84,7 @@ impl Group {
         mut pokes: watch::Receiver<u64>,
         seen: Snapshot,
     ) -> Self {
-        // What was poked before the group began concerns it, too.
+        // Changes of the stage rules before the group began also concern it.
         pokes.mark_changed();
         let members: Vec<Member> = controllers
             .into_iter()
@@ -100,7 +106,15 @@ impl Group {
             failures: HashMap::new(),
             pokes,
             progress: watch::Sender::new(Progress::default()),
+            recorder: None,
         }
+    }
+
+    /// The same group, which records what its members do as events.
+    #[must_use]
+    pub(crate) fn recording(mut self, is_recording: bool) -> Self {
+        self.recorder = is_recording.then(Recorder::default);
+        self
     }
 
     /// Tells how far the group has come.
@@ -246,7 +260,11 @@ impl Group {
             tracing::error!(controller = name, key = ?task.1, "controller gave up on an object");
             return;
         };
-        let result = execute(&member.client, &outcome).await;
+        let seen = self.recorder.as_ref().and_then(|_| Witness::of(&task.1, &outcome, &world));
+        let (names, result) = execute(&member.client, &outcome).await;
+        if let Some(seen) = seen {
+            self.announce(&task, &seen, &outcome, &names, now).await;
+        }
         match result {
             Ok(()) => {
                 self.failures.remove(&task);
@@ -262,6 +280,28 @@ impl Group {
         }
     }
 
+    /// Records the writes that succeeded.
+    async fn announce(
+        &mut self,
+        task: &Task,
+        seen: &Witness,
+        outcome: &Outcome,
+        names: &[String],
+        now: Timestamp,
+    ) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let controller = self.members[task.0].controller.name();
+        let client = &self.members[task.0].client;
+        let writes = outcome.actions.iter().zip(&seen.before).zip(names);
+        for ((action, before), name) in writes.filter(|(_, name)| !name.is_empty()) {
+            let (subject, before) = (&*seen.subject, before.as_deref());
+            let done = Done { controller, subject, action, before, name };
+            for announcement in announce::announcements(&done) {
+                recorder.record(client, &task.1.collection, subject, &announcement, now).await;
+            }
+        }
+    }
+
     fn retry(&mut self, task: &Task, error: &StatusError, now: Timestamp) {
         let failures = self.failures.entry(task.clone()).or_default();
         *failures += 1;
@@ -273,6 +313,24 @@ impl Group {
         let delay = jiff::SignedDuration::try_from(delay).unwrap_or_default();
         let retry_at = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         self.timers.entry(retry_at).or_default().insert(task.clone());
+    }
+}
+
+/// What a controller saw before it wrote.
+struct Witness {
+    subject: Seen,
+    /// The objects that each action changes.
+    before: Vec<Option<Seen>>,
+}
+
+impl Witness {
+    /// Nothing if the subject is gone, or if there is nothing to write.
+    fn of(subject: &Key, outcome: &Outcome, world: &dyn World) -> Option<Self> {
+        if outcome.actions.is_empty() {
+            return None;
+        }
+        let before = outcome.actions.iter().map(|action| world.get(action.key()?));
+        Some(Self { subject: world.get(subject)?, before: before.collect() })
     }
 }
 
@@ -302,7 +360,7 @@ fn is_interested(interest: &Interest, collection: &Collection) -> bool {
 /// An object that was deleted and created again between two looks is two changes.
 fn split_replacement(change: Change) -> Vec<Change> {
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) if super::fields::uid(old) != super::fields::uid(new) => {
+        (Some(old), Some(new)) if crate::fields::uid(old) != crate::fields::uid(new) => {
             vec![Change { new: None, ..change.clone() }, Change { old: None, ..change }]
         }
         _ => vec![change],
@@ -310,24 +368,40 @@ fn split_replacement(change: Change) -> Vec<Change> {
 }
 
 /// Executes the writes in order; the first failure that matters ends the run.
-async fn execute(client: &LocalClient, outcome: &Outcome) -> Result<(), StatusError> {
+///
+/// Also returns the names of the objects that were written.
+async fn execute(
+    client: &LocalClient,
+    outcome: &Outcome,
+) -> (Vec<String>, Result<(), StatusError>) {
+    let mut names = Vec::with_capacity(outcome.actions.len());
     for action in &outcome.actions {
-        perform(client, action).await.or_else(|error| tolerate(action, error))?;
+        match perform(client, action).await.or_else(|error| tolerate(action, error)) {
+            Ok(name) => names.push(name),
+            Err(error) => return (names, Err(error)),
+        }
     }
-    Ok(())
+    (names, Ok(()))
 }
 
-async fn perform(client: &LocalClient, action: &Action) -> Result<(), StatusError> {
+/// The name of the written object; none if nothing had to be done.
+async fn perform(client: &LocalClient, action: &Action) -> Result<String, StatusError> {
     match action {
         Action::Create { collection, object } => {
-            let namespace = super::fields::namespace(object);
-            client.create(collection.table(), namespace, object.clone()).await?;
+            let namespace = crate::fields::namespace(object);
+            let created = client.create(collection.table(), namespace, object.clone()).await?;
+            return Ok(crate::fields::name(created.content()).to_owned());
         }
         Action::Update { key, subresource, object } => {
             client.update(target(key).through(subresource), object.clone()).await?;
         }
         Action::Patch { key, subresource, patch } => {
             client.patch(target(key).through(subresource), Patch::Merge(patch.clone())).await?;
+        }
+        Action::Apply { key, subresource, object } => {
+            client
+                .patch(target(key).through(subresource), Patch::Apply(object.clone(), true))
+                .await?;
         }
         Action::Bind { key, node } => {
             let binding = json!({
@@ -348,7 +422,7 @@ async fn perform(client: &LocalClient, action: &Action) -> Result<(), StatusErro
             client.delete(target(key), options).await?;
         }
     }
-    Ok(())
+    Ok(action.key().map(|key| key.name.clone()).unwrap_or_default())
 }
 
 fn target(key: &Key) -> Target<'_> {
@@ -356,13 +430,16 @@ fn target(key: &Key) -> Target<'_> {
 }
 
 /// Failures that mean the wish is fulfilled or has become pointless.
-fn tolerate(action: &Action, error: StatusError) -> Result<(), StatusError> {
+fn tolerate(action: &Action, error: StatusError) -> Result<String, StatusError> {
     let is_pointless = match action {
         Action::Create { .. } => error.is_already_exists() || is_terminating(&error),
-        Action::Update { .. } | Action::Patch { .. } | Action::Bind { .. } => error.is_not_found(),
+        Action::Update { .. }
+        | Action::Patch { .. }
+        | Action::Apply { .. }
+        | Action::Bind { .. } => error.is_not_found(),
         Action::Delete { .. } => error.is_not_found() || error.is_conflict(),
     };
-    if is_pointless { Ok(()) } else { Err(error) }
+    if is_pointless { Ok(String::new()) } else { Err(error) }
 }
 
 fn is_terminating(error: &StatusError) -> bool {

@@ -1,9 +1,9 @@
 //! The server's snapshot as a [`World`].
 
-use super::world::{Collection, Key, Seen, Served, World};
 use crate::ResourceInfo;
 use crate::local::LocalClient;
 use crate::store::Snapshot;
+use kopf_controllers::world::{Collection, Key, Seen, Served, World};
 
 /// One snapshot, with the resources that the server serves now.
 pub(crate) struct SnapshotWorld<'a> {

@@ -3,7 +3,8 @@
 //! An object keeps the version in which it was written until it is written again, whatever the
 //! storage version is by then; its encoding starts with its type, which tells. With strategy
 //! `None` only the apiVersion changes. Either way, what the other version does not know is pruned
-//! on the way to and from the store.
+//! on the way to and from the store. Readers get the defaults of the version that an object is
+//! stored in, also those that the schema did not have when it was stored.
 //! Called outside the store's lock, since a webhook may be asked.
 
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use serde_json::Value;
 
 use super::{set_type, webhook};
 use crate::apply::{ManagedFields, Owned};
-use crate::controllers::fields::text;
+use crate::fields::text;
 use crate::resource::{ResourceInfo, join_api_version, split_api_version};
 use crate::schema::{self, Schema};
-use crate::server::Inner;
+use crate::state::Inner;
 use crate::stored::Packed;
 use crate::{StatusError, Stored};
 
@@ -53,22 +54,43 @@ pub(crate) fn is_rewritten(resource: &ResourceInfo) -> bool {
         && resource.custom.as_ref().is_some_and(|custom| custom.conversion_webhook.is_some())
 }
 
-/// Whether an object would be stored in the version in which it is stored.
-pub(crate) fn is_current(resource: &ResourceInfo, stored: &Stored) -> bool {
+/// Whether an object would be stored as it is stored: in this version, with these defaults.
+pub(crate) fn is_current(inner: &Inner, resource: &ResourceInfo, stored: &Arc<Stored>) -> bool {
     let start = || type_of(resource, &resource.storage_version);
-    !has_versions(resource) || is_in(&start(), stored.packed())
+    (!has_versions(resource) || is_in(&start(), stored.packed()))
+        && with_defaults(inner, resource, stored).is_none()
 }
 
-/// Whether any of these objects is in another version than the resource.
+/// Whether any of these objects is not as it is served: in another version, or without defaults.
 pub(crate) fn has_others<'a>(
     resource: &ResourceInfo,
     mut states: impl Iterator<Item = &'a Arc<Packed>>,
 ) -> bool {
-    if !has_versions(resource) {
-        return false;
+    let start = has_versions(resource).then(|| type_of(resource, &resource.version));
+    states.any(|state| {
+        may_lack_defaults(resource, state.resource_version())
+            || start.as_ref().is_some_and(|start| !is_in(start, state))
+    })
+}
+
+/// Whether an object that is stored at this version may lack defaults.
+fn may_lack_defaults(resource: &ResourceInfo, resource_version: u64) -> bool {
+    let custom = resource.custom.as_ref();
+    custom.is_some_and(|custom| custom.undefaulted.includes(resource_version))
+}
+
+/// A stored object with the defaults of the version that it is stored in; none if it has them.
+fn with_defaults(inner: &Inner, resource: &ResourceInfo, stored: &Stored) -> Option<Arc<Stored>> {
+    if !may_lack_defaults(resource, stored.resource_version()) {
+        return None;
     }
-    let start = type_of(resource, &resource.version);
-    states.any(|state| !is_in(&start, state))
+    let (_, version) = split_api_version(text(stored.content(), &["apiVersion"]));
+    let schema = schema_of(inner, resource, version)?;
+    let mut object = stored.content().clone();
+    schema::fill_defaults(&schema, &mut object);
+    let is_new = object != *stored.content();
+    let version = stored.resource_version();
+    is_new.then(|| Arc::new(Stored::of_parts(object, &stored.managed(), version)))
 }
 
 /// How encodings of objects in a version start.
@@ -87,7 +109,7 @@ pub(crate) async fn served(
     resource: &ResourceInfo,
     stored: &Arc<Stored>,
 ) -> Result<Arc<Stored>, ConversionError> {
-    if !has_versions(resource) {
+    if !has_versions(resource) && !may_lack_defaults(resource, stored.resource_version()) {
         return Ok(Arc::clone(stored));
     }
     let mut items = served_all(inner, resource, vec![Arc::clone(stored)]).await?;
@@ -100,6 +122,11 @@ pub(crate) async fn served_all(
     resource: &ResourceInfo,
     mut items: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, ConversionError> {
+    for item in &mut items {
+        if let Some(defaulted) = with_defaults(inner, resource, item) {
+            *item = defaulted;
+        }
+    }
     if !has_versions(resource) {
         return Ok(items);
     }

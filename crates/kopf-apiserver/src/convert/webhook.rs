@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use super::custom::ConversionError;
 use super::set_type;
 use crate::apply::{Owned, shown_kind};
-use crate::controllers::fields::{text, texts};
-use crate::schema::go_print::go_type;
-use crate::server::Inner;
+use crate::fields::{text, texts};
+use crate::go_print::go_type;
+use crate::state::Inner;
 use crate::{FieldError, meta};
 
 /// How long a webhook may take.
@@ -36,7 +36,7 @@ pub(super) async fn convert(
     };
     let client_config = &webhook["clientConfig"];
     let answer =
-        inner.admission.ask(client_config, TIMEOUT_SECONDS, &review).await.map_err(failed)?;
+        inner.webhooks.ask(client_config, TIMEOUT_SECONDS, &review).await.map_err(failed)?;
     let answered = read(answer, version, &uid).map_err(failed)?;
     if answered.len() != objects.len() {
         return Err(ConversionError::new(format!(

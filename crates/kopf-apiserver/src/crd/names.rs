@@ -6,13 +6,13 @@ use super::TABLE;
 use crate::store::Snapshot;
 
 /// A name that is taken: the condition's reason and message.
-pub(super) struct NameConflict {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
+pub(crate) struct NameConflict {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// The accepted names of a CRD, and the last conflict if any.
-pub(super) fn accept(crd: &Value, snapshot: &Snapshot) -> (Value, Option<NameConflict>) {
+pub(crate) fn accept(crd: &Value, snapshot: &Snapshot) -> (Value, Option<NameConflict>) {
     let group = &crd["spec"]["group"];
     let wanted = &crd["spec"]["names"];
     let others: Vec<Value> = snapshot

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::TABLE;
 use crate::Stored;
-use crate::registry::{Registry, compare_versions};
-use crate::resource::{CustomResource, ResourceInfo, ScalePaths, Subresource};
+use crate::registry::{self, Registry, compare_versions};
+use crate::resource::{CustomResource, ResourceInfo, ScalePaths, Subresource, Undefaulted};
 use crate::schema;
-use crate::server::Inner;
+use crate::state::Inner;
 
 /// Rebuilds the registry from the CRDs in the store.
 pub(crate) fn refresh(inner: &Inner) {
@@ -21,10 +21,14 @@ pub(crate) fn refresh(inner: &Inner) {
     for (_, crd) in snapshot.list(TABLE, "") {
         let compiled = match cache.remove(crd.uid()) {
             Some((version, compiled)) if version == crd.resource_version() => compiled,
-            _ => resources_of(&crd),
+            Some((_, previous)) => resources_of(&crd, &previous),
+            None => resources_of(&crd, &[]),
         };
         resources.extend(compiled.iter().cloned());
         kept.insert(crd.uid().to_owned(), (crd.resource_version(), compiled));
+    }
+    if inner.mutating_policies {
+        resources.extend(registry::mutating_policies());
     }
     let had_none = cache.is_empty() && inner.registry.load().revision() == 0;
     *cache = kept;
@@ -36,7 +40,9 @@ pub(crate) fn refresh(inner: &Inner) {
 }
 
 /// One entry per served version of an established CRD.
-fn resources_of(crd: &Stored) -> Vec<Arc<ResourceInfo>> {
+///
+/// `previous` is what an earlier state of the CRD came to.
+fn resources_of(crd: &Stored, previous: &[Arc<ResourceInfo>]) -> Vec<Arc<ResourceInfo>> {
     let object = crd.content();
     if !has_condition(object, "Established") {
         return Vec::new();
@@ -45,11 +51,23 @@ fn resources_of(crd: &Stored) -> Vec<Arc<ResourceInfo>> {
     let mut served: Vec<&Value> =
         versions.iter().filter(|version| version["served"] == true).collect();
     served.sort_by(|one, two| compare_versions(text(&one["name"]), text(&two["name"])).reverse());
-    served.into_iter().map(|version| Arc::new(resource(object, version))).collect()
+    let changed = changed_at(crd, previous);
+    served.into_iter().map(|version| Arc::new(resource(object, version, changed))).collect()
+}
+
+/// The version of the store at which the specification of a CRD last changed, or a later one.
+fn changed_at(crd: &Stored, previous: &[Arc<ResourceInfo>]) -> u64 {
+    let generation = crd.content()["metadata"]["generation"].as_i64().unwrap_or(1);
+    let known = previous.first().and_then(|resource| resource.custom.as_ref());
+    match known {
+        Some(custom) if custom.generation == generation => custom.changed_at,
+        _ if generation == 1 => 0,
+        _ => crd.resource_version(),
+    }
 }
 
 /// Whether a condition of the CRD is true.
-pub(super) fn has_condition(crd: &Value, kind: &str) -> bool {
+pub(crate) fn has_condition(crd: &Value, kind: &str) -> bool {
     crd["status"]["conditions"]
         .as_array()
         .into_iter()
@@ -65,7 +83,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn resource(crd: &Value, version: &Value) -> ResourceInfo {
+fn resource(crd: &Value, version: &Value, changed_at: u64) -> ResourceInfo {
     let spec = &crd["spec"];
     let names = &crd["status"]["acceptedNames"];
     let group = text(&spec["group"]);
@@ -76,7 +94,13 @@ fn resource(crd: &Value, version: &Value) -> ResourceInfo {
         .flatten()
         .find(|version| version["storage"] == true)
         .map_or("", |version| text(&version["name"]));
-    let terminating = crd["metadata"]["deletionTimestamp"].is_string();
+    let schema = schema::custom(&version["schema"]["openAPIV3Schema"]);
+    let custom = CustomResource {
+        terminating: crd["metadata"]["deletionTimestamp"].is_string(),
+        changed_at,
+        undefaulted: undefaulted(crd, version, changed_at),
+        ..custom(crd, version)
+    };
     ResourceInfo {
         group: group.to_owned(),
         version: text(&version["name"]).to_owned(),
@@ -93,8 +117,37 @@ fn resource(crd: &Value, version: &Value) -> ResourceInfo {
         subresources: subresources(version, text(&names["kind"])),
         table: format!("{plural}.{group}").into(),
         storage_version: storage.to_owned(),
-        custom: Some(Arc::new(custom(crd, version, terminating))),
-        schema: schema::custom(&version["schema"]["openAPIV3Schema"]),
+        custom: Some(Arc::new(custom)),
+        schema,
+    }
+}
+
+/// Which stored objects may lack defaults.
+///
+/// What is stored in another version than it was written in has not got the defaults of that
+/// version. The status is dropped from new objects after their defaults are filled in.
+fn undefaulted(crd: &Value, version: &Value, changed_at: u64) -> Undefaulted {
+    let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !versions.iter().any(|version| mentions_default(&version["schema"])) {
+        return Undefaulted::Before(0);
+    }
+    let status = &version["schema"]["openAPIV3Schema"]["properties"]["status"];
+    let drops_default =
+        !status["default"].is_null() && !version["subresources"]["status"].is_null();
+    match versions.len() > 1 || drops_default {
+        true => Undefaulted::All,
+        false => Undefaulted::Before(changed_at),
+    }
+}
+
+/// Whether a schema may have defaults; properties of that name count, too.
+fn mentions_default(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            fields.iter().any(|(key, value)| key == "default" || mentions_default(value))
+        }
+        Value::Array(items) => items.iter().any(mentions_default),
+        _ => false,
     }
 }
 
@@ -122,7 +175,7 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
     subresources
 }
 
-fn custom(crd: &Value, version: &Value, terminating: bool) -> CustomResource {
+fn custom(crd: &Value, version: &Value) -> CustomResource {
     let spec = &crd["spec"];
     let scale = &version["subresources"]["scale"];
     let deprecated = version["deprecated"] == true;
@@ -136,7 +189,7 @@ fn custom(crd: &Value, version: &Value, terminating: bool) -> CustomResource {
     };
     CustomResource {
         crd_name: text(&crd["metadata"]["name"]).to_owned(),
-        terminating,
+        generation: crd["metadata"]["generation"].as_i64().unwrap_or(1),
         scale: scale.is_object().then(|| ScalePaths {
             spec_replicas: text(&scale["specReplicasPath"]).to_owned(),
             status_replicas: text(&scale["statusReplicasPath"]).to_owned(),
@@ -167,6 +220,7 @@ fn custom(crd: &Value, version: &Value, terminating: bool) -> CustomResource {
         conversion_webhook: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| spec["conversion"]["webhook"].clone()),
         preserve_unknown_fields: spec["preserveUnknownFields"] == true,
+        ..CustomResource::default()
     }
 }
 

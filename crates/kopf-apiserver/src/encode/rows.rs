@@ -33,7 +33,12 @@ impl Encoder {
         text.extend_from_slice(b",\"columnDefinitions\":");
         write(&mut text, &table::columns(&self.resource));
         text.extend_from_slice(b",\"rows\":");
-        write_list(&mut text, items, |text, stored| self.write_row(text, version, stored));
+        match items.is_empty() && table::has_null_rows(&self.resource) {
+            true => text.extend_from_slice(b"null"),
+            false => {
+                write_list(&mut text, items, |text, stored| self.write_row(text, version, stored));
+            }
+        }
         text.push(b'}');
         text
     }
@@ -51,7 +56,13 @@ impl Encoder {
         text.extend_from_slice(b",\"metadata\":");
         write(&mut text, &self.list_meta(meta));
         text.extend_from_slice(b",\"items\":");
-        write_list(&mut text, items, |text, stored| write_metadata(text, version, stored));
+        match items.is_empty() {
+            // A list that nothing was appended to has no items in Go, not even none.
+            true => text.extend_from_slice(b"null"),
+            false => {
+                write_list(&mut text, items, |text, stored| write_metadata(text, version, stored));
+            }
+        }
         text.push(b'}');
         text
     }

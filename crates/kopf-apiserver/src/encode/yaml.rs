@@ -107,9 +107,30 @@ fn write_text(text: &mut String, content: &str, indent: usize) {
     } else if resolves_to_other_type(content) || content.contains('\n') {
         let _ = write!(text, "{content:?}");
     } else if needs_quotes(content) {
-        let _ = write!(text, "'{}'", content.replace('\'', "''"));
+        push_folded(text, &format!("'{}'", content.replace('\'', "''")), indent + 2);
     } else {
-        text.push_str(content);
+        push_folded(text, content, indent + 2);
+    }
+}
+
+/// Adds a text and breaks it at spaces behind the column that Go's encoder prefers.
+fn push_folded(text: &mut String, content: &str, indent: usize) {
+    const WIDTH: usize = 80;
+    let line = text.rsplit('\n').next().unwrap_or_default();
+    let mut column = line.chars().count();
+    let mut letters = content.chars().peekable();
+    let mut before = ' ';
+    while let Some(letter) = letters.next() {
+        let is_between = before != ' ' && letters.peek().is_some_and(|next| *next != ' ');
+        if letter == ' ' && column > WIDTH && is_between {
+            text.push('\n');
+            push_indent(text, indent);
+            column = indent;
+        } else {
+            text.push(letter);
+            column += 1;
+        }
+        before = letter;
     }
 }
 

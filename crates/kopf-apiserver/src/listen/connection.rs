@@ -19,9 +19,9 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::answer::error_response;
 use crate::body::Body;
 use crate::limits::{Serving, ServingLimits};
-use crate::pipeline::error_response;
 use crate::service::Service;
 use crate::{StatusError, websocket};
 

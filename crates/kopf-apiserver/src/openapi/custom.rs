@@ -211,9 +211,60 @@ fn paths_of(resource: &ResourceInfo) -> Vec<(String, Value)> {
         .map(|(path, item)| {
             let mut item = item.clone();
             adapt(&mut item, resource, &rename);
+            for (_, part) in item.as_object_mut().into_iter().flatten() {
+                simplify(part, resource);
+            }
             (rename(path), item)
         })
         .collect()
+}
+
+/// The parameters of the list of Deployments.
+static LIST_PARAMETERS: LazyLock<Vec<Value>> = LazyLock::new(|| {
+    let path = "/apis/apps/v1/namespaces/{namespace}/deployments";
+    let list = TEMPLATE.iter().find(|(found, _)| found == path);
+    let parameters = list.and_then(|(_, item)| item["get"]["parameters"].as_array());
+    parameters.cloned().unwrap_or_default()
+});
+
+/// Makes an operation of a built-in kind one of a custom resource.
+fn simplify(operation: &mut Value, resource: &ResourceInfo) {
+    let Some(fields) = operation.as_object_mut() else { return };
+    if let Some(kind) = fields.get_mut("x-kubernetes-group-version-kind") {
+        let (group, version) = (&resource.group, &resource.version);
+        *kind = json!({"group": group, "kind": resource.kind, "version": version});
+    }
+    if let Some(Value::String(text)) = fields.get_mut("description") {
+        *text = text.replace("list or watch objects", "list objects");
+    }
+    match fields.get("x-kubernetes-action").and_then(Value::as_str) {
+        Some("deletecollection") => {
+            fields.shift_remove("requestBody");
+            fields.insert("parameters".into(), LIST_PARAMETERS.as_slice().into());
+        }
+        Some("get") => {
+            let version = LIST_PARAMETERS.iter().find(|one| one["name"] == "resourceVersion");
+            fields.insert("parameters".into(), version.cloned().into_iter().collect());
+        }
+        Some("patch") => {
+            let responses = fields.get_mut("responses").and_then(Value::as_object_mut);
+            responses.and_then(|responses| responses.shift_remove("201"));
+        }
+        _ => {}
+    }
+    if let Some(content) = fields.get_mut("requestBody").and_then(|body| body.get_mut("content"))
+        && let Some(content) = content.as_object_mut()
+        && let Some(any) = content.shift_remove("*/*")
+    {
+        content.insert("application/json".into(), any.clone());
+        content.insert("application/yaml".into(), any);
+    }
+    let responses = fields.get_mut("responses").and_then(Value::as_object_mut);
+    for (_, response) in responses.into_iter().flatten() {
+        if let Some(content) = response.get_mut("content").and_then(Value::as_object_mut) {
+            content.retain(|name, _| !name.contains("stream=watch"));
+        }
+    }
 }
 
 fn adapt(value: &mut Value, resource: &ResourceInfo, rename: &dyn Fn(&str) -> String) {

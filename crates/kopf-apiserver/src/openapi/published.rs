@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::gnostic;
+use crate::pack::Pack;
 use crate::resource::ResourceInfo;
-use crate::schema::pack::Pack;
 
 const REFERENCE: &str = "#/components/schemas/";
 

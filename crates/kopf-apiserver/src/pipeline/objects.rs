@@ -5,15 +5,18 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::answer::{add_warnings, bytes_response, error_response};
-use super::{Request, authorize};
+use crate::answer::{acceptable_error, add_warnings, bytes_response, text_response};
 use crate::audit::Annotations;
+use crate::authorize::authorize;
 use crate::body::Body;
 use crate::decode;
 use crate::encode::{Encoder, ListMeta};
 use crate::faults::{Trouble, disturb};
-use crate::negotiate::negotiate;
+use crate::http_request::Request;
+use crate::kinds::Kind;
+use crate::negotiate::{Representation, Shape, Syntax, negotiate, negotiate_collection};
 use crate::query::WriteOptions;
+use crate::registry::Registry;
 use crate::request::{RequestInfo, Verb};
 use crate::request_log::LoggedRequest;
 use crate::resource::ResourceInfo;
@@ -21,7 +24,7 @@ use crate::rest::{
     self, Call, Change, DeleteRequest, Deleted, ListRequest, PatchKind, WatchRequest,
 };
 use crate::selector::Selector;
-use crate::server::Inner;
+use crate::state::Inner;
 use crate::{StatusError, Stored, User, convert};
 
 /// Answers a request about objects.
@@ -33,7 +36,8 @@ pub(super) async fn handle(
 ) -> Result<Response<Body>, StatusError> {
     let (logged_info, logged_user) = (info.clone(), user.name.clone());
     let answer = answer(inner, user, request, info).await;
-    let response = answer.unwrap_or_else(|error| error_response(&error));
+    let accept = request.header("accept");
+    let response = answer.unwrap_or_else(|error| acceptable_error(&error, accept));
     inner.log.push(LoggedRequest {
         number: 0,
         info: logged_info,
@@ -55,10 +59,21 @@ async fn answer(
     authorize(inner, &user, &info, &request.query)?;
     let troubles = inner.faults.strike(&info, &user.name);
     strike(inner, &troubles, &info).await?;
+    if !is_known(inner, &info) {
+        return Ok(text_response(StatusCode::NOT_FOUND, "404 page not found\n"));
+    }
     let resource = find(inner, &info)?;
+    check_list_kind(&info, &resource, request.header("accept"))?;
+    let accept = request.header("accept");
+    let representation = match info.verb {
+        Verb::List => negotiate_collection(accept, false)?,
+        Verb::Watch => negotiate_collection(accept, request.query.flag("sendInitialEvents"))?,
+        _ => negotiate(accept)?,
+    };
+    check_include_object(&representation, request.query.text("includeObject"))?;
     let encoder = Encoder {
         resource: Arc::clone(&resource),
-        representation: negotiate(request.header("accept"))?,
+        representation,
         include_object: request.query.text("includeObject").to_owned(),
         now: inner.clock.now(),
         columns_sent: std::sync::Arc::default(),
@@ -88,7 +103,7 @@ async fn answer(
     call.warnings.extend(deprecation(&call.resource));
     let mut response = match dispatch(&mut call, request, &encoder, &troubles).await {
         Ok(response) => response,
-        Err(error) => error_response(&error),
+        Err(error) => acceptable_error(&error, request.header("accept")),
     };
     add_warnings(&mut response, &call.warnings);
     if !call.annotations.is_empty() {
@@ -97,18 +112,63 @@ async fn answer(
     Ok(response)
 }
 
+/// Whether a path of a custom group leads to a resource; other groups have a page for errors.
+fn is_known(inner: &Inner, info: &RequestInfo) -> bool {
+    let registry = inner.registry();
+    match registry.find(&info.group, &info.version, &info.resource) {
+        Some(resource) => !resource.is_custom() || info.namespace.is_empty() || resource.namespaced,
+        None => Registry::builtin().groups().iter().any(|group| group.name == info.group),
+    }
+}
+
+/// Metadata of one object is no metadata of a list, and the other way round.
+fn check_list_kind(
+    info: &RequestInfo,
+    resource: &ResourceInfo,
+    accept: &str,
+) -> Result<(), StatusError> {
+    let wants = |kind: &str| accept.split([';', ',']).any(|part| part.trim() == kind);
+    let (kind, other, list) = match info.verb {
+        Verb::List if wants("as=PartialObjectMetadata") => {
+            ("PartialObjectMetadata", "a list", "List")
+        }
+        Verb::Get if wants("as=PartialObjectMetadataList") => {
+            ("PartialObjectMetadataList", "not a list", "")
+        }
+        _ => return Ok(()),
+    };
+    if accept.contains(',') {
+        return Ok(());
+    }
+    let package = match resource.group.split('.').next() {
+        _ if resource.is_custom() => "unstructured",
+        None | Some("") => "core",
+        Some(package) => package,
+    };
+    let name = if resource.is_custom() { "Unstructured" } else { &resource.kind };
+    let problem = format!(
+        "you requested {kind}, but the requested object is {other} (*{package}.{name}{list})"
+    );
+    Err(StatusError::new(406, "NotAcceptable", problem))
+}
+
+/// Refuses unknown words for what the rows of a table include.
+fn check_include_object(representation: &Representation, given: &str) -> Result<(), StatusError> {
+    let is_table = matches!(representation.shape, Shape::Table(_));
+    if !is_table || matches!(given, "" | "None" | "Metadata" | "Object") {
+        return Ok(());
+    }
+    Err(StatusError::bad_request(format!(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {given:?}: must be \
+         'Metadata', 'Object', 'None', or empty"
+    )))
+}
+
 /// What every answer about a deprecated resource warns of.
 fn deprecation(resource: &ResourceInfo) -> Option<String> {
-    match (&resource.custom, &*resource.table) {
-        (Some(custom), _) => custom.deprecation_warning.clone(),
-        (None, "endpoints") => Some(
-            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-                .to_owned(),
-        ),
-        (None, "componentstatuses") => {
-            Some("v1 ComponentStatus is deprecated in v1.19+".to_owned())
-        }
-        _ => None,
+    match &resource.custom {
+        Some(custom) => custom.deprecation_warning.clone(),
+        None => Kind::of(resource).deprecation.map(str::to_owned),
     }
 }
 
@@ -215,7 +275,7 @@ async fn dispatch(
         Verb::Patch => {
             let custom = call.resource.is_custom();
             let kind = PatchKind::parse(request.header("content-type"), custom)?;
-            let body = kind.decode(&request.body)?;
+            let body = kind.decode(&request.body);
             let (stored, created) = rest::patch(call, kind, body).await?;
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
             object_response(status, call, encoder, &stored).await
@@ -233,9 +293,6 @@ async fn object_response(
     stored: &Arc<Stored>,
 ) -> Result<Response<Body>, StatusError> {
     let content_type = encoder.representation.content_type();
-    if !convert::has_versions(&call.resource) {
-        return Ok(bytes_response(status, content_type, encoder.object(stored)));
-    }
     let served = convert::served(&call.inner, &call.resource, stored).await?;
     Ok(bytes_response(status, content_type, encoder.object(&served)))
 }
@@ -275,6 +332,14 @@ fn watch(
     encoder: &Encoder,
     troubles: &[Trouble],
 ) -> Result<Response<Body>, StatusError> {
+    if encoder.representation.syntax == Syntax::Yaml {
+        return Err(StatusError::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json;stream=watch, \
+             application/vnd.kubernetes.protobuf;stream=watch",
+        ));
+    }
     let options = WatchRequest::parse(call, &request.query)?;
     let stream = rest::watch(call, options, encoder.clone());
     let content_type = encoder.representation.content_type();
@@ -358,9 +423,13 @@ async fn delete(
 ) -> Result<Response<Body>, StatusError> {
     let options = delete_options(request)?;
     let content_type = encoder.representation.content_type();
+    if options.propagation_policy.is_none() && options.orphan_dependents.is_none() {
+        let warning = Kind::of(&call.resource).deletion_warning;
+        call.warnings.extend(warning.map(str::to_owned));
+    }
     match rest::delete(call, &options).await? {
         Deleted::Pending(stored) => object_response(StatusCode::OK, call, encoder, &stored).await,
-        Deleted::Gone(stored) if returns_deleted(&call.resource.table) => {
+        Deleted::Gone(stored) if Kind::of(&call.resource).returns_deleted => {
             object_response(StatusCode::OK, call, encoder, &stored).await
         }
         Deleted::Gone(stored) => {
@@ -368,20 +437,6 @@ async fn delete(
             Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&status)))
         }
     }
-}
-
-/// Kinds whose deletion answers with the object instead of a `Status`.
-fn returns_deleted(table: &str) -> bool {
-    matches!(
-        table,
-        "pods"
-            | "services"
-            | "serviceaccounts"
-            | "persistentvolumes"
-            | "persistentvolumeclaims"
-            | "podtemplates"
-            | "resourcequotas"
-    )
 }
 
 fn success(resource: &ResourceInfo, stored: &Stored) -> Value {
@@ -407,8 +462,11 @@ async fn delete_collection(
         request.query.text("labelSelector"),
         request.query.text("fieldSelector"),
         &call.resource,
+        Kind::of(&call.resource).selectable_fields,
     )?;
-    let (items, resource_version) = rest::delete_collection(call, &options, &selector).await?;
+    let shards = rest::parse_shards(&request.query)?;
+    let (items, resource_version) =
+        rest::delete_collection(call, &options, &selector, &shards).await?;
     let meta = ListMeta { resource_version, ..ListMeta::default() };
     let body = encoder.list(&items, &meta);
     Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
@@ -441,6 +499,10 @@ async fn scale(
         _ => {
             let kind = PatchKind::parse(request.header("content-type"), call.resource.is_custom())?;
             let body = kind.decode(&request.body)?.value;
+            if kind == PatchKind::Apply {
+                let stored = rest::apply_scale(call, &body).await?;
+                return scale_answer(call, &stored, encoder).await;
+            }
             rest::write_scale(call, Change::Patch, |old| {
                 let mut scale = old.clone();
                 match kind {
@@ -452,7 +514,15 @@ async fn scale(
             .await?
         }
     };
-    let served = convert::served(&call.inner, &call.resource, &stored).await?;
+    scale_answer(call, &stored, encoder).await
+}
+
+async fn scale_answer(
+    call: &Call,
+    stored: &Arc<Stored>,
+    encoder: &Encoder,
+) -> Result<Response<Body>, StatusError> {
+    let served = convert::served(&call.inner, &call.resource, stored).await?;
     let scale = rest::read_scale(call, served.content())?;
     let content_type = encoder.representation.content_type();
     Ok(bytes_response(StatusCode::OK, content_type, encoder.text(&scale)))

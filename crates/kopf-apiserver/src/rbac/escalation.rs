@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::rules::{BINDINGS, CLUSTER_BINDINGS, CLUSTER_ROLES, Grant, ROLES, effective_rules};
 use super::{Attributes, Authorizer, Decision};
-use crate::controllers::fields::{items, text, texts};
+use crate::fields::{items, text, texts};
 use crate::store::{Snapshot, Store};
 use crate::{StatusError, User};
 

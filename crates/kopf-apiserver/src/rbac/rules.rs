@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Attributes, Authorizer, Decision, Permissions};
-use crate::controllers::fields::{self, at, items, text, texts};
-use crate::controllers::selector;
+use crate::fields::{self, at, items, text, texts};
+use crate::label_selectors;
 use crate::store::Snapshot;
 use crate::{Stored, User};
 
@@ -190,7 +190,7 @@ fn collect(
     }
     for (_, other) in snapshot.list(CLUSTER_ROLES, "") {
         let labels = at(other.content(), &["metadata", "labels"]);
-        if selectors.iter().any(|found| selector::matches(Some(found), labels)) {
+        if selectors.iter().any(|found| label_selectors::matches(Some(found), labels)) {
             collect(other.content(), snapshot, visited, rules);
         }
     }

@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 
-use super::Call;
-use crate::admission::Operation;
+use super::{Call, Change, Made, update_with};
+use crate::admission::{self, Charge, Operation};
 use crate::apply::{ManagedFields, Owned};
+use crate::quantity::Quantity;
+use crate::request::{RequestInfo, Verb};
 use crate::{Cause, StatusError};
 
 /// Whether any plugin could look at this write; if not, there is no need for admission.
 pub(super) fn concerns(call: &Call) -> bool {
-    call.inner.admission.concerns(&call.local(), &call.resource)
+    admission::concerns(&call.inner, &call.resource)
 }
 
 /// Runs mutating admission over `object`.
@@ -20,13 +22,12 @@ pub(super) async fn mutate(
     managed: &mut ManagedFields,
     old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
-    let client = call.local();
-    let chain = std::sync::Arc::clone(&call.inner.admission);
+    let inner = std::sync::Arc::clone(&call.inner);
     let mut request = call.admission(operation);
     managed.put_into(object);
     request.object = Some(std::mem::take(object));
     request.old_object = old.map(Owned::whole);
-    let outcome = Box::pin(chain.mutate(&client, &mut request)).await;
+    let outcome = Box::pin(admission::mutate(&inner, &mut request)).await;
     *object = request.object.take().unwrap_or_default();
     let warnings = std::mem::take(&mut request.warnings);
     let annotations = std::mem::take(&mut request.annotations);
@@ -52,17 +53,53 @@ pub(super) async fn validate(
     object: Option<Owned<'_>>,
     old: Option<Owned<'_>>,
 ) -> Result<(), StatusError> {
-    let client = call.local();
-    let chain = std::sync::Arc::clone(&call.inner.admission);
+    let inner = std::sync::Arc::clone(&call.inner);
     let mut request = call.admission(operation);
     request.object = object.map(Owned::whole);
     request.old_object = old.map(Owned::whole);
-    let outcome = Box::pin(chain.validate(&client, &mut request)).await;
+    let outcome = Box::pin(admission::validate(&inner, &mut request)).await;
     let warnings = std::mem::take(&mut request.warnings);
     let annotations = std::mem::take(&mut request.annotations);
     call.warnings.extend(warnings);
     call.annotations.extend(annotations);
-    outcome
+    for charge in outcome? {
+        if !call.options.dry_run {
+            Box::pin(self::charge(call, &charge)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds to the usage that a quota reports, as the server itself.
+async fn charge(call: &Call, charge: &Charge) -> Result<(), StatusError> {
+    let resource = call.inner.resource_of_table("resourcequotas")?;
+    let info = RequestInfo {
+        verb: Verb::Update,
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        resource: resource.resource.clone(),
+        subresource: "status".to_owned(),
+        namespace: call.info.namespace.clone(),
+        name: charge.quota.clone(),
+    };
+    let mut write = Call::internal(&call.inner, &resource, info, "kube-apiserver");
+    let outcome = update_with(&mut write, Change::Patch, |_, present| {
+        let mut quota = present.object.clone();
+        for (name, more) in &charge.amounts {
+            // What has not been counted yet is left to the controller.
+            let used = quota.pointer_mut("/status/used").and_then(|used| used.get_mut(name));
+            if let Some(used) = used
+                && let Some(present) = used.as_str().and_then(Quantity::parse)
+            {
+                *used = present.plus(*more).canonical().into();
+            }
+        }
+        Ok(Made::from(quota))
+    });
+    match outcome.await {
+        Err(error) if error.code == 404 => Ok(()),
+        outcome => outcome.map(|_| ()),
+    }
 }
 
 /// Refuses creations in namespaces that are missing or terminating.

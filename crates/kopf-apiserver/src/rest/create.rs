@@ -10,7 +10,7 @@ use crate::apply::{self, ManagedFields, Owned};
 use crate::lockstep::remove_rare;
 use crate::meta::{self, metadata_mut};
 use crate::store::{Change, ObjectKey};
-use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
+use crate::{FieldError, StatusError, Stored, convert, crd, kinds};
 
 /// How often a generated name that is taken is replaced by another.
 const NAME_ATTEMPTS_MAX: usize = 8;
@@ -60,12 +60,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     let name = meta::text(&object, "name").to_owned();
     let path_name = std::mem::replace(&mut call.info.name, name);
     admit::check_namespace(call)?;
-    if call.resource.has_status()
-        && !kinds::keeps_status_on_create(&call.resource)
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.shift_remove("status");
-    }
+    drop_status(call, &mut object);
     let identity = if call.keeps_identity { object["metadata"].clone() } else { Value::Null };
     drop_owned_metadata(&mut object);
     if &*call.resource.table == crd::TABLE {
@@ -102,7 +97,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
         strategy.prepare_create(&call.kind_context(), &mut candidate);
         check(call, &candidate).await?;
-        schema::settle_numbers(&call.resource, &mut candidate);
+        call.resource.settle_numbers(&mut candidate);
         if is_concerned {
             let owned = Owned { object: &candidate, managed: &managed };
             admit::validate(call, Operation::Create, Some(owned), None).await?;
@@ -118,6 +113,16 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     let resource = &call.resource;
     let (group, kind) = (&resource.group, &resource.resource);
     Err(CreateError::Taken(StatusError::already_exists(group, kind, &call.info.name)))
+}
+
+/// Removes the status that a client may not choose; readers get its default.
+fn drop_status(call: &Call, object: &mut Value) {
+    if call.resource.has_status()
+        && !kinds::Kind::of(&call.resource).keeps_status_on_create
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.shift_remove("status");
+    }
 }
 
 /// Removes what only the server may set.
@@ -141,13 +146,15 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> 
     let wanted = call.namespace().to_owned();
     let metadata = metadata_mut(object);
     match metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() {
-        "" if wanted.is_empty() => {
+        "" if wanted.is_empty() && call.resource.namespaced => {
             metadata.shift_remove("namespace");
-            if call.resource.namespaced {
-                return Err(StatusError::bad_request(
-                    "an empty namespace may not be set during creation",
-                ));
-            }
+            return Err(StatusError::bad_request(
+                "an empty namespace may not be set during creation",
+            ));
+        }
+        // Cluster-scoped objects have none, even if a client sends one.
+        _ if wanted.is_empty() => {
+            metadata.shift_remove("namespace");
         }
         "" => {
             metadata.insert("namespace".into(), wanted.into());
@@ -194,6 +201,9 @@ async fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
         errors.extend(crd::validation::validate(object, None));
     }
     warnings.extend(strategy.warnings(&context, object));
+    if call.resource.is_custom() {
+        warnings.extend(meta::finalizer_warnings(object, None));
+    }
     if let Some(kind) = &call.wrong_kind {
         let detail = format!("must be {}", call.resource.kind);
         errors.insert(0, FieldError::invalid("kind", &kind.as_str().into(), &detail));

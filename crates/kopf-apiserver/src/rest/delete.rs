@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::{Call, admit, generation};
 use crate::admission::Operation;
 use crate::apply::Owned;
+use crate::kinds::Kind;
 use crate::meta::{self, metadata_mut};
 use crate::query::{Query, parse_dry_run};
-use crate::selector::Selector;
+use crate::selector::{Selector, ShardSelector};
 use crate::store::{Change, ObjectKey};
 use crate::{FieldError, StatusError, Stored, convert, crd};
 
@@ -50,6 +51,7 @@ impl Deleted {
 impl DeleteRequest {
     /// Reads options from query and body; the body wins.
     pub(crate) fn parse(query: &Query, body: &Value) -> Result<Self, StatusError> {
+        check_types(body)?;
         let text = |key: &str| {
             body[key].as_str().map(str::to_owned).or_else(|| query.get(key).map(str::to_owned))
         };
@@ -65,7 +67,9 @@ impl DeleteRequest {
                 .or_else(|| query.get("orphanDependents").map(|value| value != "false")),
             grace_period_seconds: body["gracePeriodSeconds"]
                 .as_i64()
-                .or_else(|| query.get("gracePeriodSeconds").and_then(|value| value.parse().ok())),
+                .or(grace_in(query)?)
+                // A negative time means the shortest one.
+                .map(|seconds| if seconds < 0 { 1 } else { seconds }),
             uid: body["preconditions"]["uid"].as_str().map(str::to_owned),
             resource_version: body["preconditions"]["resourceVersion"].as_str().map(str::to_owned),
             dry_run: parse_dry_run(&listed, &mut errors),
@@ -94,6 +98,47 @@ impl DeleteRequest {
             ));
         }
     }
+}
+
+/// Refuses options of another type, in the words of Go's decoder.
+fn check_types(body: &Value) -> Result<(), StatusError> {
+    type IsRight = fn(&Value) -> bool;
+    const FIELDS: [(&str, &str, IsRight); 5] = [
+        ("gracePeriodSeconds", "int64", Value::is_i64),
+        ("orphanDependents", "bool", Value::is_boolean),
+        ("propagationPolicy", "v1.DeletionPropagation", Value::is_string),
+        ("preconditions", "v1.Preconditions", Value::is_object),
+        ("dryRun", "[]string", Value::is_array),
+    ];
+    for (field, kind, is_right) in FIELDS {
+        let value = &body[field];
+        if value.is_null() || is_right(value) {
+            continue;
+        }
+        let found = match value {
+            Value::String(_) => "string".to_owned(),
+            Value::Number(number) if kind == "int64" => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            _ => "object".to_owned(),
+        };
+        let problem = format!(
+            "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type \
+             {kind}"
+        );
+        return Err(StatusError::new(500, "", problem));
+    }
+    Ok(())
+}
+
+/// The grace period of the query.
+fn grace_in(query: &Query) -> Result<Option<i64>, StatusError> {
+    let Some(text) = query.get("gracePeriodSeconds") else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        let problem = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+        StatusError::bad_request(problem)
+    })
 }
 
 /// How often a deletion that lost a race is tried again.
@@ -131,20 +176,17 @@ async fn delete_newest(call: &mut Call, request: &DeleteRequest) -> Result<Delet
     ))
 }
 
-/// The namespaces that always exist.
+/// The objects that always exist.
 fn check_protected(call: &Call) -> Result<(), StatusError> {
     let name = call.info.name.as_str();
-    if &*call.resource.table == "namespaces"
-        && matches!(name, "default" | "kube-system" | "kube-public")
-    {
-        return Err(StatusError::forbidden(
-            "",
-            "namespaces",
-            name,
-            "this namespace may not be deleted",
-        ));
+    let protection = Kind::of(&call.resource).protection;
+    match protection.filter(|protection| protection.names.contains(&name)) {
+        Some(protection) => {
+            let (group, resource) = (&call.resource.group, &call.resource.resource);
+            Err(StatusError::forbidden(group, resource, name, protection.reason))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn check_preconditions(
@@ -156,9 +198,20 @@ fn check_preconditions(
     let conflict = |problem: String| {
         StatusError::conflict(&resource.group, &resource.kind, &call.info.name, &problem)
     };
+    // Namespaces check for themselves, in other words.
+    let is_own = Kind::of(resource).has_spec_finalizers;
+    let own_conflict = |field: &str, wanted: &str, found: &str| {
+        let problem = format!(
+            "Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}"
+        );
+        StatusError::conflict(&resource.group, &resource.resource, &call.info.name, &problem)
+    };
     if let Some(uid) = &request.uid
         && uid != stored.uid()
     {
+        if is_own {
+            return Err(own_conflict("UID", uid, stored.uid()));
+        }
         return Err(conflict(format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The \
              object might have been deleted and then recreated",
@@ -168,6 +221,10 @@ fn check_preconditions(
     if let Some(version) = &request.resource_version
         && *version != stored.resource_version().to_string()
     {
+        if is_own {
+            let found = stored.resource_version().to_string();
+            return Err(own_conflict("ResourceVersion", version, &found));
+        }
         return Err(conflict(format!(
             "the ResourceVersion in the precondition ({version}) does not match the \
              ResourceVersion in record ({}). The object might have been modified",
@@ -216,7 +273,7 @@ async fn attempt(
     if held {
         return Ok(Some(Deleted::Pending(committed)));
     }
-    if &*call.resource.table != "pods" {
+    if !Kind::of(&call.resource).ends_gracefully {
         return Ok(Some(Deleted::Gone(committed)));
     }
     // A pod is marked as terminating without grace before it goes, and clients get that state.
@@ -227,13 +284,9 @@ async fn attempt(
 }
 
 fn is_held_by_spec(call: &Call, object: &Value) -> bool {
-    match &*call.resource.table {
-        "namespaces" => {
-            object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty())
-        }
-        crd::TABLE => true,
-        _ => false,
-    }
+    let has_finalizers = Kind::of(&call.resource).has_spec_finalizers
+        && object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty());
+    has_finalizers || &*call.resource.table == crd::TABLE
 }
 
 /// The finalizers once the propagation policy has had its say.
@@ -246,11 +299,7 @@ fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<St
         (None, None) if present.contains(&"orphan") => "Orphan",
         (None, None) if present.contains(&"foregroundDeletion") => "Foreground",
         // Kinds that are older than the garbage collector keep their old default.
-        (None, None)
-            if matches!(&*call.resource.table, "jobs.batch" | "replicationcontrollers") =>
-        {
-            "Orphan"
-        }
+        (None, None) if Kind::of(&call.resource).orphans_dependents => "Orphan",
         (None, None) => "Background",
     };
     let mut finalizers: Vec<String> = present
@@ -269,7 +318,7 @@ fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<St
 /// Only pods die gracefully; a second deletion may only shorten the time.
 fn grace_period(call: &Call, request: &DeleteRequest, old: &Value) -> i64 {
     const POD_GRACE_DEFAULT: i64 = 30;
-    if &*call.resource.table != "pods" {
+    if !Kind::of(&call.resource).ends_gracefully {
         return 0;
     }
     let phase = old["status"]["phase"].as_str().unwrap_or_default();
@@ -309,7 +358,7 @@ fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> V
         let time = meta::format_time(now.saturating_add(span).unwrap_or(now));
         let metadata = metadata_mut(&mut object);
         metadata.insert("deletionTimestamp".into(), time.into());
-        if &*call.resource.table != "namespaces" {
+        if !Kind::of(&call.resource).has_spec_finalizers {
             metadata.insert("deletionGracePeriodSeconds".into(), grace.into());
         }
     }
@@ -333,10 +382,14 @@ pub(crate) async fn delete_collection(
     call: &mut Call,
     request: &DeleteRequest,
     selector: &Selector,
+    shards: &ShardSelector,
 ) -> Result<(Vec<Arc<Stored>>, u64), StatusError> {
     let snapshot = call.inner.store.snapshot();
-    let found: Vec<Arc<Stored>> =
-        snapshot.list(&call.resource.table, call.namespace()).map(|(_, stored)| stored).collect();
+    let found: Vec<Arc<Stored>> = snapshot
+        .list(&call.resource.table, call.namespace())
+        .map(|(_, stored)| stored)
+        .filter(|stored| shards.matches(stored.encoded()))
+        .collect();
     let mut selected = convert::served_all(&call.inner, &call.resource, found).await?;
     selected.retain(|stored| selector.matches_stored(stored));
     let collection = call.info.clone();

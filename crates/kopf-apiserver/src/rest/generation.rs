@@ -1,40 +1,15 @@
-//! `metadata.generation`: which kinds count, and what counts as a change.
+//! `metadata.generation`: what counts as a change.
 
 use serde_json::Value;
 
+use crate::kinds::{Generation, Kind};
 use crate::lockstep::{Lockstep, equal};
 use crate::meta::metadata_mut;
 use crate::resource::ResourceInfo;
 
-/// Built-in tables whose objects count their generation.
-const COUNTING: &[&str] = &[
-    "pods",
-    "podtemplates",
-    "replicationcontrollers",
-    "daemonsets.apps",
-    "deployments.apps",
-    "replicasets.apps",
-    "statefulsets.apps",
-    "jobs.batch",
-    "cronjobs.batch",
-    "ingresses.networking.k8s.io",
-    "ingressclasses.networking.k8s.io",
-    "networkpolicies.networking.k8s.io",
-    "poddisruptionbudgets.policy",
-    "endpointslices.discovery.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingwebhookconfigurations.admissionregistration.k8s.io",
-    "validatingadmissionpolicies.admissionregistration.k8s.io",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-    "priorityclasses.scheduling.k8s.io",
-    "flowschemas.flowcontrol.apiserver.k8s.io",
-    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-];
-
-/// Whether objects of the resource count their generation.
+/// Whether objects of the resource have a generation.
 pub(super) fn counts(resource: &ResourceInfo) -> bool {
-    resource.is_custom() || COUNTING.contains(&&*resource.table)
+    Kind::of(resource).generation != Generation::Absent
 }
 
 /// Sets the generation of a new object.
@@ -46,9 +21,8 @@ pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
 
 /// Raises the generation if anything but metadata and status changed.
 pub(super) fn advance(resource: &ResourceInfo, object: &mut Value, old: &Value) {
-    // Priority classes get a generation, but nothing of them that changes counts.
-    let is_fixed = &*resource.table == "priorityclasses.scheduling.k8s.io";
-    if is_fixed || !counts(resource) || !has_changed(resource, object, old) {
+    let counts = Kind::of(resource).generation == Generation::CountsChanges;
+    if !counts || !has_changed(resource, object, old) {
         return;
     }
     let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::Call;
 use crate::encode::ListMeta;
+use crate::kinds::Kind;
 use crate::query::Query;
-use crate::selector::Selector;
+use crate::selector::{Selector, ShardSelector};
 use crate::store::{ObjectKey, Snapshot};
 use crate::{Cause, FieldError, StatusError, Stored, convert};
 
@@ -18,6 +19,8 @@ use crate::{Cause, FieldError, StatusError, Stored, convert};
 pub(crate) struct ListRequest {
     /// Which objects.
     pub(crate) selector: Selector,
+    /// Which share of them.
+    pub(crate) shards: ShardSelector,
     /// The asked-for version; none if unset.
     pub(crate) resource_version: Option<u64>,
     /// `Exact` asks for that very version.
@@ -43,6 +46,7 @@ impl ListRequest {
             query.text("labelSelector"),
             query.text("fieldSelector"),
             &call.resource,
+            Kind::of(&call.resource).selectable_fields,
         )?;
         let version = query.text("resourceVersion");
         let version_match = query.text("resourceVersionMatch");
@@ -51,6 +55,7 @@ impl ListRequest {
         parse_number(query, "timeoutSeconds")?;
         Ok(Self {
             selector,
+            shards: parse_shards(query)?,
             resource_version: parse_version(version).map_err(|error| {
                 StatusError::bad_request(format!("invalid resource version: {}", error.message))
             })?,
@@ -73,6 +78,12 @@ pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
         );
         StatusError::new(500, "", problem)
     })
+}
+
+/// The share that a query asks for; garbage is upstream's 500.
+pub(crate) fn parse_shards(query: &Query) -> Result<ShardSelector, StatusError> {
+    ShardSelector::parse(query.text("shardSelector"))
+        .map_err(|problem| StatusError::new(500, "", problem))
 }
 
 /// A number in a query; garbage is a 400.
@@ -193,7 +204,8 @@ impl<'a> Page<'a> {
     fn meta(&self) -> ListMeta {
         let exact = self.request.resource_version.filter(|_| self.request.exact);
         let resource_version = exact.unwrap_or_else(|| self.snapshot.resource_version());
-        ListMeta { resource_version, ..ListMeta::default() }
+        let shards = self.request.shards.canonical().filter(|_| !self.call.resource.is_custom());
+        ListMeta { resource_version, shards, ..ListMeta::default() }
     }
 
     /// The object that a selector asks for by name, if it does.
@@ -201,13 +213,20 @@ impl<'a> Page<'a> {
         let (namespace, selector) = (self.call.namespace(), &self.request.selector);
         let name = selector.name().filter(|_| !namespace.is_empty() && self.after.is_none())?;
         let found = self.snapshot.get(&self.call.resource.table, namespace, name);
-        Some(found.filter(|stored| selector.matches_stored(stored)).into_iter().collect())
+        let shards = &self.request.shards;
+        let is_selected = |stored: &Arc<Stored>| {
+            shards.matches(stored.encoded()) && selector.matches_stored(stored)
+        };
+        Some(found.filter(is_selected).into_iter().collect())
     }
 
     /// Everything from the start of the page on.
     fn candidates(&self) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
         let after = self.after.map(|place| &place.key);
-        self.snapshot.list_from(&self.call.resource.table, self.call.namespace(), after)
+        let shards = &self.request.shards;
+        self.snapshot
+            .list_from(&self.call.resource.table, self.call.namespace(), after)
+            .filter(|(_, stored)| shards.matches(stored.encoded()))
     }
 
     /// The page: as many selected candidates as fit on it.
@@ -231,7 +250,7 @@ impl<'a> Page<'a> {
             if limit == 0 || items.len() < limit {
                 continue;
             }
-            if request.selector.is_empty() {
+            if request.selector.is_empty() && request.shards.is_empty() {
                 let before = self.after.map_or(Some(0), |place| place.seen);
                 let seen = before.map(|before| before + items.len());
                 let total = snapshot.count(table, namespace);

@@ -1,6 +1,8 @@
 //! Managers of fields who know an object in another version than the one it is written in.
 //!
-//! Only where a webhook converts: elsewhere all versions have the same fields.
+//! Where no webhook converts, an object in another version has the same fields. Those that the
+//! other version does not declare make it impossible to tell who owns what: an update then drops
+//! all managed fields, and an apply fails, as upstream does.
 
 use std::sync::Arc;
 
@@ -31,6 +33,14 @@ pub(super) async fn prune_restated(
     let Some(restated) = Restated::find(&manager, before.managed) else { return Ok(()) };
     let Some(last) = version_of(call, restated.api_version()) else { return Ok(()) };
     let original = seen_as(inner, &last, object.clone()).await?;
+    if let Some(problem) = undeclared(&last, &original) {
+        let step = "failed to convert merged object to last applied version";
+        return Err(StatusError::new(
+            500,
+            "",
+            format!("failed to prune fields: {step}: {problem}"),
+        ));
+    }
     let mut pruned = restated.without_last(&original, last.schema.as_deref());
     let mut merged = original.clone();
     // First where it was pruned: a conversion may need what others own there.
@@ -39,6 +49,11 @@ pub(super) async fn prune_restated(
     for api_version in versions {
         let Some(resource) = version_of(call, &api_version) else { continue };
         merged = seen_as(inner, &resource, merged).await?;
+        if let Some(problem) = undeclared(&resource, &merged) {
+            let step = "failed add back owned items";
+            let problem = format!("failed to prune fields: {step}: {problem}");
+            return Err(StatusError::new(500, "", problem));
+        }
         pruned = seen_as(inner, &resource, pruned).await?;
         let schema = resource.schema.as_deref();
         pruned = restated.with_owned(managed, &api_version, schema, (&merged, &pruned));
@@ -50,6 +65,14 @@ pub(super) async fn prune_restated(
         *managed = restated.touched(managed, &now);
     }
     Ok(())
+}
+
+/// What a version does not declare of an object that no webhook has converted.
+fn undeclared(resource: &ResourceInfo, object: &Value) -> Option<String> {
+    match convert::is_rewritten(resource) {
+        true => None,
+        false => apply::undeclared(resource.schema.as_deref(), object),
+    }
 }
 
 /// The same resource in another served version.
@@ -79,11 +102,21 @@ pub(super) async fn settle(
     };
     for api_version in apply::other_versions(before.managed, &own) {
         let Some(other) = version_of(call, &api_version) else { continue };
-        let old = convert::served(&call.inner, &other, stored).await?;
         let new = seen_as(&call.inner, &other, object.clone()).await?;
+        let old = match convert::is_rewritten(&other) {
+            true => convert::served(&call.inner, &other, stored).await?.content().clone(),
+            false => seen_as(&call.inner, &other, before.object.clone()).await?,
+        };
+        let problem = undeclared(&other, &old).or_else(|| undeclared(&other, &new));
+        match problem {
+            Some(problem) if change == Change::Apply => {
+                return Err(StatusError::new(500, "", problem));
+            }
+            Some(_) => return Ok(ManagedFields::default()),
+            None => {}
+        }
         let schema = other.schema.as_deref();
-        let elsewhere =
-            Elsewhere { api_version: &api_version, schema, old: old.content(), new: &new };
+        let elsewhere = Elsewhere { api_version: &api_version, schema, old: &old, new: &new };
         let manager = call.field_manager(&own, "");
         managed = apply::settle(&manager, &elsewhere, before.managed, &managed, claim)?;
     }

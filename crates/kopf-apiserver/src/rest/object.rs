@@ -43,6 +43,7 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     } else {
         finish(call, &mut object);
     }
+    call.forget_repeated_owners(&mut object, "");
     Ok(object)
 }
 
@@ -77,6 +78,11 @@ pub(crate) fn finish_applied(call: &Call, object: &mut Value) {
 }
 
 impl Call {
+    /// Keeps one of equal owner references, and warns of the others.
+    pub(super) fn forget_repeated_owners(&mut self, object: &mut Value, when: &str) {
+        self.warnings.extend(meta::forget_repeated_owners(object, when));
+    }
+
     /// 400: the body cannot be an object of this resource.
     pub(super) fn cannot_be_handled(&self, kind: &str, problem: &str) -> StatusError {
         StatusError::bad_request(format!(

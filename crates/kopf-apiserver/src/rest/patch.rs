@@ -50,12 +50,43 @@ impl PatchKind {
     pub(crate) fn decode(self, bytes: &[u8]) -> Result<Decoded, StatusError> {
         match self {
             Self::Apply => yaml_body(bytes).map_err(|problem| {
+                let problem = format!("error converting YAML to JSON: {problem}");
                 StatusError::bad_request(format!("error decoding YAML: {problem}"))
             }),
-            Self::Json | Self::Merge | Self::Strategic => json_body(bytes).map_err(|problem| {
-                StatusError::bad_request(format!("error decoding patch: {problem}"))
-            }),
+            Self::Json | Self::Merge | Self::Strategic => {
+                json_body(bytes).map_err(|problem| self.malformed(&problem.to_string()))
+            }
         }
+    }
+
+    /// 400 for a patch that is no patch.
+    fn malformed(self, problem: &str) -> StatusError {
+        match self {
+            Self::Strategic => StatusError::bad_request(problem),
+            _ => StatusError::bad_request(format!("error decoding patch: {problem}")),
+        }
+    }
+
+    /// Refuses bodies that cannot be patches of this type.
+    fn check(self, body: &Value) -> Result<(), StatusError> {
+        let (is_right, target) = match self {
+            Self::Json => (body.is_array(), "[]handlers.jsonPatchOp"),
+            Self::Merge | Self::Strategic => (body.is_object(), "map[string]interface {}"),
+            Self::Apply => (true, ""),
+        };
+        if is_right {
+            return Ok(());
+        }
+        let found = match body {
+            Value::Object(_) => "object",
+            Value::Array(_) => "array",
+            Value::String(_) => "string",
+            Value::Number(_) => "number",
+            Value::Bool(_) => "bool",
+            Value::Null => "null",
+        };
+        let problem = format!("json: cannot unmarshal {found} into Go value of type {target}");
+        Err(self.malformed(&problem))
     }
 }
 
@@ -68,27 +99,17 @@ fn unsupported(message: &str, with_details: bool) -> StatusError {
 pub(crate) async fn patch(
     call: &mut Call,
     kind: PatchKind,
-    body: Decoded,
+    body: Result<Decoded, StatusError>,
 ) -> Result<(Arc<Stored>, bool), StatusError> {
     check_options(call, kind)?;
     if kind == PatchKind::Apply {
-        return server_side_apply(call, body).await;
+        return server_side_apply(call, body?).await;
     }
-    if kind == PatchKind::Json && !body.value.is_array() {
-        let found = if body.value.is_object() { "object" } else { "value" };
-        return Err(StatusError::bad_request(format!(
-            "error decoding patch: json: cannot unmarshal {found} into Go value of type \
-             []handlers.jsonPatchOp"
-        )));
-    }
-    if kind == PatchKind::Merge && !body.value.is_object() {
-        return Err(StatusError::bad_request(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            if body.value.is_array() { "array" } else { "value" }
-        )));
-    }
+    // Upstream decodes a patch once it has found the object.
+    let body = body.and_then(|body| kind.check(&body.value).map(|()| body));
     let outcome = update_with(call, Change::Patch, |call, old| {
-        let sent = Sent { kind, patch: &body };
+        let body = body.as_ref().map_err(StatusError::clone)?;
+        let sent = Sent { kind, patch: body };
         if sent.spares_managed_fields(call) {
             let mut object = old.object.clone();
             let warnings = call.warnings.len();
@@ -108,7 +129,8 @@ pub(crate) async fn patch(
     Ok((outcome, false))
 }
 
-fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusError> {
+/// Refuses options that do not belong to this type of patch.
+pub(super) fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusError> {
     let mut errors = Vec::new();
     if kind == PatchKind::Apply && call.options.field_manager.is_empty() {
         errors.push(FieldError::required("fieldManager", "is required for apply patch"));
@@ -177,6 +199,7 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
         finish(call, &mut object);
     }
     super::update::check_address(call, &object)?;
+    super::update::place(call, &mut object)?;
     Ok(object)
 }
 
@@ -220,7 +243,7 @@ impl Sent<'_> {
     fn bad_result(&self, object: &Value, problem: &str) -> StatusError {
         let patch = &self.patch.value;
         let text = match self.kind {
-            PatchKind::Strategic => crate::schema::go_print::go_map(patch),
+            PatchKind::Strategic => crate::go_print::go_map(patch),
             // Upstream prints what a patch has touched with sorted keys, the rest as it was.
             PatchKind::Merge => sorted_along(object, patch).to_string(),
             _ => {
@@ -290,7 +313,7 @@ async fn server_side_apply(
     for _ in 0..ATTEMPTS_MAX {
         let present = update_present(call, Change::Apply, |call, old| {
             let (mut object, managed) = run_apply(call, Some(old), &applied)?;
-            finish_applied(call, &mut object);
+            finish_merged(call, &mut object);
             Ok(Made::tracked(object, managed))
         });
         if let Some(stored) = present.await? {
@@ -308,7 +331,7 @@ async fn server_side_apply(
 
 /// Creates an object from an applied configuration.
 async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored>, CreateError> {
-    if !call.info.subresource.is_empty() {
+    if !super::update::creates(call) && !call.info.subresource.is_empty() {
         return Err(call.not_found().into());
     }
     let (mut object, managed) = run_apply(call, None, applied)?;
@@ -332,16 +355,26 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     // A version of an object that is gone is no obstacle.
     check_version_syntax(meta::text(applied, "resourceVersion"))?;
     meta::metadata_mut(&mut object).shift_remove("resourceVersion");
-    finish_applied(call, &mut object);
+    finish_merged(call, &mut object);
     managed.put_into(&mut object);
     call.tracked = true;
     // Whoever may only patch must not create in this way.
     let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
-    crate::pipeline::authorize(&call.inner, &call.user, &creation, &Query::default())?;
+    crate::authorize::authorize(&call.inner, &call.user, &creation, &Query::default())?;
     create_unless_taken(call, object).await
 }
 
-fn run_apply(
+/// Fills in defaults. What a custom resource does not declare can be applied where something above
+/// preserves it, but is not stored.
+fn finish_merged(call: &Call, object: &mut Value) {
+    if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
+        schema::prune_unknown(schema, object);
+    }
+    finish_applied(call, object);
+}
+
+/// The object and its owners once a configuration is applied.
+pub(super) fn run_apply(
     call: &Call,
     live: Option<Owned<'_>>,
     applied: &Value,

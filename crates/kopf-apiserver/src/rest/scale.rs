@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::patch::{PatchKind, check_options, run_apply};
 use super::{Call, Change, Made, update_with};
+use crate::apply::Owned;
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
@@ -74,23 +76,9 @@ pub(crate) async fn write(
             let problem = format!("the spec replicas field {path:?} cannot be empty");
             return Err(StatusError::bad_request(problem));
         }
-        let name = meta::text(&scale, "name");
-        if !name.is_empty() && name != call.info.name {
-            return Err(StatusError::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                call.info.name
-            )));
-        }
+        check_name(call, &scale)?;
+        check_replicas(call, &scale["spec"]["replicas"])?;
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
-        if replicas < 0 {
-            let error = FieldError::invalid(
-                "spec.replicas",
-                &scale["spec"]["replicas"],
-                "must be greater than or equal to 0",
-            );
-            let name = &call.info.name;
-            return Err(StatusError::invalid("autoscaling", "Scale", name, &[error]));
-        }
         let mut object = old.clone();
         let mut managed = present.managed.clone();
         let before = at(&object, &path).as_i64();
@@ -111,6 +99,66 @@ pub(crate) async fn write(
         Ok(Made::tracked(object, managed))
     })
     .await
+}
+
+/// Applies a `Scale`: its manager owns the replicas of the object.
+pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored>, StatusError> {
+    check_options(call, PatchKind::Apply)?;
+    let (kind, api_version) = (text(applied, "kind"), text(applied, "apiVersion"));
+    if (kind, api_version) != ("Scale", "autoscaling/v1") {
+        let shown = crate::apply::shown_kind(api_version, kind);
+        return Err(StatusError::bad_request(format!("invalid object type: {shown}")));
+    }
+    update_with(call, Change::Apply, |call, present| {
+        let path = paths(call).spec_replicas;
+        let mut live = present.object.clone();
+        // A scale of 0 has no such field in JSON.
+        if at(&live, &path) == 0 {
+            remove(&mut live, &path);
+        }
+        let mut configuration = json!({
+            "apiVersion": call.resource.api_version(),
+            "kind": call.resource.kind,
+            "metadata": {"name": call.info.name},
+        });
+        let wanted = &applied["spec"]["replicas"];
+        if !wanted.is_null() {
+            set(&mut configuration, &path, wanted.clone());
+        }
+        let live = Owned { object: &live, managed: present.managed };
+        let (merged, managed) = run_apply(call, Some(live), &configuration)?;
+        check_name(call, applied)?;
+        let replicas = at(&merged, &path).as_i64().unwrap_or(0);
+        check_replicas(call, &replicas.into())?;
+        let mut object = present.object.clone();
+        set(&mut object, &path, replicas.into());
+        Ok(Made::tracked(object, managed))
+    })
+    .await
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn check_name(call: &Call, scale: &Value) -> Result<(), StatusError> {
+    let name = meta::text(scale, "name");
+    if name.is_empty() || name == call.info.name {
+        return Ok(());
+    }
+    Err(StatusError::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        call.info.name
+    )))
+}
+
+fn check_replicas(call: &Call, replicas: &Value) -> Result<(), StatusError> {
+    if replicas.as_i64().unwrap_or(0) >= 0 {
+        return Ok(());
+    }
+    let detail = "must be greater than or equal to 0";
+    let error = FieldError::invalid("spec.replicas", replicas, detail);
+    Err(StatusError::invalid("autoscaling", "Scale", &call.info.name, &[error]))
 }
 
 /// What is wrong with the replicas and the selector of a custom resource that can be scaled.
@@ -184,6 +232,15 @@ fn set(object: &mut Value, path: &str, new: Value) {
         value = &mut value[key];
     }
     *value = new;
+}
+
+fn remove(object: &mut Value, path: &str) {
+    let pointer = path.replace('.', "/");
+    if let Some((owner, field)) = pointer.rsplit_once('/')
+        && let Some(Value::Object(fields)) = object.pointer_mut(owner)
+    {
+        fields.shift_remove(field);
+    }
 }
 
 /// A label selector object (or the plain map of a ReplicationController) as text.

@@ -9,10 +9,11 @@ use super::create::{CreateError, create_unless_taken};
 use super::{Call, admit, generation, managers, scale, verdict};
 use crate::admission::Operation;
 use crate::apply::{self, ManagedFields, Owned};
+use crate::kinds::{Kind, StatusMetadata};
 use crate::lockstep::equal;
 use crate::meta::{self, metadata_mut};
 use crate::store::ObjectKey;
-use crate::{FieldError, StatusError, Stored, convert, crd, kinds, schema};
+use crate::{FieldError, StatusError, Stored, convert, crd, kinds};
 
 /// How an update came about, which decides over details of its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,7 @@ pub(crate) async fn update(
     let mut object = object;
     check_address(call, &object)?;
     place(call, &mut object)?;
-    let creates = creates_on_update(&call.resource.table) && call.info.subresource.is_empty();
+    let creates = creates(call);
     let warnings = call.warnings.len();
     for _ in 0..ATTEMPTS_MAX {
         let make = |_: &mut Call, _: Owned<'_>| Ok(object.clone().into());
@@ -82,40 +83,10 @@ pub(crate) async fn update(
     Err(modified(call))
 }
 
-/// Kinds that a PUT creates.
-fn creates_on_update(table: &str) -> bool {
-    const CREATING: &[&str] = &[
-        "endpoints",
-        "events",
-        "limitranges",
-        "services",
-        "leases.coordination.k8s.io",
-        "roles.rbac.authorization.k8s.io",
-        "rolebindings.rbac.authorization.k8s.io",
-        "clusterroles.rbac.authorization.k8s.io",
-        "clusterrolebindings.rbac.authorization.k8s.io",
-    ];
-    CREATING.contains(&table)
-}
-
-/// Built-in kinds that, like custom ones, insist on a resourceVersion in a PUT.
-fn needs_version(call: &Call) -> bool {
-    const STRICT: &[&str] = &[
-        "leases.coordination.k8s.io",
-        "poddisruptionbudgets.policy",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "apiservices.apiregistration.k8s.io",
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingwebhookconfigurations.admissionregistration.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-        "csidrivers.storage.k8s.io",
-        "volumeattachments.storage.k8s.io",
-        "runtimeclasses.node.k8s.io",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-    ];
-    call.resource.is_custom() || STRICT.contains(&&*call.resource.table)
+/// Whether a write to an object that does not exist creates it, even through its status.
+pub(super) fn creates(call: &Call) -> bool {
+    Kind::of(&call.resource).creates_on_update
+        && matches!(call.info.subresource.as_str(), "" | "status")
 }
 
 /// Refuses bodies whose name differs from the path.
@@ -133,10 +104,15 @@ pub(super) fn check_address(call: &Call, object: &Value) -> Result<(), StatusErr
     Ok(())
 }
 
-fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
+/// Puts the object into the namespace of the request, and refuses another one.
+pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let wanted = call.namespace();
     match meta::text(object, "namespace") {
         given if given == wanted => Ok(()),
+        _ if wanted.is_empty() => {
+            metadata_mut(object).shift_remove("namespace");
+            Ok(())
+        }
         "" => {
             metadata_mut(object).insert("namespace".into(), wanted.into());
             Ok(())
@@ -219,7 +195,7 @@ async fn attempt(
     let old = before.object;
     check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they meant to write.
-    let is_settled = convert::is_rewritten(&call.resource) && !apply::resets_managers(&object);
+    let is_settled = convert::has_versions(&call.resource) && !apply::resets_managers(&object);
     let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
     if is_settled && change == Change::Apply {
         Box::pin(managers::prune_restated(call, before, &mut object, &mut managed)).await?;
@@ -240,12 +216,13 @@ async fn attempt(
         admit::mutate(call, Operation::Update, &mut object, &mut managed, Some(before)).await?;
         meta::carry_over(&mut object, old);
     }
+    call.forget_repeated_owners(&mut object, " after mutating admission happens");
     call.check_escalation(&call.info.name, &object, Some(old))?;
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &mut object, old);
     }
     check(call, &object, old).await?;
-    schema::settle_numbers(&call.resource, &mut object);
+    call.resource.settle_numbers(&mut object);
     if is_concerned {
         let after = Owned { object: &object, managed: &managed };
         admit::validate(call, Operation::Update, Some(after), Some(before)).await?;
@@ -257,7 +234,7 @@ async fn attempt(
     }
     // Time alone is no change. What is stored in an old version is written anyway.
     if equal(&object, old) && managed.is_same_but_times(before.managed) {
-        if !goes_away(call, &object) && convert::is_current(&call.resource, stored) {
+        if !goes_away(call, &object) && convert::is_current(&call.inner, &call.resource, stored) {
             return Ok(Some(Arc::clone(stored)));
         }
         managed.clone_from(before.managed);
@@ -286,7 +263,7 @@ async fn attempt(
 
 /// Whether the object is being deleted and nothing holds it any more.
 fn goes_away(call: &Call, object: &Value) -> bool {
-    let held_by_spec = &*call.resource.table == "namespaces"
+    let held_by_spec = Kind::of(&call.resource).has_spec_finalizers
         && object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty());
     meta::is_deleting(object)
         && meta::finalizers(object).is_empty()
@@ -315,7 +292,7 @@ fn check_identity(
 /// Refuses writes that were meant for another version; without one, some kinds take none at all.
 fn check_version(call: &Call, wanted: &str, stored: &Stored) -> Result<(), StatusError> {
     match wanted {
-        "" | "0" if needs_version(call) => {
+        "" | "0" if Kind::of(&call.resource).needs_version => {
             let error = FieldError::new(
                 crate::FieldErrorReason::Invalid,
                 "metadata.resourceVersion",
@@ -344,7 +321,12 @@ fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), Sta
         return Ok(());
     }
     let resource = &call.resource;
-    let mut key = resource.resource.clone();
+    let mut key = match &*resource.table {
+        // Services and endpoints share a folder of upstream's store.
+        "services" => "services/specs".to_owned(),
+        "endpoints" => "services/endpoints".to_owned(),
+        _ => resource.resource.clone(),
+    };
     if resource.is_custom() {
         key = format!("{}/{key}", resource.group);
     }
@@ -409,7 +391,7 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
                 };
             }
             if !call.resource.is_custom() {
-                restricted["metadata"] = status_metadata(&call.resource.kind, given, old);
+                restricted["metadata"] = status_metadata(Kind::of(&call.resource), given, old);
             }
             *object = restricted;
         }
@@ -418,19 +400,15 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
 }
 
 /// The metadata after a write to the status of a built-in kind, most of which let it through.
-fn status_metadata(kind: &str, mut given: Value, old: &Value) -> Value {
-    let kept = match kind {
-        "APIService"
-        | "FlowSchema"
-        | "PriorityLevelConfiguration"
-        | "ValidatingAdmissionPolicy"
-        | "VolumeAttachment" => return old["metadata"].clone(),
-        "Deployment" => "labels",
-        "Pod" => "ownerReferences",
-        _ => return given,
-    };
-    copy_field(&mut given, &old["metadata"], kept);
-    given
+fn status_metadata(kind: &Kind, mut given: Value, old: &Value) -> Value {
+    match kind.status_metadata {
+        StatusMetadata::Stored => old["metadata"].clone(),
+        StatusMetadata::Given => given,
+        StatusMetadata::GivenBut(kept) => {
+            copy_field(&mut given, &old["metadata"], kept);
+            given
+        }
+    }
 }
 
 fn copy_field(object: &mut Value, from: &Value, key: &str) {
@@ -464,6 +442,9 @@ async fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), Statu
         errors.extend(crd::validation::validate(object, Some(old)));
     }
     warnings.extend(strategy.warnings(&context, object));
+    if call.resource.is_custom() && call.info.subresource.is_empty() {
+        warnings.extend(meta::finalizer_warnings(object, Some(old)));
+    }
     if !errors.is_empty() {
         return Err(call.invalid(&call.info.name, &errors));
     }

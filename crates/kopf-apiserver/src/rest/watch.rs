@@ -10,11 +10,12 @@ use futures::{FutureExt, Stream};
 use serde_json::Value;
 
 use super::Call;
-use super::list::{parse_number, parse_version};
+use super::list::{parse_number, parse_shards, parse_version};
 use crate::encode::Encoder;
+use crate::kinds::Kind;
 use crate::query::Query;
-use crate::selector::Selector;
-use crate::server::Inner;
+use crate::selector::{Selector, ShardSelector};
+use crate::state::Inner;
 use crate::store::{Cursor, Event, EventKind, Fallen, write_event};
 use crate::stored::{Draft, Packed};
 use crate::{FieldError, StatusError, Stored, convert};
@@ -23,6 +24,7 @@ use crate::{FieldError, StatusError, Stored, convert};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WatchRequest {
     selector: Selector,
+    shards: ShardSelector,
     resource_version: Option<u64>,
     bookmarks: bool,
     send_initial_events: Option<bool>,
@@ -36,11 +38,17 @@ impl WatchRequest {
             query.text("labelSelector"),
             query.text("fieldSelector"),
             &call.resource,
+            Kind::of(&call.resource).selectable_fields,
         )?;
         if !call.info.name.is_empty() {
             // The legacy path `/watch/.../NAME` watches a single object.
             let field = format!("metadata.name={}", call.info.name);
-            selector = Selector::parse(query.text("labelSelector"), &field, &call.resource)?;
+            selector = Selector::parse(
+                query.text("labelSelector"),
+                &field,
+                &call.resource,
+                Kind::of(&call.resource).selectable_fields,
+            )?;
         }
         let send_initial_events = match query.text("sendInitialEvents") {
             "" => None,
@@ -49,6 +57,7 @@ impl WatchRequest {
         check_options(query, send_initial_events)?;
         Ok(Self {
             selector,
+            shards: parse_shards(query)?,
             resource_version: parse_version(query.text("resourceVersion"))?,
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events,
@@ -124,6 +133,7 @@ fn never_published(version: u64, newest: u64) -> StatusError {
 struct Watcher {
     inner: Arc<Inner>,
     selector: Selector,
+    shards: ShardSelector,
     namespace: String,
     encoder: Encoder,
     cursor: Option<Cursor>,
@@ -154,6 +164,7 @@ impl Watcher {
         });
         let mut watcher = Self {
             selector: request.selector,
+            shards: request.shards,
             namespace: call.namespace().to_owned(),
             encoder,
             cursor: None,
@@ -194,6 +205,7 @@ impl Watcher {
             let is_rewritten = convert::is_rewritten(&call.resource);
             watcher.initial = snapshot
                 .list(&table, &watcher.namespace)
+                .filter(|(_, stored)| watcher.shards.matches(stored.encoded()))
                 .filter(|(_, stored)| is_rewritten || watcher.selector.matches_stored(stored))
                 .map(|(_, stored)| Arc::clone(stored.packed()))
                 .collect();
@@ -312,7 +324,7 @@ impl Watcher {
         self.is_raw = false;
         let initial = std::mem::take(&mut self.initial);
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.retain(|event| self.is_in_namespace(event));
+        waiting.retain(|event| self.is_concerned(event));
         let is_selective = !self.selector.is_empty();
         let previous = |event: &Event| event.previous.clone().filter(|_| is_selective);
         let states = waiting
@@ -355,13 +367,15 @@ impl Watcher {
         }
     }
 
-    fn is_in_namespace(&self, event: &Event) -> bool {
-        self.namespace.is_empty() || *event.key.namespace == *self.namespace
+    /// Whether an event is in the namespace and in the share; neither ever changes for an object.
+    fn is_concerned(&self, event: &Event) -> bool {
+        let is_inside = self.namespace.is_empty() || *event.key.namespace == *self.namespace;
+        is_inside && self.shards.matches(event.object.encoded())
     }
 
     /// Adds the line for an event, seen through namespace and selector.
     fn tell(&mut self, event: &Event) {
-        if !self.is_in_namespace(event) {
+        if !self.is_concerned(event) {
             return;
         }
         let kind = if self.selector.is_empty() {

@@ -7,9 +7,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::identity::Identity;
-use super::{CustomResources, Inner, Server, world};
+use super::{Server, world};
 use crate::User;
-use crate::admission::Chain;
 use crate::audit::AuditLog;
 use crate::authn::Authenticator;
 use crate::clock::{Clock, IdSource, RandomIds, SystemClock};
@@ -21,6 +20,7 @@ use crate::persist::{self, Archive, DataDirError, Journal};
 use crate::rbac::{AllowAll, Authorizer, RoleBased};
 use crate::registry::Registry;
 use crate::request_log::RequestLog;
+use crate::state::{CustomResources, Inner};
 use crate::store::{Queue, Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
@@ -35,7 +35,9 @@ pub struct ServerBuilder {
     serving: ServingLimits,
     controllers: bool,
     nodes: bool,
+    controller_events: bool,
     rbac: bool,
+    mutating_policies: bool,
     admin_token: Option<String>,
     tokens: Vec<(String, User)>,
     audit: Option<Arc<AuditLog>>,
@@ -50,7 +52,9 @@ impl Default for ServerBuilder {
             serving: ServingLimits::default(),
             controllers: true,
             nodes: true,
+            controller_events: false,
             rbac: false,
+            mutating_policies: false,
             admin_token: None,
             tokens: Vec::new(),
             audit: None,
@@ -103,10 +107,26 @@ impl ServerBuilder {
         self
     }
 
+    /// Whether controllers, scheduler and kubelet report what they do as events, such as
+    /// `Scaled up replica set`; by default they do not, so that tests see their own events only.
+    #[must_use]
+    pub fn controller_events(mut self, on: bool) -> Self {
+        self.controller_events = on;
+        self
+    }
+
     /// Whether RBAC is enforced; by default everything is allowed.
     #[must_use]
     pub fn rbac(mut self, on: bool) -> Self {
         self.rbac = on;
+        self
+    }
+
+    /// Whether there are MutatingAdmissionPolicies, which a server of this release has only if a
+    /// feature is switched on (default: no).
+    #[must_use]
+    pub fn mutating_policies(mut self, on: bool) -> Self {
+        self.mutating_policies = on;
         self
     }
 
@@ -218,10 +238,11 @@ impl ServerBuilder {
             custom_resources: Mutex::new(CustomResources::new()),
             clock: self.clock,
             ids: self.ids,
-            admission: Arc::new(Chain::default()),
+            webhooks: Arc::default(),
             authorizer,
             authenticator: Arc::new(authenticator),
             allows_all: !self.rbac,
+            mutating_policies: self.mutating_policies,
             stages: Arc::default(),
             faults: Faults::default(),
             serving: Arc::new(Serving::new(self.serving)),
@@ -233,10 +254,7 @@ impl ServerBuilder {
             settled: None,
         };
         crate::crd::refresh(&inner);
-        let controllers = match (self.controllers, self.nodes) {
-            (false, _) => None,
-            (true, nodes) => Some(Scope { nodes }),
-        };
-        Server::from_inner(inner, controllers)
+        let scope = Scope { nodes: self.nodes, events: self.controller_events };
+        Server::from_inner(inner, self.controllers.then_some(scope))
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::listen::Authority;
+use crate::authority::Authority;
 use crate::persist::DataDirError;
 use crate::tokens::TokenIssuer;
 

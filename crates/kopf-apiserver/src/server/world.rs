@@ -1,17 +1,18 @@
 //! The objects that exist before the first request.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::apply::ManagedFields;
+use crate::apply::{self, ManagedFields, Manager, Owned};
 use crate::clock::{Clock, IdSource};
-use crate::kinds::shape;
 use crate::meta::format_time;
+use crate::registry::Registry;
+use crate::shape;
 use crate::store::{Change, ObjectKey, Store};
 
 /// Creates what every cluster has: namespaces, a node, a storage class, roles.
 pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: bool) {
     for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
-        let namespace = json!({
+        let mut namespace = json!({
             "kind": "Namespace",
             "apiVersion": "v1",
             "metadata": {
@@ -23,18 +24,19 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
             "spec": { "finalizers": ["kubernetes"] },
             "status": { "phase": "Active" },
         });
+        let managed = tracked("namespaces", &mut namespace, &format_time(clock.now()));
         store
             .commit(Change {
                 table: "namespaces".into(),
                 key: ObjectKey::new("", name),
                 expected: 0,
                 value: Some(namespace),
-                managed: ManagedFields::default(),
+                managed,
             })
             .expect("the store is empty, so the name is free");
     }
     let now = format_time(clock.now());
-    let others = crate::controllers::bootstrap::objects(&now, nodes).into_iter();
+    let others = super::bootstrap::objects(&now, nodes).into_iter();
     for (table, mut object) in others.chain(crate::rbac::bootstrap_objects()) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -46,15 +48,51 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
             condition["lastTransitionTime"] = json!(now);
         }
         shape::normalise(&mut object);
+        let managed = tracked(table, &mut object, &now);
         store
             .commit(Change {
                 table: table.into(),
                 key: ObjectKey::new(&namespace, &name),
                 expected: 0,
                 value: Some(object),
-                managed: ManagedFields::default(),
+                managed,
             })
             .expect("the store is empty, so the name is free");
     }
     store.forget_events();
+}
+
+/// Who owns the fields of such an object: the server and the controller that aggregates roles.
+fn tracked(table: &str, object: &mut Value, now: &str) -> ManagedFields {
+    let registry = Registry::builtin();
+    let Some(resource) = registry.of_table(table) else { return ManagedFields::default() };
+    let api_version = resource.api_version();
+    let manager = Manager {
+        name: "kube-apiserver",
+        api_version: &api_version,
+        kind: &resource.kind,
+        subresource: "",
+        has_status: resource.has_status(),
+        has_versions: false,
+        time: now,
+    };
+    let schema = resource.schema.as_deref();
+    let rules = match object["aggregationRule"].is_object() {
+        true => object.as_object_mut().and_then(|fields| fields.shift_remove("rules")),
+        false => None,
+    };
+    let managed = apply::track_update(&manager, schema, None, object);
+    let Some(rules) = rules else { return managed };
+    let part = json!({
+        "apiVersion": api_version,
+        "kind": resource.kind,
+        "metadata": { "name": object["metadata"]["name"] },
+        "rules": rules,
+    });
+    let aggregator = Manager { name: "clusterrole-aggregation-controller", ..manager };
+    let live = Owned { object, managed: &managed };
+    let (aggregated, managed) = apply::apply(&aggregator, true, schema, Some(live), &part)
+        .expect("recorded roles fit their schema");
+    *object = aggregated;
+    managed
 }

@@ -3,10 +3,6 @@
 //! The numbers in `data/*-parity.txt` may only go up. `GOLDENS_REPORT=FOLDER` writes every
 //! difference to a file of that folder.
 
-#[path = "../../../../xtask/src/normalise.rs"]
-mod normalise;
-#[path = "../../../../xtask/src/pairing.rs"]
-mod pairing;
 mod webhooks;
 
 use std::fmt::Write as _;
@@ -19,8 +15,8 @@ use kopf_apiserver::{Clock, Server, User};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use normalise::{Normaliser, Translation};
-use pairing::{Difference, Pairing};
+use fidelity::normalise::{Normaliser, Translation};
+use fidelity::pairing::{Difference, Pairing};
 
 /// Exchanges that were recorded in one go.
 struct Recording {

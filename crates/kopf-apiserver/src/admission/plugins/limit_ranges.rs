@@ -2,22 +2,18 @@
 //!
 //! Same rules and words as upstream's plugin.
 
-use std::collections::BTreeMap;
-
+use kopf_kinds::quota::{Amounts, amounts, container_amounts, whole_pod};
 use serde_json::{Value, json};
 
 use crate::admission::{AdmissionRequest, Operation};
-use crate::controllers::fields::{at, items, set, text};
-use crate::kinds::quantity::Quantity;
+use crate::fields::{at, items, set, text};
+use crate::quantity::Quantity;
 use crate::store::Snapshot;
 
 /// Table of the ranges.
 const RANGES: &str = "limitranges";
 /// Tells which defaults a pod got.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-/// Amounts by the name of the resource.
-type Amounts = BTreeMap<String, Quantity>;
 
 /// Gives the containers of a new pod the defaults of all ranges.
 pub(super) fn fill(snapshot: &Snapshot, namespace: &str, pod: &mut Value) {
@@ -84,7 +80,7 @@ pub(super) fn problems(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> V
                     let regular = items(object, &["spec", "containers"]).iter();
                     let initial = items(object, &["spec", "initContainers"]);
                     for container in regular.chain(initial) {
-                        let (requests, limits) = amounts(container);
+                        let (requests, limits) = container_amounts(container);
                         bounds.check(&requests, &limits, &mut problems);
                     }
                 }
@@ -93,7 +89,7 @@ pub(super) fn problems(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> V
                     bounds.check(&requests, &limits, &mut problems);
                 }
                 "PersistentVolumeClaim" if is_claim => {
-                    let asked = read(at(object, &["spec", "resources", "requests"]));
+                    let asked = amounts(at(object, &["spec", "resources", "requests"]));
                     bounds.check_claim(&asked, &mut problems);
                 }
                 _ => {}
@@ -103,43 +99,6 @@ pub(super) fn problems(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> V
     problems
 }
 
-fn read(amounts: Option<&Value>) -> Amounts {
-    let all = amounts.and_then(Value::as_object).into_iter().flatten();
-    all.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?)))
-        .collect()
-}
-
-fn amounts(container: &Value) -> (Amounts, Amounts) {
-    let part = |list: &str| read(at(container, &["resources", list]));
-    (part("requests"), part("limits"))
-}
-
-/// What all containers of a pod ask for together; initial ones run one after the other.
-pub(super) fn whole_pod(pod: &Value) -> (Amounts, Amounts) {
-    let mut whole = (Amounts::new(), Amounts::new());
-    for container in items(pod, &["spec", "containers"]) {
-        let (requests, limits) = amounts(container);
-        for (sum, part) in [(&mut whole.0, requests), (&mut whole.1, limits)] {
-            for (name, amount) in part {
-                let before = sum.get(&name).copied();
-                sum.insert(name, before.map_or(amount, |before| before.plus(amount)));
-            }
-        }
-    }
-    for container in items(pod, &["spec", "initContainers"]) {
-        let (requests, limits) = amounts(container);
-        for (most, part) in [(&mut whole.0, requests), (&mut whole.1, limits)] {
-            for (name, amount) in part {
-                let before = most.get(&name).filter(|before| before.nanos() >= amount.nanos());
-                if before.is_none() {
-                    most.insert(name, amount);
-                }
-            }
-        }
-    }
-    whole
-}
-
 struct Bounds<'a> {
     limit: &'a Value,
     kind: &'a str,
@@ -147,7 +106,7 @@ struct Bounds<'a> {
 
 impl Bounds<'_> {
     fn check(&self, requests: &Amounts, limits: &Amounts, problems: &mut Vec<String>) {
-        for (name, least) in read(self.limit.get("min")) {
+        for (name, least) in amounts(self.limit.get("min")) {
             let is_less = |amount: Quantity| amount.nanos() < least.nanos();
             let say = |tail: &str| self.usage("minimum", &name, least, tail);
             match (requests.get(&name), limits.get(&name)) {
@@ -161,7 +120,7 @@ impl Bounds<'_> {
                 _ => {}
             }
         }
-        for (name, most) in read(self.limit.get("max")) {
+        for (name, most) in amounts(self.limit.get("max")) {
             let is_more = |amount: Quantity| amount.nanos() > most.nanos();
             let say = |tail: &str| self.usage("maximum", &name, most, tail);
             match (requests.get(&name), limits.get(&name)) {
@@ -175,7 +134,7 @@ impl Bounds<'_> {
                 _ => {}
             }
         }
-        for (name, ratio) in read(self.limit.get("maxLimitRequestRatio")) {
+        for (name, ratio) in amounts(self.limit.get("maxLimitRequestRatio")) {
             self.check_ratio(&name, ratio, requests, limits, problems);
         }
     }
@@ -213,7 +172,7 @@ impl Bounds<'_> {
     }
 
     fn check_claim(&self, asked: &Amounts, problems: &mut Vec<String>) {
-        for (name, least) in read(self.limit.get("min")) {
+        for (name, least) in amounts(self.limit.get("min")) {
             match asked.get(&name) {
                 None => {
                     let tail = ".  No request is specified";
@@ -226,7 +185,7 @@ impl Bounds<'_> {
                 Some(_) => {}
             }
         }
-        for (name, most) in read(self.limit.get("max")) {
+        for (name, most) in amounts(self.limit.get("max")) {
             match asked.get(&name) {
                 None => {
                     let tail = ".  No request is specified";

@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 
-use crate::controllers::fields::{number, text};
+use crate::fields::{number, text};
 use crate::store::Snapshot;
 
 /// Why the class or the number of a new pod is refused; its kind has filled in the number.
 pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
     let name = text(pod, &["spec", "priorityClassName"]);
+    let given = number(pod, &["spec", "priority"]).unwrap_or(0);
+    if name.is_empty() && given != 0 {
+        return Err(refusal(given, 0));
+    }
     if name.is_empty() {
         return Ok(());
     }
@@ -18,10 +22,14 @@ pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
         None => return Err(format!("no PriorityClass with name {name} was found")),
     };
     match number(pod, &["spec", "priority"]) {
-        Some(given) if given != value => Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority \
-             admission controller computed {value} from the given PriorityClass name"
-        )),
+        Some(given) if given != value => Err(refusal(given, value)),
         _ => Ok(()),
     }
+}
+
+fn refusal(given: i64, computed: i64) -> String {
+    format!(
+        "the integer value of priority ({given}) must not be provided in pod spec; priority \
+         admission controller computed {computed} from the given PriorityClass name"
+    )
 }

@@ -1,43 +1,33 @@
-//! ResourceQuotas: how much a namespace may have, and how much it has.
+//! ResourceQuotas: refuses what a namespace may not have.
 //!
 //! Usage is counted from the objects that exist, whenever it is needed. Writes that wait for the
 //! disk at the same time do not see each other, so a quota can be exceeded by those.
 
-use std::collections::BTreeMap;
+use kopf_kinds::quota::{amounts, charge, is_in_scopes, missing, usage};
 
-use serde_json::Value;
-
-use super::limit_ranges::whole_pod;
 use super::refusal;
 use crate::StatusError;
 use crate::admission::{AdmissionRequest, Operation};
-use crate::controllers::fields::{at, items, number, text, texts};
-use crate::kinds::quantity::Quantity;
-use crate::status_error::qualified;
+use crate::fields::at;
+use crate::quantity::Quantity;
 use crate::store::Snapshot;
 
 /// Table of the quotas.
 pub(super) const QUOTAS: &str = "resourcequotas";
 
-/// Amounts by the name of the resource.
-type Amounts = BTreeMap<String, Quantity>;
+/// What a write adds to the usage of one quota.
+pub(crate) struct Charge {
+    /// The name of the quota.
+    pub(crate) quota: String,
+    /// By resource.
+    pub(crate) amounts: Vec<(String, Quantity)>,
+}
 
-/// Resources that are counted under a name of their own, besides `count/...`.
-const COUNTED: [&str; 7] = [
-    "pods",
-    "services",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "replicationcontrollers",
-    "resourcequotas",
-];
-
-/// Refuses a write that needs more than a quota leaves.
+/// Refuses a write that needs more than a quota leaves; returns what it needs.
 pub(in crate::admission) fn check(
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
-) -> Result<(), StatusError> {
+) -> Result<Vec<Charge>, StatusError> {
     let is_counted = match request.operation {
         Operation::Create => true,
         // Services change their ports, claims grow.
@@ -46,10 +36,11 @@ pub(in crate::admission) fn check(
         }
         Operation::Delete => false,
     };
-    let Some(object) = request.object.as_ref() else { return Ok(()) };
+    let Some(object) = request.object.as_ref() else { return Ok(Vec::new()) };
     if !is_counted || !request.subresource.is_empty() || !request.resource.namespaced {
-        return Ok(());
+        return Ok(Vec::new());
     }
+    let mut charges = Vec::new();
     let table = &*request.resource.table;
     let needed = charge(table, object);
     let had = request.old_object.as_ref().map(|old| charge(table, old)).unwrap_or_default();
@@ -67,10 +58,15 @@ pub(in crate::admission) fn check(
             all.for_each(|(_, object)| visit(object.content()));
         });
         let mut exceeded: [Vec<String>; 3] = Default::default();
+        let mut amounts = Vec::new();
         for (name, limit) in &hard {
             let Some(more) = needed.get(name) else { continue };
             let before = had.get(name).map_or(0, |amount| amount.nanos());
             let delta = more.nanos() - before;
+            if delta != 0 {
+                let less = had.get(name).map_or(Quantity::count(0), |amount| amount.negated());
+                amounts.push((name.clone(), more.plus(less)));
+            }
             let present = used.get(name).copied().unwrap_or(Quantity::count(0));
             if delta > 0 && present.nanos() + delta > limit.nanos() {
                 for (list, amount) in exceeded.iter_mut().zip([more, &present, limit]) {
@@ -86,187 +82,9 @@ pub(in crate::admission) fn check(
             );
             return Err(refusal(request, &problem));
         }
-    }
-    Ok(())
-}
-
-/// How much of what a quota limits exists in its namespace; `each` visits the objects of a table.
-pub(crate) fn usage(
-    quota: &Value,
-    each: impl Fn(&str, &mut dyn FnMut(&Value)),
-) -> BTreeMap<String, Quantity> {
-    let mut used: Amounts = amounts(at(quota, &["spec", "hard"]))
-        .into_keys()
-        .map(|name| (name, Quantity::count(0)))
-        .collect();
-    let tables: Vec<String> = used.keys().map(|name| table_of(name)).collect();
-    for table in tables.iter().collect::<std::collections::BTreeSet<_>>() {
-        each(table, &mut |object| {
-            if !is_in_scopes(quota, table, object) || is_over(table, object) {
-                return;
-            }
-            for (name, amount) in charge(table, object) {
-                if table_of(&name) == *table
-                    && let Some(sum) = used.get_mut(&name)
-                {
-                    *sum = amount.plus(*sum);
-                }
-            }
-        });
-    }
-    used
-}
-
-/// The table of the objects that use a resource.
-fn table_of(name: &str) -> String {
-    if let Some(counted) = name.strip_prefix("count/") {
-        return counted.to_owned();
-    }
-    match name {
-        "services.nodeports" | "services.loadbalancers" => "services".to_owned(),
-        "requests.storage" => "persistentvolumeclaims".to_owned(),
-        _ if COUNTED.contains(&name) => name.to_owned(),
-        _ if name.contains(".storageclass.storage.k8s.io/") => "persistentvolumeclaims".to_owned(),
-        _ => "pods".to_owned(),
-    }
-}
-
-/// Pods that have ended use nothing any more.
-fn is_over(table: &str, object: &Value) -> bool {
-    table == "pods" && matches!(text(object, &["status", "phase"]), "Succeeded" | "Failed")
-}
-
-/// What an object uses, by the names that quotas have for it.
-fn charge(table: &str, object: &Value) -> Amounts {
-    let one = Quantity::count(1);
-    let mut amounts = Amounts::new();
-    let (plural, group) = table.split_once('.').unwrap_or((table, ""));
-    amounts.insert(format!("count/{}", qualified(plural, group)), one);
-    if COUNTED.contains(&table) {
-        amounts.insert(table.to_owned(), one);
-    }
-    match table {
-        "pods" => {
-            let (requests, limits) = whole_pod(object);
-            for (name, amount) in requests {
-                if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
-                    amounts.insert(name.clone(), amount);
-                }
-                amounts.insert(format!("requests.{name}"), amount);
-            }
-            amounts.extend(limits.into_iter().map(|(name, it)| (format!("limits.{name}"), it)));
-        }
-        "services" => {
-            let is_balanced = text(object, &["spec", "type"]) == "LoadBalancer";
-            let ports = items(object, &["spec", "ports"]).iter();
-            let open = ports.filter(|port| number(port, &["nodePort"]).unwrap_or(0) > 0).count();
-            amounts.insert("services.nodeports".to_owned(), Quantity::count(open));
-            let balanced = Quantity::count(usize::from(is_balanced));
-            amounts.insert("services.loadbalancers".to_owned(), balanced);
-        }
-        "persistentvolumeclaims" => {
-            let asked = text(object, &["spec", "resources", "requests", "storage"]);
-            let class = text(object, &["spec", "storageClassName"]);
-            let prefix = format!("{class}.storageclass.storage.k8s.io/");
-            if let Some(amount) = Quantity::parse(asked) {
-                amounts.insert("requests.storage".to_owned(), amount);
-                amounts.insert(format!("{prefix}requests.storage"), amount);
-            }
-            amounts.insert(format!("{prefix}persistentvolumeclaims"), one);
-        }
-        _ => {}
-    }
-    amounts
-}
-
-/// What the containers of a pod have to say, since a quota limits it.
-fn missing(table: &str, pod: &Value, hard: &Amounts) -> Option<String> {
-    if table != "pods" {
-        return None;
-    }
-    let mut problems = Vec::new();
-    for name in hard.keys() {
-        let (list, resource) = match name.as_str() {
-            "cpu" | "memory" => ("requests", name.as_str()),
-            "requests.cpu" | "requests.memory" => ("requests", &name["requests.".len()..]),
-            "limits.cpu" | "limits.memory" => ("limits", &name["limits.".len()..]),
-            _ => continue,
-        };
-        let silent: Vec<&str> = items(pod, &["spec", "containers"])
-            .iter()
-            .chain(items(pod, &["spec", "initContainers"]))
-            .filter(|container| at(container, &["resources", list, resource]).is_none())
-            .map(|container| text(container, &["name"]))
-            .collect();
-        if !silent.is_empty() {
-            problems.push(format!("{name} for: {}", silent.join(",")));
+        if !amounts.is_empty() {
+            charges.push(Charge { quota: quota.name().to_owned(), amounts });
         }
     }
-    (!problems.is_empty()).then(|| problems.join("; "))
-}
-
-fn amounts(given: Option<&Value>) -> Amounts {
-    let all = given.and_then(Value::as_object).into_iter().flatten();
-    all.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?)))
-        .collect()
-}
-
-/// Whether a quota is about such objects.
-fn is_in_scopes(quota: &Value, table: &str, object: &Value) -> bool {
-    let scopes = texts(quota, &["spec", "scopes"]);
-    let expressions = items(quota, &["spec", "scopeSelector", "matchExpressions"]);
-    if scopes.is_empty() && expressions.is_empty() {
-        return true;
-    }
-    if table != "pods" {
-        return false;
-    }
-    scopes.iter().all(|scope| is_in(scope, object))
-        && expressions.iter().all(|expression| {
-            let scope = text(expression, &["scopeName"]);
-            let operator = text(expression, &["operator"]);
-            if scope != "PriorityClass" {
-                return is_in(scope, object);
-            }
-            let class = text(object, &["spec", "priorityClassName"]);
-            let is_listed = texts(expression, &["values"]).contains(&class);
-            match operator {
-                "In" => is_listed,
-                "NotIn" => !is_listed,
-                "DoesNotExist" => class.is_empty(),
-                _ => !class.is_empty(),
-            }
-        })
-}
-
-fn is_in(scope: &str, pod: &Value) -> bool {
-    let ends = number(pod, &["spec", "activeDeadlineSeconds"]).is_some_and(|seconds| seconds >= 0);
-    let says_nothing = || {
-        let (requests, limits) = whole_pod(pod);
-        requests.is_empty() && limits.is_empty()
-    };
-    match scope {
-        "Terminating" => ends,
-        "NotTerminating" => !ends,
-        "BestEffort" => says_nothing(),
-        "NotBestEffort" => !says_nothing(),
-        "PriorityClass" => !text(pod, &["spec", "priorityClassName"]).is_empty(),
-        "CrossNamespacePodAffinity" => has_foreign_affinity(pod),
-        _ => false,
-    }
-}
-
-/// Whether a pod wants to be near, or far from, pods of other namespaces.
-fn has_foreign_affinity(pod: &Value) -> bool {
-    let is_foreign = |term: &Value| {
-        !items(term, &["namespaces"]).is_empty()
-            || at(term, &["namespaceSelector"]).is_some_and(|selector| !selector.is_null())
-    };
-    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
-        let path = |list| ["spec", "affinity", kind, list];
-        let required = items(pod, &path("requiredDuringSchedulingIgnoredDuringExecution"));
-        let preferred = items(pod, &path("preferredDuringSchedulingIgnoredDuringExecution"));
-        required.iter().any(is_foreign)
-            || preferred.iter().any(|term| is_foreign(&term["podAffinityTerm"]))
-    })
+    Ok(charges)
 }

@@ -1,15 +1,16 @@
 //! Pod Security: what the labels of a namespace allow pods to do.
 //!
-//! Levels, modes and words as upstream's plugin; the checks are always the latest ones, whatever
-//! version a label names. `checks` knows what each level forbids.
+//! Levels, modes, versions and words as upstream's plugin. `checks` knows what each level forbids.
 
 mod checks;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::refusal;
 use crate::admission::{AdmissionRequest, Operation};
-use crate::controllers::fields::{at, text};
+use crate::fields::{at, items, text};
 use crate::store::Snapshot;
 use crate::{FieldError, StatusError};
 
@@ -43,35 +44,66 @@ impl Level {
 }
 
 /// What the labels of a namespace say about one mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Policy {
     level: Level,
-    version: String,
+    /// The version of the standards; none for the latest one.
+    version: Option<checks::Version>,
 }
 
 impl Policy {
-    /// The policy of `enforce`, `audit` or `warn`; a level that is no level forbids most.
+    /// The policy of `enforce`, `audit` or `warn`; only the first forbids most if it is no level.
     fn of(labels: Option<&Value>, mode: &str) -> Self {
         let label = |key: String| labels.and_then(|labels| labels.get(&key)?.as_str());
-        let level = match label(format!("{PREFIX}{mode}")) {
-            None => Level::Privileged,
-            Some(text) => Level::parse(text).unwrap_or(Level::Restricted),
-        };
-        let version = label(format!("{PREFIX}{mode}-version")).unwrap_or("latest");
-        Self { level, version: version.to_owned() }
+        let given = label(format!("{PREFIX}{mode}"));
+        let wrong = if mode == "enforce" { Level::Restricted } else { Level::Privileged };
+        let level = given.map_or(Level::Privileged, |text| Level::parse(text).unwrap_or(wrong));
+        let version = label(format!("{PREFIX}{mode}-version"));
+        let policy = Self { level, version: version.and_then(parse_version).flatten() };
+        if mode != "warn" || given.is_some() {
+            return policy;
+        }
+        // What is refused is also warned of, wherever it cannot be refused.
+        let enforced = Self::of(labels, "enforce");
+        let has_level = label(format!("{PREFIX}enforce")).and_then(Level::parse).is_some();
+        match has_level && enforced.level > level {
+            true if version.is_some() => Self { level: enforced.level, ..policy },
+            true => enforced,
+            false => policy,
+        }
     }
 
     /// Upstream's sentence about what a pod may not do; none if it may.
-    fn violations(&self, pod: &Value) -> Option<String> {
-        let found = checks::violations(pod, self.level == Level::Restricted);
-        if self.level == Level::Privileged || found.is_empty() {
+    fn violations(self, pod: &Value) -> Option<String> {
+        if self.level == Level::Privileged {
             return None;
         }
-        Some(format!("PodSecurity {:?}: {}", self.name(), found.join(", ")))
+        let found = checks::violations(pod, self.is_restricted(), self.minor());
+        (!found.is_empty()).then(|| format!("PodSecurity {:?}: {}", self.name(), found.join(", ")))
     }
 
-    fn name(&self) -> String {
-        format!("{}:{}", self.level.as_str(), self.version)
+    fn is_restricted(self) -> bool {
+        self.level == Level::Restricted
     }
+
+    fn minor(self) -> checks::Version {
+        self.version.unwrap_or(checks::Version::MAX)
+    }
+
+    fn name(self) -> String {
+        let version = self.version.map_or("latest".to_owned(), |minor| format!("v1.{minor}"));
+        format!("{}:{version}", self.level.as_str())
+    }
+}
+
+/// The minor number of a version such as `v1.25`, or none for `latest`; none if it is neither.
+fn parse_version(text: &str) -> Option<Option<checks::Version>> {
+    if text == "latest" {
+        return Some(None);
+    }
+    let minor = text.strip_prefix("v1.")?;
+    let is_number = minor == "0" || !minor.starts_with('0');
+    minor.parse().ok().filter(|_| is_number && !minor.starts_with('+')).map(Some)
 }
 
 /// Where a kind has the pod that it makes; none if it makes none.
@@ -95,13 +127,18 @@ pub(super) fn check(
     request: &mut AdmissionRequest<'_>,
 ) -> Result<(), StatusError> {
     let is_write = matches!(request.operation, Operation::Create | Operation::Update);
-    if !is_write || !request.subresource.is_empty() {
+    let is_pod = &*request.resource.table == "pods";
+    let is_checked = match request.subresource {
+        "" => true,
+        "ephemeralcontainers" | "resize" => is_pod,
+        _ => false,
+    };
+    if !is_write || !is_checked {
         return Ok(());
     }
     if &*request.resource.table == "namespaces" {
         return check_namespace(snapshot, request);
     }
-    let is_pod = &*request.resource.table == "pods";
     let Some(object) = request.object.as_ref() else { return Ok(()) };
     let pod = match pod_spec_path(&request.resource.table) {
         Some(path) => at(object, path),
@@ -112,8 +149,9 @@ pub(super) fn check(
     else {
         return Ok(());
     };
-    // Nothing of a pod that matters here can be changed later.
-    if is_pod && request.operation == Operation::Update {
+    if let Some(old) = request.old_object.as_ref().filter(|_| is_pod)
+        && !is_significant(object, old)
+    {
         return Ok(());
     }
     let labels = at(namespace.content(), &["metadata", "labels"]);
@@ -130,6 +168,20 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Whether a change of a pod is worth a look: containers come, or get other images.
+fn is_significant(pod: &Value, old: &Value) -> bool {
+    let images = |pod: &Value, list: &str| -> Vec<(String, String)> {
+        let containers = items(pod, &["spec", list]).iter();
+        let named =
+            |one: &Value| (text(one, &["name"]).to_owned(), text(one, &["image"]).to_owned());
+        containers.map(named).collect()
+    };
+    let is_changed =
+        ["containers", "initContainers"].iter().any(|list| images(pod, list) != images(old, list));
+    let (new, old) = (images(pod, "ephemeralContainers"), images(old, "ephemeralContainers"));
+    is_changed || new.iter().any(|container| !old.contains(container))
+}
+
 /// Refuses labels that mean nothing; warns of pods that a new level would not allow.
 fn check_namespace(
     snapshot: &Snapshot,
@@ -139,37 +191,37 @@ fn check_namespace(
         object.as_ref().and_then(|object| at(object, &["metadata", "labels"])).cloned()
     };
     let labels = labels_of(&request.object);
-    let mut errors = Vec::new();
-    for mode in ["enforce", "audit", "warn"] {
-        let key = format!("{PREFIX}{mode}");
-        let given = labels.as_ref().and_then(|labels| labels.get(&key)?.as_str());
-        if let Some(given) = given
-            && Level::parse(given).is_none()
-        {
-            errors.push(FieldError::invalid(
-                format!("metadata.labels[{key}]"),
-                &given.into(),
-                "must be one of privileged, baseline, restricted",
-            ));
-        }
-    }
-    if !errors.is_empty() {
+    let old_labels = labels_of(&request.old_object);
+    let errors = label_problems(labels.as_ref());
+    let is_news =
+        request.operation == Operation::Create || errors != label_problems(old_labels.as_ref());
+    if !errors.is_empty() && is_news {
         return Err(StatusError::invalid("", "Namespace", request.name, &errors));
     }
     let new = Policy::of(labels.as_ref(), "enforce");
-    let old = Policy::of(labels_of(&request.old_object).as_ref(), "enforce");
-    if request.operation != Operation::Update || new.level <= old.level {
+    let old = Policy::of(old_labels.as_ref(), "enforce");
+    let is_relaxed = new.version == old.version && new.level <= old.level;
+    if request.operation != Operation::Update || new.level == Level::Privileged || is_relaxed {
         return Ok(());
     }
-    let mut found: Vec<String> = Vec::new();
+    let mut pods: BTreeMap<String, (String, usize)> = BTreeMap::new();
     for (_, pod) in snapshot.list("pods", request.name) {
-        let content = pod.content();
-        let is_over = matches!(text(content, &["status", "phase"]), "Succeeded" | "Failed");
-        let violations = checks::titles(content, new.level == Level::Restricted);
-        if !is_over && !violations.is_empty() {
-            found.push(format!("{}: {}", pod.name(), violations.join(", ")));
+        let titles = checks::titles(pod.content(), new.is_restricted(), new.minor());
+        if !titles.is_empty() {
+            let (_, count) =
+                pods.entry(titles.join(", ")).or_insert_with(|| (pod.name().to_owned(), 0));
+            *count += 1;
         }
     }
+    let mut found: Vec<String> = pods
+        .into_iter()
+        .map(|(titles, (first, count))| match count {
+            1 => format!("{first}: {titles}"),
+            2 => format!("{first} (and 1 other pod): {titles}"),
+            _ => format!("{first} (and {} other pods): {titles}", count - 1),
+        })
+        .collect();
+    found.sort();
     if !found.is_empty() {
         request.warnings.push(format!(
             "existing pods in namespace {:?} violate the new PodSecurity enforce level {:?}",
@@ -179,4 +231,25 @@ fn check_namespace(
         request.warnings.extend(found);
     }
     Ok(())
+}
+
+/// What is wrong with the labels about pod security.
+fn label_problems(labels: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut check = |key: String, is_valid: fn(&str) -> bool, detail: &str| {
+        let given = labels.and_then(|labels| labels.get(&key)?.as_str());
+        if let Some(given) = given.filter(|given| !is_valid(given)) {
+            let path = format!("metadata.labels[{key}]");
+            errors.push(FieldError::invalid(path, &given.into(), detail));
+        }
+    };
+    for mode in ["enforce", "audit", "warn"] {
+        let is_level = |text: &str| Level::parse(text).is_some();
+        let levels = "must be one of privileged, baseline, restricted";
+        check(format!("{PREFIX}{mode}"), is_level, levels);
+        let is_version = |text: &str| parse_version(text).is_some();
+        let versions = "must be \"latest\" or \"v1.x\"";
+        check(format!("{PREFIX}{mode}-version"), is_version, versions);
+    }
+    errors
 }

@@ -4,25 +4,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::LocalClient;
 use crate::admission::matching;
-use crate::controllers::fields::{at, text};
-use crate::controllers::selector::matches_or_everything;
+use crate::fields::{at, text};
+use crate::label_selectors::matches_or_everything;
 use crate::resource::ResourceInfo;
+use crate::state::Inner;
 use crate::store::Snapshot;
 
 /// The kind of a policy's parameters; none if it has none. The error says that there is no such kind.
-pub(super) fn kind(
-    policy: &Value,
-    client: &LocalClient,
-) -> Result<Option<Arc<ResourceInfo>>, String> {
+pub(super) fn kind(policy: &Value, inner: &Inner) -> Result<Option<Arc<ResourceInfo>>, String> {
     let Some(kind) = at(policy, &["spec", "paramKind"]).filter(|kind| kind.is_object()) else {
         return Ok(None);
     };
     let (version, name) = (text(kind, &["apiVersion"]), text(kind, &["kind"]));
     let is_it =
         |resource: &Arc<ResourceInfo>| resource.kind == name && resource.api_version() == version;
-    match client.resources().into_iter().find(is_it) {
+    match inner.resources().into_iter().find(is_it) {
         Some(resource) => Ok(Some(resource)),
         None => {
             let version =
@@ -40,7 +37,7 @@ pub(super) async fn find(
     kind: Option<&ResourceInfo>,
     reference: Option<&Value>,
     namespace: &str,
-    client: &LocalClient,
+    inner: &Inner,
     snapshot: &Snapshot,
 ) -> Result<Vec<Option<Value>>, String> {
     let (Some(kind), Some(reference)) = (kind, reference.filter(|found| found.is_object())) else {
@@ -83,7 +80,7 @@ pub(super) async fn find(
     }
     let mut params = Vec::with_capacity(found.len());
     for object in found {
-        let served = matching::in_version(client, kind, object).await;
+        let served = matching::in_version(inner, kind, object).await;
         params.push(Some(served.map_err(|error| error.message)?));
     }
     Ok(params)

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::StatusError;
 use crate::admission::matching;
-use crate::controllers::fields::{items, text};
+use crate::fields::{items, text};
 use crate::schema::cel::{self, Environment};
 
 /// Longer messages are not used.

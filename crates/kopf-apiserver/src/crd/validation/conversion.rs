@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{list, text};
-use crate::schema::go_print::quoted;
+use crate::go_print::quoted;
 use crate::{FieldError, FieldErrorReason};
 
 pub(super) fn check(conversion: &Value, errors: &mut Vec<FieldError>) {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{list, text};
+use crate::go_print::quoted;
 use crate::meta::name_problem;
-use crate::schema::go_print::quoted;
 use crate::{FieldError, FieldErrorReason};
 
 fn label_problems(label: &str) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{list, structural, text};
 use crate::FieldError;
-use crate::schema::go_print::quoted;
+use crate::go_print::quoted;
 use crate::schema::{self, Schema};
 
 /// Checks `{openAPIV3Schema: ...}` of one version or of all.

@@ -78,6 +78,20 @@ fn rules_that_cost_too_much_are_refused() {
     );
 }
 
+/// Upstream knows sizes of items only if the schema declares the list itself.
+#[test]
+fn joins_of_made_lists_cost_too_much() {
+    let schema = |message: &str| {
+        json!({"type": "object",
+            "properties": {"a": {"type": "array", "maxItems": 5,
+                "items": {"type": "string", "maxLength": 5}}},
+            "x-kubernetes-validations": [{"rule": "self.a.size() < 3", "messageExpression": message}]})
+    };
+    assert_eq!(messages(&with_spec(schema("self.a.join(',')"))), Vec::<String>::new());
+    let found = messages(&with_spec(schema("self.a.filter(x, x != '').join(',')")));
+    assert!(found[0].contains("estimated messageExpression cost exceeds budget"), "{found:?}");
+}
+
 #[test]
 fn costs_follow_from_the_limits_of_the_schema() {
     let found = |items: i64, length: i64, rule: &str| {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::controllers::fields::{at, flag, items, number, text, texts};
+use crate::fields::{at, flag, items, number, text, texts};
 
 /// What a pod is refused for: a title, and who does what.
 struct Violation {
@@ -12,62 +12,88 @@ struct Violation {
     details: String,
 }
 
+/// The version of the standards: the minor number of a Kubernetes release.
+pub(super) type Version = u32;
+
 /// What a pod violates, in whole sentences.
-pub(super) fn violations(pod: &Value, is_restricted: bool) -> Vec<String> {
-    let all = all(pod, is_restricted).into_iter();
+pub(super) fn violations(pod: &Value, is_restricted: bool, version: Version) -> Vec<String> {
+    let all = all(pod, is_restricted, version).into_iter();
     all.map(|Violation { title, details }| format!("{title} ({details})")).collect()
 }
 
 /// What a pod violates, by title only.
-pub(super) fn titles(pod: &Value, is_restricted: bool) -> Vec<String> {
-    all(pod, is_restricted).into_iter().map(|violation| violation.title).collect()
+pub(super) fn titles(pod: &Value, is_restricted: bool, version: Version) -> Vec<String> {
+    all(pod, is_restricted, version).into_iter().map(|violation| violation.title).collect()
 }
 
 type Check = fn(&Pod<'_>) -> Option<(String, String)>;
 
-fn all(pod: &Value, is_restricted: bool) -> Vec<Violation> {
-    const BASELINE: [Check; 9] = [
-        capabilities,
-        host_namespaces,
-        host_paths,
-        host_ports,
-        privileged,
-        proc_mount,
-        se_linux,
-        seccomp,
-        sysctls,
-    ];
-    const RESTRICTED: [Check; 12] = [
-        escalation,
-        dropped_capabilities,
-        host_namespaces,
-        host_ports,
-        privileged,
-        proc_mount,
-        volumes,
-        not_root,
-        root_user,
-        se_linux,
-        seccomp_required,
-        sysctls,
-    ];
-    let pod = Pod(pod);
-    let checks: &[Check] = if is_restricted { &RESTRICTED } else { &BASELINE };
-    let found = checks.iter().filter_map(|check| check(&pod));
+/// A check, and the versions and operating systems that it is for.
+struct Rule {
+    check: Check,
+    since: Version,
+    /// Whether pods for Windows are exempt, which they are since 1.25.
+    spares_windows: bool,
+}
+
+const fn rule(check: Check, since: Version) -> Rule {
+    Rule { check, since, spares_windows: false }
+}
+
+const fn linux_rule(check: Check, since: Version) -> Rule {
+    Rule { check, since, spares_windows: true }
+}
+
+/// What both levels forbid, and until when it is not a part of something stricter.
+const BASELINE: [(Rule, Version); 11] = [
+    (rule(app_armor, 0), Version::MAX),
+    (rule(capabilities, 0), 22),
+    (rule(host_namespaces, 0), Version::MAX),
+    (rule(host_paths, 0), 0),
+    (rule(host_ports, 0), Version::MAX),
+    (rule(privileged, 0), Version::MAX),
+    (rule(proc_mount, 0), Version::MAX),
+    (rule(se_linux, 0), Version::MAX),
+    (rule(seccomp, 0), 19),
+    (rule(sysctls, 0), Version::MAX),
+    (rule(host_process, 0), Version::MAX),
+];
+/// What the stricter level forbids, too.
+const RESTRICTED: [Rule; 6] = [
+    linux_rule(escalation, 8),
+    linux_rule(dropped_capabilities, 22),
+    rule(volumes, 0),
+    rule(not_root, 0),
+    rule(root_user, 23),
+    linux_rule(seccomp_required, 19),
+];
+
+fn all(pod: &Value, is_restricted: bool, version: Version) -> Vec<Violation> {
+    const WINDOWS_SINCE: Version = 25;
+    let pod = Pod { content: pod, version };
+    let is_spared = version >= WINDOWS_SINCE && text(pod.spec(), &["os", "name"]) == "windows";
+    let common = BASELINE.iter().filter(|(_, until)| !is_restricted || version < *until);
+    let strict = RESTRICTED.iter().filter(|_| is_restricted);
+    let rules = common.map(|(rule, _)| rule).chain(strict);
+    let rules = rules.filter(|rule| version >= rule.since && !(is_spared && rule.spares_windows));
+    let found = rules.filter_map(|rule| (rule.check)(&pod));
     found.map(|(title, details)| Violation { title, details }).collect()
 }
 
-struct Pod<'a>(&'a Value);
+struct Pod<'a> {
+    content: &'a Value,
+    version: Version,
+}
 
 impl<'a> Pod<'a> {
     fn spec(&self) -> &'a Value {
-        &self.0["spec"]
+        &self.content["spec"]
     }
 
     /// Initial, regular and ephemeral containers.
     fn containers(&self) -> impl Iterator<Item = &'a Value> {
         let lists = ["initContainers", "containers", "ephemeralContainers"];
-        lists.into_iter().flat_map(|list| items(self.0, &["spec", list]))
+        lists.into_iter().flat_map(|list| items(self.content, &["spec", list]))
     }
 
     /// The names of containers that something holds for.
@@ -163,7 +189,7 @@ fn host_namespaces(pod: &Pod<'_>) -> Option<(String, String)> {
 }
 
 fn host_paths(pod: &Pod<'_>) -> Option<(String, String)> {
-    let names: Vec<&str> = items(pod.0, &["spec", "volumes"])
+    let names: Vec<&str> = items(pod.content, &["spec", "volumes"])
         .iter()
         .filter(|volume| volume.get("hostPath").is_some_and(|path| !path.is_null()))
         .map(|volume| text(volume, &["name"]))
@@ -186,6 +212,66 @@ fn host_ports(pod: &Pod<'_>) -> Option<(String, String)> {
         (if names.len() == 1 { "uses" } else { "use" }, if used.len() == 1 { "" } else { "s" });
     let used: Vec<String> = used.iter().map(ToString::to_string).collect();
     of_containers("hostPort", &names, &format!("{verb} hostPort{plural} {}", used.join(", ")))
+}
+
+fn app_armor(pod: &Pod<'_>) -> Option<(String, String)> {
+    const ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
+    let bad = |value: &Value| {
+        let profile = at(value, &["securityContext", "appArmorProfile"])?;
+        let kind = text(profile, &["type"]);
+        (!matches!(kind, "RuntimeDefault" | "Localhost")).then(|| kind.to_owned())
+    };
+    let mut setters = Vec::new();
+    let mut values: Vec<String> = bad(pod.spec()).into_iter().collect();
+    if !values.is_empty() {
+        setters.push("pod".to_owned());
+    }
+    let names = pod.named(|one| bad(one).is_some());
+    values.extend(pod.containers().filter_map(bad));
+    values.sort();
+    values.dedup();
+    if !names.is_empty() {
+        setters.push(containers(&names));
+    }
+    let annotations = at(pod.content, &["metadata", "annotations"]).and_then(Value::as_object);
+    let mut annotated: Vec<String> = annotations
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key, value.as_str()?)))
+        .filter(|(key, value)| {
+            let is_allowed =
+                matches!(*value, "" | "runtime/default") || value.starts_with("localhost/");
+            key.starts_with(ANNOTATION) && !is_allowed
+        })
+        .map(|(key, value)| format!("{key}={value:?}"))
+        .collect();
+    annotated.sort();
+    if !annotated.is_empty() {
+        let plural = if annotated.len() == 1 { "" } else { "s" };
+        setters.push(format!("annotation{plural}"));
+    }
+    values.append(&mut annotated);
+    let plural = if values.len() == 1 { "" } else { "s" };
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let details = format!(
+        "{} must not set AppArmor profile type to {}",
+        setters.join(" and "),
+        quoted(&values)
+    );
+    (!setters.is_empty()).then(|| (format!("forbidden AppArmor profile{plural}"), details))
+}
+
+fn host_process(pod: &Pod<'_>) -> Option<(String, String)> {
+    let is_bad = |value: &Value| flag(value, &["securityContext", "windowsOptions", "hostProcess"]);
+    let names = pod.named(is_bad);
+    let who = match (is_bad(pod.spec()), names.is_empty()) {
+        (false, true) => return None,
+        (true, true) => "pod".to_owned(),
+        (true, false) => format!("pod and {}", containers(&names)),
+        (false, false) => containers(&names),
+    };
+    let tail = "must not set securityContext.windowsOptions.hostProcess=true";
+    Some(("hostProcess".to_owned(), format!("{who} {tail}")))
 }
 
 fn privileged(pod: &Pod<'_>) -> Option<(String, String)> {
@@ -218,7 +304,7 @@ fn volumes(pod: &Pod<'_>) -> Option<(String, String)> {
         let mut kinds = fields.filter(|(key, value)| *key != "name" && !value.is_null());
         kinds.next().map(|(key, _)| key.clone()).unwrap_or_default()
     };
-    let bad: Vec<(&str, String)> = items(pod.0, &["spec", "volumes"])
+    let bad: Vec<(&str, String)> = items(pod.content, &["spec", "volumes"])
         .iter()
         .map(|volume| (text(volume, &["name"]), kind_of(volume)))
         .filter(|(_, kind)| !kind.is_empty() && !ALLOWED.contains(&kind.as_str()))
@@ -278,19 +364,15 @@ fn root_user(pod: &Pod<'_>) -> Option<(String, String)> {
 }
 
 fn se_linux(pod: &Pod<'_>) -> Option<(String, String)> {
-    const TYPES: [&str; 6] = [
-        "",
-        "container_t",
-        "container_init_t",
-        "container_kvm_t",
-        "container_engine_t",
-        "container_share_t",
-    ];
+    const ENGINE_SINCE: Version = 31;
+    const TYPES: [&str; 5] =
+        ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+    let types = if pod.version < ENGINE_SINCE { &TYPES[..4] } else { &TYPES[..] };
     let option = |value: &Value, key: &str| {
         text(value, &["securityContext", "seLinuxOptions", key]).to_owned()
     };
     let is_bad = |value: &Value| {
-        !TYPES.contains(&option(value, "type").as_str())
+        !types.contains(&option(value, "type").as_str())
             || !option(value, "user").is_empty()
             || !option(value, "role").is_empty()
     };
@@ -305,15 +387,15 @@ fn se_linux(pod: &Pod<'_>) -> Option<(String, String)> {
         (false, _) => containers(&names),
     };
     let all: Vec<&Value> = std::iter::once(pod.spec()).chain(pod.containers()).collect();
-    let mut types: Vec<String> = all.iter().map(|one| option(one, "type")).collect();
-    types.retain(|kind| !TYPES.contains(&kind.as_str()));
-    types.sort();
-    types.dedup();
+    let mut others: Vec<String> = all.iter().map(|one| option(one, "type")).collect();
+    others.retain(|kind| !types.contains(&kind.as_str()));
+    others.sort();
+    others.dedup();
     let mut parts = Vec::new();
-    if !types.is_empty() {
-        let plural = if types.len() == 1 { "" } else { "s" };
-        let types: Vec<&str> = types.iter().map(String::as_str).collect();
-        parts.push(format!("type{plural} {}", quoted(&types)));
+    if !others.is_empty() {
+        let plural = if others.len() == 1 { "" } else { "s" };
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        parts.push(format!("type{plural} {}", quoted(&others)));
     }
     for key in ["user", "role"] {
         if all.iter().any(|one| !option(one, key).is_empty()) {
@@ -360,20 +442,24 @@ fn seccomp_required(pod: &Pod<'_>) -> Option<(String, String)> {
 }
 
 fn sysctls(pod: &Pod<'_>) -> Option<(String, String)> {
-    const SAFE: [&str; 10] = [
-        "kernel.shm_rmid_forced",
-        "net.ipv4.ip_local_port_range",
-        "net.ipv4.tcp_syncookies",
-        "net.ipv4.ping_group_range",
-        "net.ipv4.ip_unprivileged_port_start",
-        "net.ipv4.ip_local_reserved_ports",
-        "net.ipv4.tcp_keepalive_time",
-        "net.ipv4.tcp_fin_timeout",
-        "net.ipv4.tcp_keepalive_intvl",
-        "net.ipv4.tcp_keepalive_probes",
+    const SAFE: [(&str, Version); 12] = [
+        ("kernel.shm_rmid_forced", 0),
+        ("net.ipv4.ip_local_port_range", 0),
+        ("net.ipv4.tcp_syncookies", 0),
+        ("net.ipv4.ping_group_range", 0),
+        ("net.ipv4.ip_unprivileged_port_start", 0),
+        ("net.ipv4.ip_local_reserved_ports", 27),
+        ("net.ipv4.tcp_keepalive_time", 29),
+        ("net.ipv4.tcp_fin_timeout", 29),
+        ("net.ipv4.tcp_keepalive_intvl", 29),
+        ("net.ipv4.tcp_keepalive_probes", 29),
+        ("net.ipv4.tcp_rmem", 32),
+        ("net.ipv4.tcp_wmem", 32),
     ];
-    let all = items(pod.0, &["spec", "securityContext", "sysctls"]).iter();
+    let is_safe =
+        |name: &str| SAFE.iter().any(|(safe, since)| *safe == name && pod.version >= *since);
+    let all = items(pod.content, &["spec", "securityContext", "sysctls"]).iter();
     let bad: Vec<&str> =
-        all.map(|one| text(one, &["name"])).filter(|name| !SAFE.contains(name)).collect();
+        all.map(|one| text(one, &["name"])).filter(|name| !is_safe(name)).collect();
     (!bad.is_empty()).then(|| ("forbidden sysctls".to_owned(), bad.join(", ")))
 }

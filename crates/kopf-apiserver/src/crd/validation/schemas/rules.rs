@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::super::{list, text};
 use super::{Context, Found, Place, follow};
 use crate::FieldError;
+use crate::go_print::quoted;
 use crate::schema::Schema;
 use crate::schema::cel::{self, Wanted};
-use crate::schema::go_print::quoted;
 
 /// The largest cost of one rule, and of all rules of a schema, in upstream's units.
 const RULE_COST_MAX: f64 = 1e7;

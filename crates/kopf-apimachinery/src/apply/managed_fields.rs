@@ -1,0 +1,84 @@
+//! `metadata.managedFields` as text, apart from the object that it belongs to.
+//!
+//! It is often larger than all the rest of an object, and most writes change little of it. So it
+//! travels beside the tree, and becomes a part of it only for those who want to see it there.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::json_text;
+use super::managers::{Malformed, Managers};
+use crate::encoding;
+use crate::lockstep::remove_rare;
+use crate::meta::metadata_of;
+
+/// The name of the field in metadata.
+const KEY: &str = "managedFields";
+
+/// The JSON text of the field; empty when there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ManagedFields(Bytes);
+
+impl ManagedFields {
+    /// Text that this server wrote.
+    pub(crate) fn from_text(text: Bytes) -> Self {
+        Self(text)
+    }
+
+    /// Cuts the field out of an object.
+    pub fn take_from(object: &mut Value) -> Self {
+        let taken = take_tree(object);
+        Self(taken.map_or_else(Bytes::new, |tree| encoding::encode(&tree).0))
+    }
+
+    /// Cuts the field out of an object into which it was put, and which others had since then.
+    ///
+    /// Refuses what would not be understood when it is read again.
+    pub fn retake_from(&self, object: &mut Value) -> Result<Self, Malformed> {
+        let Some(tree) = take_tree(object) else { return Ok(Self::default()) };
+        if encoding::encode(&tree).0 == self.0 {
+            return Ok(self.clone());
+        }
+        Ok(Managers::decode(Some(&tree))?.write())
+    }
+
+    /// Puts the field into an object that has metadata.
+    pub fn put_into(&self, object: &mut Value) {
+        if !self.is_empty()
+            && let Some(metadata) = metadata_of(object)
+        {
+            metadata.insert(KEY.to_owned(), self.tree());
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text.
+    pub fn text(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether nothing but the times of entries differs.
+    pub fn is_same_but_times(&self, other: &Self) -> bool {
+        self == other
+            || match (Managers::decode_stored(self), Managers::decode_stored(other)) {
+                (Some(own), Some(other)) => own.is_same_but_times(&other),
+                _ => false,
+            }
+    }
+
+    fn tree(&self) -> Value {
+        serde_json::from_slice(&self.0).unwrap_or_else(|_| json_text::tree(&self.0))
+    }
+}
+
+/// Cuts the field out of an object, as the tree that a client sent.
+pub(super) fn take_tree(object: &mut Value) -> Option<Value> {
+    remove_rare(metadata_of(object)?, KEY)
+}
+
+#[cfg(test)]
+mod tests;

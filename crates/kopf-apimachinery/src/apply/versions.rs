@@ -1,0 +1,105 @@
+//! Managers who know an object in another version than a write is made in.
+//!
+//! Pure. Where versions have other fields, what such managers lose is found by comparing the
+//! object before and after the write in their version, which the REST code converts it into.
+
+use serde_json::{Value, json};
+
+use super::managers::{ManagerId, Managers, Ownership};
+use super::ownership::Conflict;
+use super::typed::compare::compare;
+use super::typed::{self, TypeRef};
+use super::{ManagedFields, Manager, conflict_error, reset};
+use crate::StatusError;
+use crate::schema::Schema;
+
+/// A write as it looks in another version.
+pub struct Elsewhere<'a> {
+    /// That version.
+    pub api_version: &'a str,
+    /// Its schema.
+    pub schema: Option<&'a Schema>,
+    /// The object before.
+    pub old: &'a Value,
+    /// The object after.
+    pub new: &'a Value,
+}
+
+/// What a write may take from managers of other versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Whatever it changes.
+    Update,
+    /// Whatever it states, with force; otherwise nothing.
+    Apply {
+        /// Whether it insists.
+        force: bool,
+    },
+}
+
+/// The versions other than `api_version` in which somebody owns fields.
+pub fn other_versions(managed: &ManagedFields, api_version: &str) -> Vec<String> {
+    let managers = Managers::decode_stored(managed).unwrap_or_default();
+    let mut versions: Vec<String> =
+        managers.entries.into_values().map(|ownership| ownership.api_version).collect();
+    versions.retain(|version| version != api_version);
+    versions.sort_unstable();
+    versions.dedup();
+    versions
+}
+
+/// What the schema of a version does not declare of an object; upstream tracks no fields then.
+pub fn undeclared(schema: Option<&Schema>, object: &Value) -> Option<String> {
+    let problems = typed::check(object, TypeRef::root(schema), false);
+    (!problems.is_empty()).then(|| super::listed(&problems))
+}
+
+/// Whether an object asks for its managed fields to be forgotten.
+pub fn resets_managers(object: &Value) -> bool {
+    object.pointer("/metadata/managedFields").is_some_and(is_reset)
+}
+
+/// An empty list, or a list of one empty entry, resets.
+pub(super) fn is_reset(given: &Value) -> bool {
+    given.as_array().is_some_and(|entries| {
+        entries.is_empty() || (entries.len() == 1 && entries[0] == json!({}))
+    })
+}
+
+/// The managed fields after a write, once those of another version have lost what it changed.
+///
+/// `before` is what was stored, `after` what the write itself came to. Somebody who applies without
+/// force conflicts with whoever would lose something.
+pub fn settle(
+    manager: &Manager<'_>,
+    elsewhere: &Elsewhere<'_>,
+    before: &ManagedFields,
+    after: &ManagedFields,
+    claim: Claim,
+) -> Result<ManagedFields, StatusError> {
+    let comparison = compare(elsewhere.old, elsewhere.new, TypeRef::root(elsewhere.schema))
+        .without(&reset::ignored_fields(manager));
+    let changed = comparison.changed();
+    // What an applier stated before, in whatever version, has been replaced already.
+    let own =
+        (claim != Claim::Update).then(|| ManagerId::applier(manager.name, manager.subresource));
+    let stored = Managers::decode_stored(before).unwrap_or_default();
+    let mut managers = Managers::decode_stored(after).unwrap_or_default();
+    let mut conflicts = Vec::new();
+    for (id, ownership) in stored.entries {
+        if ownership.api_version != elsewhere.api_version || Some(&id) == own.as_ref() {
+            continue;
+        }
+        let Ownership { mut fields, api_version, time } = ownership;
+        let contested = fields.set().intersection(&changed).paths();
+        conflicts.extend(contested.into_iter().map(|path| Conflict { manager: id.clone(), path }));
+        fields.subtract(&changed);
+        fields.subtract(&comparison.removed);
+        managers.entries.insert(id, Ownership { fields, api_version, time });
+    }
+    if claim == (Claim::Apply { force: false }) && !conflicts.is_empty() {
+        return Err(conflict_error(&conflicts));
+    }
+    managers.drop_empty();
+    Ok(managers.write())
+}

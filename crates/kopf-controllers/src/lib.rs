@@ -1,0 +1,81 @@
+//! The built-in controllers, as reducers: from the objects they see to the writes they want.
+//!
+//! Each says in its header how faithful it is; [`world`] has the vocabulary. Pod life is scripted by
+//! [`stages`]. Knows no store, no tasks and no HTTP: the server runs the groups.
+
+mod accounts;
+mod aggregation;
+pub mod announce;
+mod claims;
+mod collections;
+mod cron_jobs;
+mod daemon_sets;
+mod definitions;
+mod deployments;
+mod disruptions;
+mod endpoints;
+mod garbage;
+mod jobs;
+mod namespaces;
+mod pod_state;
+mod pods;
+mod policies;
+mod quotas;
+mod replica_sets;
+mod replication_controllers;
+mod revisions;
+mod scheduler;
+pub mod stages;
+mod stateful_sets;
+#[cfg(test)]
+mod test_world;
+pub mod world;
+
+use std::sync::Arc;
+
+use kopf_apimachinery::{Stored, fields, label_selectors, schema, status_error, stored};
+
+use stages::StageBook;
+use world::Controller;
+
+/// What controllers need besides the objects.
+pub struct Setup {
+    /// Whether pods get a node and live.
+    pub nodes: bool,
+    /// The CA bundle published in every namespace, in PEM.
+    pub root_ca: String,
+    /// What pods do.
+    pub stages: Arc<StageBook>,
+}
+
+/// All controllers, in groups: those of one group never run at the same time.
+pub fn groups(setup: &Setup) -> [Vec<Box<dyn Controller>>; 4] {
+    let stages = || Arc::clone(&setup.stages);
+    let lifecycle: Vec<Box<dyn Controller>> = vec![
+        Box::new(garbage::GarbageCollector::default()),
+        Box::new(namespaces::NamespaceLifecycle::default()),
+        Box::new(definitions::DefinitionCleanup::default()),
+        Box::new(aggregation::RoleAggregation),
+        Box::new(quotas::Quotas),
+        Box::new(policies::PolicyTypes),
+        Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
+    ];
+    let workloads: Vec<Box<dyn Controller>> = vec![
+        Box::new(deployments::Deployments),
+        Box::new(replica_sets::ReplicaSets),
+        Box::new(stateful_sets::StatefulSets),
+        Box::new(daemon_sets::DaemonSets),
+        Box::new(jobs::Jobs),
+        Box::new(cron_jobs::CronJobs),
+        Box::new(replication_controllers::ReplicationControllers),
+        Box::new(disruptions::Disruptions),
+    ];
+    let mut nodes: Vec<Box<dyn Controller>> = Vec::new();
+    if setup.nodes {
+        nodes.push(Box::new(scheduler::Scheduler { stages: stages() }));
+        nodes.push(Box::new(pods::PodLife { stages: stages(), last_address: 0 }));
+    }
+    let services: Vec<Box<dyn Controller>> =
+        vec![Box::new(endpoints::ServiceEndpoints), Box::new(claims::Claims)];
+    [lifecycle, workloads, nodes, services]
+}

@@ -1,0 +1,249 @@
+//! Objects as Go prints their structs: in texts of validation errors, and for hashes of templates.
+//!
+//! Owns the order and the types of Go's fields, read from `go-structs.txt`. Pure.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::quantity::Quantity;
+
+/// Go prints the address of what a pointer points to; no client can rely on it.
+const POINTER: &str = "0xc000000000";
+
+/// One field of a struct. The kind is a letter, and for pointers, lists and maps that of what they
+/// hold, too: `s` text, `n` number, `b` flag, `t` time, `q` quantity, `i` integer or text,
+/// `@` struct, `p` pointer, `l` list, `m` map.
+struct Field {
+    name: &'static str,
+    json_name: &'static str,
+    kind: &'static str,
+    go_type: &'static str,
+}
+
+static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
+    let mut structs: HashMap<&str, Vec<Field>> = HashMap::new();
+    let mut current = "";
+    let lines = include_str!("go-structs.txt").lines().filter(|line| !line.starts_with('#'));
+    for line in lines {
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some(name), Some(json_name), Some(kind), Some(go_type)) => {
+                let field = Field { name, json_name, kind, go_type };
+                structs.entry(current).or_default().push(field);
+            }
+            (Some(name), ..) => current = name,
+            _ => {}
+        }
+    }
+    structs
+});
+
+/// The fields of a struct with their values; those of an embedded struct are its owner's.
+fn fields<'a>(
+    go_type: &str,
+    value: &'a Value,
+) -> impl Iterator<Item = (&'static Field, &'a Value)> {
+    let fields = STRUCTS.get(go_type).into_iter().flatten();
+    fields.map(move |field| match field.json_name {
+        "." => (field, value),
+        name => (field, value.get(name).unwrap_or(&Value::Null)),
+    })
+}
+
+/// The kind and the type of what a pointer or a list holds.
+fn inner<'a>(kind: &'a str, go_type: &'a str) -> (&'a str, &'a str) {
+    let held = go_type.strip_prefix('*').or_else(|| go_type.strip_prefix("[]"));
+    (kind.get(1..).unwrap_or_default(), held.unwrap_or(go_type))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The fields of a map, in the order of their keys.
+fn sorted(value: &Value) -> Option<Vec<(&String, &Value)>> {
+    let mut entries: Vec<(&String, &Value)> = value.as_object()?.iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    Some(entries)
+}
+
+/// A struct, such as `core.PodTemplateSpec`, as `%#v` prints it.
+pub(crate) fn printed(go_type: &str, value: &Value) -> String {
+    let fields: Vec<String> = fields(go_type, value)
+        .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, field.go_type, value)))
+        .collect();
+    format!("{go_type}{{{}}}", fields.join(", "))
+}
+
+fn print(kind: &str, go_type: &str, value: &Value) -> String {
+    let (held_kind, held_type) = inner(kind, go_type);
+    let collection = |items: Option<Vec<String>>| match items {
+        Some(items) => format!("{go_type}{{{}}}", items.join(", ")),
+        None => format!("{go_type}(nil)"),
+    };
+    match kind.get(..1).unwrap_or_default() {
+        "s" => format!("{:?}", text(value)),
+        "n" => value.as_i64().unwrap_or_default().to_string(),
+        "b" => value.as_bool().unwrap_or_default().to_string(),
+        "t" => "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)".to_owned(),
+        "q" => {
+            let (number, scale, format) = quantity(value);
+            format!(
+                "resource.Quantity{{i:resource.int64Amount{{value:{number}, scale:{scale}}}, \
+                 d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{:?}, Format:{format:?}}}",
+                text(value)
+            )
+        }
+        "@" => printed(go_type, value),
+        // Times print themselves, and nothing as nothing.
+        "p" if value.is_null() && go_type == "*v1.Time" => "<nil>".to_owned(),
+        "p" if value.is_null() => format!("({go_type})(nil)"),
+        "p" => format!("({go_type})({POINTER})"),
+        "l" => collection(
+            value
+                .as_array()
+                .map(|items| items.iter().map(|item| print(held_kind, held_type, item)).collect()),
+        ),
+        _ => collection(sorted(value).map(|entries| {
+            let entry = |(key, value)| format!("{key:?}:{}", print(held_kind, "", value));
+            entries.into_iter().map(entry).collect()
+        })),
+    }
+}
+
+/// A struct, such as `v1.PodTemplateSpec`, as controllers print it to hash it.
+pub fn dumped(go_type: &str, value: &Value) -> String {
+    format!("({go_type}){}", dump("@", go_type, value))
+}
+
+fn dump(kind: &str, go_type: &str, value: &Value) -> String {
+    let (held_kind, held_type) = inner(kind, go_type);
+    match kind.get(..1).unwrap_or_default() {
+        "s" => text(value).to_owned(),
+        "n" => value.as_i64().unwrap_or_default().to_string(),
+        "b" => value.as_bool().unwrap_or_default().to_string(),
+        "t" => "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}".into(),
+        "q" if value.is_string() => {
+            let (number, scale, format) = quantity(value);
+            format!(
+                "{{i:(resource.int64Amount){{value:(int64){number} scale:(resource.Scale){scale}}} \
+                 d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){} \
+                 Format:(resource.Format){format}}}",
+                text(value)
+            )
+        }
+        "i" => {
+            let (kind, number) = (u8::from(value.is_string()), value.as_i64().unwrap_or_default());
+            format!(
+                "{{Type:(intstr.Type){kind} IntVal:(int32){number} StrVal:(string){}}}",
+                text(value)
+            )
+        }
+        "@" => {
+            let fields: Vec<String> = fields(go_type, value)
+                .map(|(field, value)| {
+                    let content = dump(field.kind, field.go_type, value);
+                    format!("{}:({}){content}", field.name, field.go_type)
+                })
+                .collect();
+            format!("{{{}}}", fields.join(" "))
+        }
+        _ if value.is_null() => "<nil>".to_owned(),
+        "p" => dump(held_kind, held_type, value),
+        "l" => {
+            let items = value.as_array().into_iter().flatten();
+            let items: Vec<String> = items.map(|item| dump(held_kind, held_type, item)).collect();
+            format!("[{}]", items.join(" "))
+        }
+        _ => {
+            let entries: Vec<String> = sorted(value)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(key, value)| format!("{key}:{}", dump(held_kind, "", value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+    }
+}
+
+/// An amount in its canonical form: number, power of ten, and family of suffixes.
+fn quantity(value: &Value) -> (String, i32, &'static str) {
+    const DECIMAL: [(&str, i32); 9] = [
+        ("n", -9),
+        ("u", -6),
+        ("m", -3),
+        ("k", 3),
+        ("M", 6),
+        ("G", 9),
+        ("T", 12),
+        ("P", 15),
+        ("E", 18),
+    ];
+    let text = text(value);
+    if text.ends_with('i') {
+        let whole = Quantity::parse(text).map_or(0, |amount| amount.nanos() / 1_000_000_000);
+        return (whole.to_string(), 0, "BinarySI");
+    }
+    let scaled =
+        DECIMAL.iter().find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, *scale)));
+    let (digits, scale) = scaled.unwrap_or((text, 0));
+    (digits.to_owned(), scale, "DecimalSI")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn structs_have_all_their_fields_in_the_order_of_go() {
+        let port = json!({"name": "http", "containerPort": 80, "protocol": "TCP"});
+        assert_eq!(
+            printed("core.ContainerPort", &port),
+            "core.ContainerPort{Name:\"http\", HostPort:0, ContainerPort:80, Protocol:\"TCP\", \
+             HostIP:\"\"}"
+        );
+    }
+
+    #[test]
+    fn pointers_are_addresses_and_nothing_is_nil() {
+        let shown = printed("core.Toleration", &json!({"key": "k", "tolerationSeconds": 5}));
+        assert_eq!(
+            shown,
+            "core.Toleration{Key:\"k\", Operator:\"\", Value:\"\", Effect:\"\", \
+             TolerationSeconds:(*int64)(0xc000000000)}"
+        );
+        let metadata = printed("v1.ObjectMeta", &json!({"labels": {"b": "2", "a": "1"}}));
+        assert!(metadata.contains("DeletionTimestamp:<nil>, "), "{metadata}");
+        let labels = "Labels:map[string]string{\"a\":\"1\", \"b\":\"2\"}";
+        assert!(metadata.contains(labels), "{metadata}");
+        assert!(metadata.contains("Finalizers:[]string(nil)"), "{metadata}");
+    }
+
+    /// The text is what Go's `dump.ForHash` made of the same object.
+    #[test]
+    fn dumps_follow_pointers_and_leave_out_the_types_of_items() {
+        let requirements = json!({"limits": {"memory": "1Gi", "cpu": "500m"}});
+        assert_eq!(
+            dumped("v1.ResourceRequirements", &requirements),
+            "(v1.ResourceRequirements){Limits:(v1.ResourceList)map[cpu:{i:(resource.int64Amount)\
+             {value:(int64)500 scale:(resource.Scale)-3} d:(resource.infDecAmount){Dec:(*inf.Dec)\
+             <nil>} s:(string)500m Format:(resource.Format)DecimalSI} memory:{\
+             i:(resource.int64Amount){value:(int64)1073741824 scale:(resource.Scale)0} \
+             d:(resource.infDecAmount){Dec:(*inf.Dec)<nil>} s:(string)1Gi \
+             Format:(resource.Format)BinarySI}] Requests:(v1.ResourceList)<nil> \
+             Claims:([]v1.ResourceClaim)<nil>}"
+        );
+        let probe = json!({"httpGet": {"path": "/", "port": "http", "scheme": "HTTP"}});
+        assert_eq!(
+            dumped("v1.ProbeHandler", &probe),
+            "(v1.ProbeHandler){Exec:(*v1.ExecAction)<nil> HTTPGet:(*v1.HTTPGetAction){\
+             Path:(string)/ Port:(intstr.IntOrString){Type:(intstr.Type)1 IntVal:(int32)0 \
+             StrVal:(string)http} Host:(string) Scheme:(v1.URIScheme)HTTP \
+             HTTPHeaders:([]v1.HTTPHeader)<nil>} TCPSocket:(*v1.TCPSocketAction)<nil> \
+             GRPC:(*v1.GRPCAction)<nil>}"
+        );
+    }
+}

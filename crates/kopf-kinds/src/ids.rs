@@ -1,0 +1,40 @@
+//! Where uids, generated names, addresses and ports come from; injectable, so that tests are
+//! deterministic.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The source of uids and generated name suffixes.
+pub trait IdSource: Send + Sync + 'static {
+    /// A fresh uid in UUID form.
+    fn uid(&self) -> String;
+    /// A fresh number that feeds name suffixes, addresses and ports.
+    fn number(&self) -> u64;
+
+    /// Five characters for `generateName`, from the alphabet that upstream uses.
+    fn suffix(&self) -> String {
+        const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+        let mut number = self.number();
+        let mut suffix = String::with_capacity(5);
+        for _ in 0..5 {
+            let index = (number % ALPHABET.len() as u64) as usize;
+            suffix.push(char::from(ALPHABET[index]));
+            number /= ALPHABET.len() as u64;
+        }
+        suffix
+    }
+}
+
+/// Ids that count up, for snapshot tests.
+#[derive(Debug, Default)]
+pub struct SequentialIds(AtomicU64);
+
+impl IdSource for SequentialIds {
+    fn uid(&self) -> String {
+        let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("00000000-0000-4000-8000-{number:012x}")
+    }
+
+    fn number(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}

@@ -1,0 +1,392 @@
+//! Rules of volumes and claims.
+
+use serde_json::Value;
+
+use super::containers::no_backsteps;
+use super::{Problems, labels, limits, resources, scheduling, volumes};
+use crate::fields::{is_empty, list, text, text_at};
+use crate::names::{label_problems, subdomain_problems};
+use crate::{FieldError, FieldErrorReason};
+
+const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+/// The sources of volumes, in the order in which they are checked.
+const SOURCES: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+
+pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
+    match resource {
+        "persistentvolumeclaims" => claim(&object["spec"], problems),
+        "persistentvolumes" => volume(&object["spec"], problems),
+        _ => {}
+    }
+}
+
+fn access_modes(spec: &Value, path: &str, problems: &mut Problems) {
+    let at = format!("{path}.accessModes");
+    for mode in list(spec, "accessModes") {
+        problems.one_of(&at, mode, &ACCESS_MODES);
+    }
+    let modes = list(spec, "accessModes");
+    let is_other = |mode: &&Value| {
+        mode.as_str().is_some_and(|mode| mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode))
+    };
+    if modes.iter().any(|mode| mode == "ReadWriteOncePod") && modes.iter().any(|m| is_other(&m)) {
+        problems.forbidden(&at, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+fn class_name(spec: &Value, problems: &mut Problems) {
+    let name = text(spec, "storageClassName");
+    if !name.is_empty() {
+        for problem in subdomain_problems(name) {
+            problems.invalid("spec.storageClassName", &name.into(), &problem);
+        }
+    }
+}
+
+fn claim(spec: &Value, problems: &mut Problems) {
+    if is_empty(spec, "accessModes") {
+        problems.required("spec.accessModes", "at least 1 access mode is required");
+    }
+    if spec["selector"].is_object() {
+        labels::check(&spec["selector"], "spec.selector", problems);
+    }
+    access_modes(spec, "spec", problems);
+    match spec["resources"]["requests"].get("storage") {
+        None => problems.required("spec.resources[storage]", ""),
+        Some(size) if resources::nanos(size).is_some_and(|nanos| nanos <= 0) => {
+            problems.invalid("spec.resources[storage]", size, "must be greater than zero");
+        }
+        Some(_) => {}
+    }
+    class_name(spec, problems);
+    problems.one_of_if_set(spec, "spec", "volumeMode", &["Block", "Filesystem"]);
+    data_sources(spec, problems);
+}
+
+/// What a claim is filled with.
+fn data_sources(spec: &Value, problems: &mut Problems) {
+    for field in ["dataSource", "dataSourceRef"] {
+        let source = &spec[field];
+        if !source.is_object() {
+            continue;
+        }
+        let path = format!("spec.{field}");
+        for required in ["name", "kind"] {
+            if is_empty(source, required) {
+                problems.required(&format!("{path}.{required}"), "");
+            }
+        }
+        let group = text(source, "apiGroup");
+        if group.is_empty() && source["kind"] != "PersistentVolumeClaim" {
+            let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            problems.invalid(&path, &text(source, "kind").into(), detail);
+        }
+        if !group.is_empty() {
+            for problem in subdomain_problems(group) {
+                problems.invalid(&format!("{path}.apiGroup"), &source["apiGroup"], &problem);
+            }
+        }
+        let namespace = text(source, "namespace");
+        if !namespace.is_empty() {
+            for problem in label_problems(namespace) {
+                problems.invalid(&format!("{path}.namespace"), &namespace.into(), &problem);
+            }
+        }
+    }
+    let (old_way, new_way) = (&spec["dataSource"], &spec["dataSourceRef"]);
+    if !old_way.is_object() || !new_way.is_object() {
+        return;
+    }
+    let is_other =
+        ["apiGroup", "kind", "name"].iter().any(|field| old_way[*field] != new_way[*field]);
+    if !is_empty(new_way, "namespace") {
+        let detail = "may not be specified when dataSourceRef.namespace is specified";
+        problems.invalid_text("spec", "spec.dataSource", detail);
+    } else if is_other {
+        problems.invalid_text("spec", "spec.dataSource", "must match dataSourceRef");
+    }
+}
+
+fn capacity(spec: &Value, problems: &mut Problems) {
+    if is_empty(spec, "capacity") {
+        problems.required("spec.capacity", "");
+    }
+    let amounts: Vec<(&String, &Value)> =
+        spec["capacity"].as_object().into_iter().flatten().collect();
+    if amounts.len() != 1 || amounts[0].0 != "storage" {
+        let mut entries: Vec<String> = amounts
+            .iter()
+            .map(|(name, value)| format!("{name:?}:{}", limits::go_quantity(value)))
+            .collect();
+        entries.sort();
+        let shown = match entries.is_empty() {
+            true => "core.ResourceList(nil)".to_owned(),
+            false => format!("core.ResourceList{{{}}}", entries.join(", ")),
+        };
+        let message = format!("Unsupported value: {shown}: supported values: \"storage\"");
+        let reason = FieldErrorReason::NotSupported;
+        problems.found.push(FieldError::new(reason, "spec.capacity", message));
+    }
+    for (name, amount) in amounts {
+        let path = format!("spec.capacity[{name}]");
+        resources::basic(amount, &path, problems);
+        if resources::nanos(amount).is_some_and(|nanos| nanos <= 0) {
+            problems.invalid(&path, amount, "must be greater than zero");
+        }
+    }
+}
+
+fn volume(spec: &Value, problems: &mut Problems) {
+    if is_empty(spec, "accessModes") {
+        problems.required("spec.accessModes", "");
+    }
+    access_modes(spec, "spec", problems);
+    capacity(spec, problems);
+    let policies = ["Delete", "Recycle", "Retain"];
+    if !is_empty(spec, "persistentVolumeReclaimPolicy") {
+        problems.one_of_if_set(spec, "spec", "persistentVolumeReclaimPolicy", &policies);
+    }
+    let affinity = &spec["nodeAffinity"];
+    if affinity.is_object() {
+        let path = "spec.nodeAffinity.required";
+        match affinity["required"].is_object() {
+            true => scheduling::node_selector(&affinity["required"], path, problems),
+            false => problems.required(path, "must specify required node constraints"),
+        }
+    }
+    volume_source(spec, problems);
+    let is_root = spec["hostPath"].is_object()
+        && text_at(spec, "/hostPath/path").split('/').all(|part| part.is_empty() || part == ".");
+    if is_root && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        problems.forbidden("spec.persistentVolumeReclaimPolicy", detail);
+    }
+    class_name(spec, problems);
+    problems.one_of_if_set(spec, "spec", "volumeMode", &["Block", "Filesystem"]);
+}
+
+fn volume_source(spec: &Value, problems: &mut Problems) {
+    let mut is_chosen = false;
+    for kind in SOURCES {
+        let source = &spec[kind];
+        if !source.is_object() {
+            continue;
+        }
+        let path = format!("spec.{kind}");
+        if is_chosen {
+            problems.forbidden(&path, "may not specify more than 1 volume type");
+            continue;
+        }
+        is_chosen = true;
+        match kind {
+            "hostPath" => volumes::host_path(source, &path, problems),
+            "nfs" => volumes::nfs(source, &path, problems),
+            "local" => local(spec, source, problems),
+            "csi" => csi(source, &path, problems),
+            _ => {}
+        }
+    }
+    if !is_chosen {
+        problems.required("spec", "must specify a volume type");
+    }
+}
+
+/// A volume of one node has to say which one.
+fn local(spec: &Value, source: &Value, problems: &mut Problems) {
+    if is_empty(source, "path") {
+        problems.required("spec.local.path", "");
+    } else {
+        no_backsteps(&source["path"], "spec.local.path", problems);
+    }
+    if !spec["nodeAffinity"].is_object() {
+        problems.required("spec.nodeAffinity", "Local volume requires node affinity");
+    }
+}
+
+fn csi(source: &Value, path: &str, problems: &mut Problems) {
+    driver_name(text(source, "driver"), &format!("{path}.driver"), problems);
+    if is_empty(source, "volumeHandle") {
+        problems.required(&format!("{path}.volumeHandle"), "");
+    }
+    for field in [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ] {
+        let reference = &source[field];
+        if reference.is_object() {
+            secret_reference(reference, &format!("{path}.{field}"), problems);
+        }
+    }
+}
+
+/// The name of a CSI driver.
+pub(super) fn driver_name(name: &str, path: &str, problems: &mut Problems) {
+    const LENGTH_MAX: usize = 63;
+    if name.is_empty() {
+        problems.required(path, "");
+    }
+    if name.len() > LENGTH_MAX {
+        problems.too_long(path, LENGTH_MAX);
+    }
+    for problem in subdomain_problems(&name.to_lowercase()) {
+        problems.invalid(path, &name.into(), &problem);
+    }
+}
+
+fn secret_reference(reference: &Value, path: &str, problems: &mut Problems) {
+    for (field, check) in [
+        ("name", subdomain_problems as fn(&str) -> Vec<String>),
+        ("namespace", label_problems as fn(&str) -> Vec<String>),
+    ] {
+        let at = format!("{path}.{field}");
+        if is_empty(reference, field) {
+            problems.required(&at, "");
+            continue;
+        }
+        for problem in check(text(reference, field)) {
+            problems.invalid(&at, &reference[field], &problem);
+        }
+    }
+}
+
+/// A bound claim may grow, and any claim be bound and name its class once; nothing else changes.
+pub(super) fn claim_update(object: &Value, old: &Value, problems: &mut Problems) {
+    let (spec, old_spec) = (&object["spec"], &old["spec"]);
+    let is_bound = object["status"]["phase"] == "Bound";
+    let (mut new_fixed, mut old_fixed) = (spec.clone(), old_spec.clone());
+    let annotation = old.pointer(CLASS_ANNOTATION).and_then(Value::as_str);
+    if text(old_spec, "volumeName").is_empty() {
+        copy_field(&mut old_fixed, spec, "volumeName");
+    }
+    let new_class = spec["storageClassName"].as_str();
+    let class_is_allowed = annotation.is_none_or(|annotated| Some(annotated) == new_class);
+    if new_class.is_some() && old_spec["storageClassName"].is_null() && class_is_allowed {
+        copy_field(&mut new_fixed, old_spec, "storageClassName");
+    }
+    if object.pointer(CLASS_ANNOTATION) != old.pointer(CLASS_ANNOTATION)
+        && !(object.pointer(CLASS_ANNOTATION).is_none() && new_class == annotation)
+    {
+        let path = "metadata.annotations[volume.beta.kubernetes.io/storage-class]";
+        let shown = text_at(object, CLASS_ANNOTATION);
+        problems.invalid(path, &shown.into(), "field is immutable");
+    }
+    if is_bound && let Some(size) = old_spec["resources"]["requests"].get("storage") {
+        if let Some(Value::Object(requests)) = new_fixed.pointer_mut("/resources/requests") {
+            requests.insert("storage".to_owned(), size.clone());
+        }
+        copy_field(&mut new_fixed, old_spec, "volumeAttributesClassName");
+    }
+    if new_fixed != old_fixed {
+        problems.forbidden(
+            "spec",
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims",
+        );
+    }
+    let size = |claim: &Value, pointer: &str| claim.pointer(pointer).and_then(resources::nanos);
+    const SIZE: &str = "/spec/resources/requests/storage";
+    let (new_size, old_size) = (size(object, SIZE), size(old, SIZE));
+    if new_size < old_size
+        && new_size.unwrap_or_default() <= size(old, "/status/capacity/storage").unwrap_or_default()
+    {
+        let detail = "field can not be less than status.capacity";
+        problems.forbidden("spec.resources.requests.storage", detail);
+    }
+    problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
+}
+
+/// Makes a field of one object that of another, absent if it is absent there.
+fn copy_field(object: &mut Value, other: &Value, field: &str) {
+    let Some(fields) = object.as_object_mut() else { return };
+    match other.get(field) {
+        Some(value) => fields.insert(field.to_owned(), value.clone()),
+        None => fields.shift_remove(field),
+    };
+}
+
+/// Where the data of a volume are never changes.
+pub(super) fn volume_update(object: &Value, old: &Value, problems: &mut Problems) {
+    let (spec, old_spec) = (&object["spec"], &old["spec"]);
+    let is_same = |kind: &str| {
+        let (new, old) = (&spec[kind], &old_spec[kind]);
+        let mut settled = new.clone();
+        if kind == "csi" && old.is_object() && old["controllerExpandSecretRef"].is_null() {
+            copy_field(&mut settled, old, "controllerExpandSecretRef");
+        }
+        settled == *old
+    };
+    if !SOURCES.iter().all(|kind| is_same(kind)) {
+        let detail = "spec.persistentvolumesource is immutable after creation";
+        problems.forbidden("spec.persistentvolumesource", detail);
+    }
+    problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
+}
+
+/// The problems of the status of a claim.
+pub(super) fn claim_status(object: &Value, problems: &mut Problems) {
+    const STATES: [&str; 5] = [
+        "ControllerResizeInProgress",
+        "ControllerResizeInfeasible",
+        "NodeResizeInProgress",
+        "NodeResizeInfeasible",
+        "NodeResizePending",
+    ];
+    let status = &object["status"];
+    let amounts = |field: &str| status[field].as_object().cloned().unwrap_or_default();
+    for (name, amount) in amounts("capacity") {
+        resources::basic(&amount, &format!("status.capacity[{name}]"), problems);
+    }
+    let path = "status.allocatedResourceStatus";
+    for (name, state) in amounts("allocatedResourceStatuses") {
+        allocated_name(&name, path, problems);
+        if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
+            problems.one_of(path, &name.as_str().into(), &STATES);
+        }
+    }
+    for (name, amount) in amounts("allocatedResources") {
+        let path = "status.allocatedResources";
+        if allocated_name(&name, path, problems) {
+            resources::basic(&amount, &format!("{path}[{name}]"), problems);
+        }
+    }
+}
+
+/// Of the resources without a prefix, a claim knows storage alone.
+fn allocated_name(name: &str, path: &str, problems: &mut Problems) -> bool {
+    let before = problems.found.len();
+    for problem in crate::names::qualified_name_problems(name) {
+        problems.invalid(path, &name.into(), &problem);
+    }
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if problems.found.len() == before && is_native {
+        problems.one_of(path, &name.into(), &["storage"]);
+    }
+    problems.found.len() == before
+}

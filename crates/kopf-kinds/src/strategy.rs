@@ -1,0 +1,109 @@
+//! The strategy of all built-in kinds: dispatches to the other modules.
+
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::{KindContext, KindStrategy, defaults, rules};
+use crate::{FieldError, shape};
+
+/// Every kind that no CRD declares.
+pub(super) struct BuiltIn;
+
+impl KindStrategy for BuiltIn {
+    fn default(&self, context: &KindContext<'_>, object: &mut Value) {
+        complete(context, object);
+    }
+
+    fn admit(&self, context: &KindContext<'_>, object: &mut Value) {
+        if let Some(admit) = Kind::of(context.resource).admit {
+            admit(context, object);
+            shape::normalise(object);
+        }
+    }
+
+    fn prepare_create(&self, context: &KindContext<'_>, object: &mut Value) {
+        if let Some(prepare) = Kind::of(context.resource).prepare_create {
+            prepare(context, object);
+        }
+        complete(context, object);
+        shape::forget_empty_lists(object);
+    }
+
+    fn prepare_update(&self, context: &KindContext<'_>, object: &mut Value, old: &Value) {
+        if let Some(prepare) = Kind::of(context.resource).prepare_update {
+            prepare(context, object, old);
+        }
+        complete(context, object);
+        shape::forget_empty_lists(object);
+    }
+
+    fn validate_create(&self, context: &KindContext<'_>, object: &Value) -> Vec<FieldError> {
+        rules::create(context, object)
+    }
+
+    fn validate_update(
+        &self,
+        context: &KindContext<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Vec<FieldError> {
+        rules::update(context, object, old)
+    }
+
+    fn warnings(&self, context: &KindContext<'_>, object: &Value) -> Vec<String> {
+        if !context.subresource.is_empty() {
+            return Vec::new();
+        }
+        let (group, resource) = address(context);
+        // Updates that leave the spec alone were warned about before.
+        let metadata = &object["metadata"];
+        let stored = context.objects.get(
+            &context.resource.table,
+            metadata["namespace"].as_str().unwrap_or_default(),
+            metadata["name"].as_str().unwrap_or_default(),
+        );
+        let is_new = stored.is_none();
+        let generation = |object: &Value| object["metadata"]["generation"].as_i64();
+        if stored.is_some_and(|stored| generation(stored.content()) == generation(object)) {
+            return Vec::new();
+        }
+        let mut warnings = Vec::new();
+        if is_new {
+            let name = metadata["name"].as_str().unwrap_or_default();
+            warnings.extend(rules::warnings::of_name(group, resource, name));
+            warnings.extend(rules::warnings::of_new(group, resource, object));
+        }
+        warnings.extend(rules::warnings::of(group, resource, object));
+        warnings
+    }
+}
+
+fn address<'a>(context: &KindContext<'a>) -> (&'a str, &'a str) {
+    (&context.resource.group, &context.resource.resource)
+}
+
+/// Lists that are not the same empty as absent.
+const EMPTY_LISTS: [&str; 2] =
+    ["/spec/behavior/scaleUp/policies", "/spec/behavior/scaleDown/policies"];
+
+/// Defaults and shape: what reading an object back from storage does to it.
+fn complete(context: &KindContext<'_>, object: &mut Value) {
+    let (group, resource) = address(context);
+    defaults::apply(group, resource, object);
+    let is_empty = |pointer: &&&str| {
+        let list = object.pointer(pointer).and_then(Value::as_array);
+        list.is_some_and(Vec::is_empty)
+    };
+    let empty: Vec<&str> = match group {
+        "autoscaling" => EMPTY_LISTS.iter().filter(is_empty).copied().collect(),
+        _ => Vec::new(),
+    };
+    shape::normalise(object);
+    for pointer in empty {
+        if let Some((owner, field)) = pointer.rsplit_once('/')
+            && let Some(Value::Object(fields)) = object.pointer_mut(owner)
+        {
+            fields.insert(field.to_owned(), Value::Array(Vec::new()));
+        }
+    }
+}
