@@ -1,14 +1,27 @@
 //! Paths of collections and objects on the API server.
 
 use kopf_model::Resource;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What is escaped in names and values: everything except the unreserved characters of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The path of a collection: of one namespace, or of the whole cluster.
 pub(crate) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
-    let mut path = if resource.group.is_empty() {
-        format!("/api/{}", resource.version)
-    } else {
-        format!("/apis/{}/{}", resource.group, resource.version)
-    };
+    // Room for a name as well, so that it need not grow.
+    const ROOM: usize = 96;
+    let known = [&resource.group, &resource.version, &resource.plural].map(|it| it.len());
+    let length = known.iter().sum::<usize>() + namespace.map_or(0, str::len);
+    let mut path = String::with_capacity(length + ROOM);
+    match resource.group.is_empty() {
+        true => path.push_str("/api/"),
+        false => {
+            path.push_str("/apis/");
+            path.push_str(&resource.group);
+            path.push('/');
+        }
+    }
+    path.push_str(&resource.version);
     if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
         path.push_str("/namespaces/");
         push_escaped(&mut path, namespace);
@@ -44,14 +57,7 @@ pub(crate) fn push_query(path: &mut String, name: &str, value: &str) {
 }
 
 fn push_escaped(path: &mut String, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                path.push(char::from(byte));
-            }
-            _ => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    path.extend(utf8_percent_encode(text, ESCAPED));
 }
 
 #[cfg(test)]

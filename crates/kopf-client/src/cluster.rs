@@ -4,21 +4,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use kopf_model::{Object, ParseError};
 use kube::client::Body;
 use parking_lot::{Mutex, RwLock};
+use tower::BoxError;
 
 use crate::error::{Failure, RequestError};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
-use crate::reach::{self, Reach};
+use crate::policy::Policy;
+use crate::reach::Reach;
 use crate::renewing::Renewing;
-use crate::vault::{Answer, Door, Manners, Session, Vault};
+use crate::transport_error;
+use crate::vault::{Answer, ConnectOptions, Session, Transport, Vault};
 
 /// The largest answer that is read; a list page of 500 big objects fits.
 const ANSWER_MAX: usize = 1 << 30;
@@ -27,8 +31,8 @@ const ANSWER_MAX: usize = 1 << 30;
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>, Option<Fence>);
 
-/// Tells whether we may change anything at this very moment.
-pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
+/// Tells the number of our right to change anything, if we have one at this very moment.
+pub type Fence = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 struct Inner {
     vault: Arc<Vault>,
@@ -44,29 +48,6 @@ struct Count {
     method: Method,
     code: u16,
     answers: u64,
-}
-
-/// Limits of requests, from the operator's settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// How long one attempt may take.
-    pub request_timeout: Duration,
-    /// How long connecting may take; as the credentials say if not given.
-    pub connect_timeout: Option<Duration>,
-    /// The same for lists and watches; as for other requests if not given.
-    pub watch_connect_timeout: Option<Duration>,
-    /// The pauses between attempts.
-    pub error_backoffs: Vec<Duration>,
-    /// Obey `Retry-After` even if it is shorter than the pause.
-    pub enforce_retry_after: bool,
-    /// Use the proxies that the environment names.
-    pub trust_env: bool,
-    /// How many writes may be under way.
-    pub concurrent_writes_max: usize,
-    /// Hand over `metadata.managedFields` of answers, too.
-    pub managed_fields: bool,
-    /// Add to the message of a forbidden request which rule the operator lacks.
-    pub names_rules: bool,
 }
 
 /// One request before it is sent; may be sent several times.
@@ -86,28 +67,12 @@ pub(crate) enum Lane {
     Writing,
 }
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            request_timeout: Duration::from_secs(300),
-            connect_timeout: None,
-            watch_connect_timeout: None,
-            error_backoffs: [1, 1, 2, 3, 5, 8, 13, 21].map(Duration::from_secs).to_vec(),
-            enforce_retry_after: false,
-            trust_env: false,
-            concurrent_writes_max: 128,
-            managed_fields: false,
-            names_rules: false,
-        }
-    }
-}
-
 impl Cluster {
-    /// A cluster reached with whatever credentials the login yields; logs in at the first request.
+    /// A cluster that is reached with the credentials of a login; logs in at the first request.
     #[must_use]
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
         let vault = Vault::new(login);
-        vault.set_manners(Manners::of(&policy));
+        vault.set_options(ConnectOptions::of(&policy));
         let inner = Inner {
             vault: Arc::new(vault),
             limiter: Limiter::new(policy.concurrent_writes_max),
@@ -118,8 +83,9 @@ impl Cluster {
         Self(Arc::new(inner), None)
     }
 
-    /// The same cluster behind a fence: whatever changes it is refused while the fence says no.
-    /// The fence is asked immediately before every single attempt is sent.
+    /// The same cluster behind a fence: writes are refused while the fence says no.
+    /// The fence is asked before every single attempt, and again before its bytes leave: connecting
+    /// may take long. What was begun by one right is never sent by another one.
     #[must_use]
     pub fn fenced_by(&self, fence: Fence) -> Self {
         Self(Arc::clone(&self.0), Some(fence))
@@ -145,13 +111,21 @@ impl Cluster {
         Ok(self.0.vault.session().await?.default_namespace.clone())
     }
 
+    /// The address of the server, if it is known.
+    ///
+    /// # Errors
+    /// Fails when there are no usable credentials.
+    pub async fn address(&self) -> Result<Option<String>, crate::LoginError> {
+        Ok(self.0.vault.session().await?.address.clone())
+    }
+
     /// A client of the `kube` crate for user code, always with the credentials of the moment.
     ///
     /// # Errors
     /// Fails when there are no usable credentials.
     pub async fn client(&self) -> Result<kube::Client, crate::LoginError> {
         let session = self.0.vault.session().await?;
-        if let Door::Made(client) = &session.writing
+        if let Transport::Made(client) = &session.writing
             && self.0.vault.is_ready_made()
         {
             return Ok(client.clone());
@@ -162,7 +136,7 @@ impl Cluster {
     /// Replaces the limits, for instance when a startup handler has changed the settings.
     pub fn set_policy(&self, policy: Policy) {
         self.0.limiter.set_max(policy.concurrent_writes_max);
-        self.0.vault.set_manners(Manners::of(&policy));
+        self.0.vault.set_options(ConnectOptions::of(&policy));
         *self.0.policy.write() = Arc::new(policy);
     }
 
@@ -224,6 +198,11 @@ impl Cluster {
         self.0.policy.read().error_backoffs.clone()
     }
 
+    /// Who writes what is applied.
+    pub(crate) fn field_manager(&self) -> String {
+        self.0.policy.read().field_manager.clone()
+    }
+
     /// Sends, reads the whole answer, and tries again as the policy allows.
     pub(crate) async fn fetch(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
@@ -242,7 +221,7 @@ impl Cluster {
         urgency: Urgency,
     ) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
-        // On the heap, lest all futures around it have its size, too, and are moved with it.
+        // On the heap, so that the futures around it stay small.
         let exchange =
             self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs);
         Box::pin(exchange).await
@@ -267,12 +246,13 @@ impl Cluster {
         let policy = Arc::clone(&self.0.policy.read());
         let limiter = &self.0.limiter;
         let mut backoffs = backoffs.iter();
+        let bound = self.bound(outgoing);
         loop {
             let permit = match limited {
                 Some(urgency) => Some(limiter.acquire(urgency).await),
                 None => None,
             };
-            let result = self.fetch_once(lane, outgoing, &policy).await;
+            let result = bound.fetch_once(lane, outgoing, &policy).await;
             let error = match result {
                 Ok(bytes) => {
                     if let Some(permit) = permit {
@@ -305,13 +285,22 @@ impl Cluster {
         }
     }
 
+    /// The same cluster, for as long as we have the right that we have now.
+    fn bound(&self, outgoing: &Outgoing) -> Self {
+        let Some(fence) = self.1.clone().filter(|_| outgoing.changes()) else {
+            return self.clone();
+        };
+        let right = fence();
+        self.fenced_by(Arc::new(move || fence().filter(|now| Some(*now) == right)))
+    }
+
     async fn fetch_once(
         &self,
         lane: Lane,
         outgoing: &Outgoing,
         policy: &Policy,
     ) -> Result<Bytes, RequestError> {
-        // Pinned here, lest it is moved into each of the futures around it.
+        // Pinned here, so that it is not moved into each of the futures around it.
         let exchange = std::pin::pin!(async {
             let response = self.send(lane, outgoing).await?;
             read_all(outgoing, response).await
@@ -346,17 +335,18 @@ impl Cluster {
             Lane::Watching => &session.watching,
             Lane::Writing => &session.writing,
         };
+        let fence = self.1.as_ref().filter(|_| outgoing.changes());
         let request = outgoing.to_request()?;
-        if outgoing.changes() && self.1.as_ref().is_some_and(|is_open| !is_open()) {
+        let Some(sent) = while_ours(fence, door.send(request)).await else {
             let message = "this replica does not lead (any more)".to_owned();
             let (method, path) = (&outgoing.method, &outgoing.path);
             return Err(RequestError::local(Failure::Fenced, method, path, message));
-        }
-        let response = match door.send(request).await {
+        };
+        let response = match sent {
             Ok(response) => response,
             Err(error) => {
                 self.count(outgoing, 0);
-                if reach::is_unreached(error.as_ref()) {
+                if transport_error::is_unreached(error.as_ref()) {
                     self.0.reach.lost(session.address.as_deref(), error.as_ref());
                 }
                 let mut failed = RequestError::local(
@@ -436,19 +426,52 @@ impl Outgoing {
     }
 }
 
+/// Sends for as long as the fence is open: it is asked before the first step and before every further
+/// one, such as when a connection has been made at last. Nothing leaves after it has said no.
+async fn while_ours<F: Future>(fence: Option<&Fence>, sending: F) -> Option<F::Output> {
+    let mut sending = std::pin::pin!(sending);
+    std::future::poll_fn(|context| match fence {
+        Some(fence) if fence().is_none() => Poll::Ready(None),
+        _ => sending.as_mut().poll(context).map(Some),
+    })
+    .await
+}
+
 /// The whole body, within the limit of answers.
 pub(crate) async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<Bytes, RequestError> {
-    let limited = http_body_util::Limited::new(response.into_body(), ANSWER_MAX);
-    match limited.collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => {
-            let message = "the answer broke off".to_owned();
-            let mut failed =
-                RequestError::local(Failure::Connection, &outgoing.method, &outgoing.path, message);
-            failed.source = Some(error);
-            Err(failed)
+    collect(response.into_body()).await.map_err(|error| {
+        let message = "the answer broke off".to_owned();
+        let mut failed =
+            RequestError::local(Failure::Connection, &outgoing.method, &outgoing.path, message);
+        failed.source = Some(error);
+        failed
+    })
+}
+
+/// Puts the parts of a body together; most answers come in one part, and are not copied.
+async fn collect<B>(mut body: B) -> Result<Bytes, BoxError>
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(Into::into)?.into_data() else { continue };
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
         }
+        if all.is_empty() {
+            let rest = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(ANSWER_MAX);
+            all.reserve(first.len() + data.len() + rest);
+            all.extend_from_slice(&first);
+        }
+        if all.len() + data.len() > ANSWER_MAX {
+            return Err(format!("it is longer than {ANSWER_MAX} bytes").into());
+        }
+        all.extend_from_slice(&data);
     }
+    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
 fn no_login(outgoing: &Outgoing, error: crate::LoginError) -> RequestError {

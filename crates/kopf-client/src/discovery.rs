@@ -1,4 +1,7 @@
 //! What the cluster serves: aggregated discovery in two requests, or the old way group by group.
+//!
+//! Not by `kube`'s discovery: operators need to know which versions could not be read, such as those
+//! of an aggregated API that is down, and read only the groups of their handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -226,7 +229,7 @@ impl Cluster {
         }
     }
 
-    /// The resources of one version, at the first attempt; none if there is no such version.
+    /// The resources of one version, at the first attempt; `None` if there is no such version.
     async fn list_version(&self, group: &str, version: &str) -> Result<OldList, RequestError> {
         let outgoing = Outgoing::get(path_of(group, version));
         match self.fetch_at_once(&outgoing).await {

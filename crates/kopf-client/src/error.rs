@@ -7,12 +7,14 @@ use std::time::Duration;
 use http::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
 
+use crate::transport_error::{is_unreached, mistrusts};
+
 mod forbidden;
 
 /// The longest part of a textual answer that is kept for messages.
 const MESSAGE_MAX: usize = 256;
 
-/// The longest pause that a server may ask for. Overloaded servers ask for seconds; whatever asks
+/// The longest pause that a server may ask for. Overloaded servers ask for seconds; what asks
 /// for more (a proxy's page, a broken clock) must not stop all writes for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
@@ -169,7 +171,7 @@ impl Failure {
 }
 
 impl RequestError {
-    /// A request that was given up by whoever asked for it.
+    /// A request that its caller gave up.
     #[must_use]
     pub fn overdue(patience: std::time::Duration) -> Self {
         let message = format!("no answer within {patience:?}");
@@ -281,7 +283,7 @@ impl RequestError {
     #[must_use]
     pub fn is_unreached(&self) -> bool {
         self.failure == Failure::Connection
-            && self.source.as_deref().is_some_and(|error| crate::reach::is_unreached(error))
+            && self.source.as_deref().is_some_and(|error| is_unreached(error))
     }
 
     /// Whether the version to continue from is too old, so that a new list is needed.
@@ -291,36 +293,7 @@ impl RequestError {
     }
 }
 
-/// Whether a certificate was refused, by us or by the server.
-pub(crate) fn mistrusts(error: &(dyn std::error::Error + 'static)) -> bool {
-    use rustls::{AlertDescription as Alert, Error};
-    if let Some(error) = error.downcast_ref::<Error>() {
-        return match error {
-            Error::InvalidCertificate(_) | Error::NoCertificatesPresented => true,
-            Error::AlertReceived(alert) => matches!(
-                alert,
-                Alert::AccessDenied
-                    | Alert::BadCertificate
-                    | Alert::CertificateExpired
-                    | Alert::CertificateRequired
-                    | Alert::CertificateRevoked
-                    | Alert::CertificateUnknown
-                    | Alert::DecryptError
-                    | Alert::UnknownCA
-                    | Alert::UnsupportedCertificate
-            ),
-            _ => false,
-        };
-    }
-    // The error inside of an I/O error is not its source; its source is that error's source.
-    let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    if inner.is_some_and(|inner| mistrusts(inner)) {
-        return true;
-    }
-    error.source().is_some_and(mistrusts)
-}
-
-/// The pause that a server asks for, within our limit; none if it makes no sense.
+/// The pause that a server asks for, within our limit; `None` if it makes no sense.
 fn asked_pause(seconds: f64) -> Option<Duration> {
     if !seconds.is_finite() || seconds < 0.0 {
         return None;

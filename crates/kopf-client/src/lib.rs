@@ -2,32 +2,41 @@
 //!
 //! Bytes and classified errors on this side, HTTP on the other. Knows nothing of handlers.
 
+mod access_review;
 mod address;
 mod cluster;
 mod discovery;
 mod error;
 mod limiter;
 mod login;
-mod probing;
+mod login_error;
+mod marks;
+mod patchable;
+mod policy;
+mod pool;
 mod proxy;
 mod reach;
 mod reentry;
 mod renewing;
+mod schemas;
 mod secrets;
 mod service_account;
+mod transport_error;
 mod vault;
 mod watch;
 mod write;
 
-pub use cluster::{Cluster, Fence, Policy};
+pub use access_review::Subject;
+pub use cluster::{Cluster, Fence};
 pub use discovery::{Discovered, GroupVersion};
 pub use error::{Failure, RequestError};
 pub use limiter::Urgency;
-pub use login::{
-    Connection, ConnectionInfo, Credentials, DefaultLogin, Login, LoginError, default_login,
-};
-pub use probing::Patchable;
+pub use login::{Connection, ConnectionInfo, Credentials, DefaultLogin, Login, default_login};
+pub use login_error::LoginError;
+pub use patchable::Patchable;
+pub use policy::Policy;
 pub use reentry::carry_login;
+pub use schemas::schema_hashes;
 pub use service_account::ServiceAccount;
-pub use watch::{ChangeKind, Collection, Observation, WatchLimits, Watcher};
+pub use watch::{ChangeKind, Collection, Observation, Part, Remembered, WatchLimits, Watcher};
 pub use write::{PatchContent, Target};

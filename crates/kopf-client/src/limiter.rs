@@ -161,7 +161,7 @@ impl Limiter {
         Permit { limiter: Some(Arc::clone(self)), since: Instant::now() }
     }
 
-    /// A write is over, whatever became of it.
+    /// A write is over, whether it succeeded or not.
     fn end(self: &Arc<Self>, state: &mut State) {
         state.in_flight -= 1;
         state.ended += 1;
@@ -212,7 +212,7 @@ impl State {
         self.urgent.len() + self.normal.len()
     }
 
-    /// Whether nobody complained of late.
+    /// Whether the server has not complained recently.
     fn may_hurry(&self) -> bool {
         self.complained_at.is_none_or(|at| at.elapsed() >= CAUTION)
     }

@@ -14,6 +14,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
+use crate::login_error::{LoginError, unusable};
 use crate::service_account::ServiceAccount;
 
 /// A source of credentials; asked at the start and whenever the server refuses the former ones.
@@ -22,39 +23,10 @@ pub trait Login: Send + Sync + 'static {
     /// refuses these or they expire.
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>>;
 
-    /// Whether there is nothing to log in to, since the client was made by somebody else.
+    /// Whether there is nothing to log in to, since the client was made elsewhere.
     fn is_ready_made(&self) -> bool {
         false
     }
-}
-
-/// Why there are no credentials.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoginError {
-    /// No source had any.
-    #[error("no credentials were found: neither a kubeconfig nor a service account")]
-    Nothing,
-    /// The kubeconfig or the service account could not be used.
-    #[error("could not use the credentials of {from}")]
-    Unusable {
-        /// The source.
-        from: String,
-        /// What is wrong.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A login handler uses the operator's client, which has no credentials at the moment.
-    #[error(
-        "a login handler cannot use the operator's client, which is waiting for this login; create another client"
-    )]
-    Recursive,
-    /// A login handler failed.
-    #[error("login failed: {message}")]
-    Handler {
-        /// What it said.
-        message: String,
-    },
 }
 
 /// One way to talk to the cluster.
@@ -313,13 +285,6 @@ fn named_files(value: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
 
 fn has_kubeconfig() -> bool {
     std::env::home_dir().is_some_and(|home| home.join(".kube/config").exists())
-}
-
-pub(crate) fn unusable(
-    from: &str,
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> LoginError {
-    LoginError::Unusable { from: from.to_owned(), source: source.into() }
 }
 
 #[cfg(test)]

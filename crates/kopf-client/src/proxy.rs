@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube::Config;
 
-use crate::login::{LoginError, unusable};
+use crate::login_error::{LoginError, unusable};
 
 /// Where SOCKS proxies usually are.
 const SOCKS_PORT: u16 = 1080;

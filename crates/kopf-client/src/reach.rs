@@ -3,12 +3,11 @@
 //! Every watch and every request fails meanwhile, and all of them for the same reason.
 
 use std::error::Error;
-use std::io::ErrorKind;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::error::mistrusts;
+use crate::transport_error::chain;
 
 /// Since when the server is not reached, if it is not; written by all requests.
 #[derive(Default)]
@@ -46,31 +45,6 @@ fn place(address: Option<&str>) -> String {
     }
 }
 
-/// An error and its causes.
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| error.source())
-}
-
 fn innermost(error: &(dyn Error + 'static)) -> String {
     chain(error).last().map(ToString::to_string).unwrap_or_default()
-}
-
-/// Whether no connection could be made at all, for other reasons than certificates.
-pub(crate) fn is_unreached(error: &(dyn Error + 'static)) -> bool {
-    if mistrusts(error) {
-        return false;
-    }
-    chain(error).any(|error| {
-        let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
-        let network = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        client.is_some_and(hyper_util::client::legacy::Error::is_connect)
-            || matches!(
-                network,
-                Some(
-                    ErrorKind::ConnectionRefused
-                        | ErrorKind::HostUnreachable
-                        | ErrorKind::NetworkUnreachable
-                )
-            )
-    })
 }

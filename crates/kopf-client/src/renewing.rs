@@ -10,7 +10,7 @@ use http::{Request, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
-use crate::error::mistrusts;
+use crate::transport_error::mistrusts;
 use crate::vault::{Answer, Vault};
 
 /// Sends requests with the credentials of the moment.

@@ -22,7 +22,7 @@ pub(crate) struct Secrets {
 impl Secrets {
     pub(crate) fn of(config: &Config, proxy: Option<&Proxy>) -> Result<Self, Error> {
         let tls = match config.cluster_url.scheme_str() {
-            // Nothing is encrypted, so that nobody has to be trusted; the system's authorities are
+            // Nothing is encrypted, so that no certificate has to be trusted; the system's authorities are
             // some hundred files.
             Some("http") if !proxy.is_some_and(Proxy::is_encrypted) => ClientConfig::builder()
                 .with_root_certificates(RootCertStore::empty())

@@ -9,9 +9,9 @@ use kube::Config;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::login::{LoginError, unusable};
+use crate::login_error::{LoginError, unusable};
 
-/// Where the cluster mounts its files, unless told otherwise.
+/// Where the cluster mounts its files by default.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The cluster's own name for its API server, when the environment tells no address.
 const SERVER: &str = "https://kubernetes.default.svc";

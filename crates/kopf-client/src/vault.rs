@@ -1,29 +1,27 @@
 //! The current credentials and the two doors made of them.
 //!
-//! One login at a time: whoever meets a 401 first logs in for all the others. A login may give
+//! One login at a time: the first request that gets a 401 logs in for all others. A login may give
 //! several credentials; all of them are tried before the next one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::uri::{Parts, PathAndQuery};
-use http::{Request, Response, Uri};
+use http::{Request, Response};
 use http_body_util::Either;
-use hyper::body::Incoming;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::HttpConnector;
 use jiff::Timestamp;
-use kube::client::{Body, ConfigExt};
+use kube::client::Body;
 use kube::{Client, Config};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
-use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+use tower::BoxError;
 
-use crate::cluster::Policy;
-use crate::login::{Connection, ConnectionInfo, Credentials, Login, LoginError, unusable};
+use crate::login::{Connection, ConnectionInfo, Credentials, Login};
+use crate::login_error::{LoginError, unusable};
+use crate::marks::Marks;
+use crate::policy::Policy;
+use crate::pool::{Held, Pool};
 use crate::proxy::{self, Proxy};
 use crate::reentry::LoginId;
 use crate::secrets::Secrets;
@@ -41,12 +39,6 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often it may owe the answer.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How many connections are kept for the next requests: as many as writes may be under way, since
-/// fewer would mean a new connection for most writes of a burst.
-const IDLE_CONNECTIONS_MAX: usize = 128;
-/// How long they are kept; each has buffers.
-const IDLE_CONNECTIONS_KEPT: Duration = Duration::from_secs(8);
-
 /// The doors of one set of credentials.
 pub(crate) struct Session {
     generation: u64,
@@ -55,8 +47,8 @@ pub(crate) struct Session {
     /// The credentials, where they can be recognised when they come again.
     known_as: Option<ConnectionInfo>,
     /// Watches have their own connections: a busy writer must not slow them down.
-    pub(crate) watching: Door,
-    pub(crate) writing: Door,
+    pub(crate) watching: Transport,
+    pub(crate) writing: Transport,
     pub(crate) default_namespace: String,
     /// The address of the server, if it is known.
     pub(crate) address: Option<String>,
@@ -64,35 +56,38 @@ pub(crate) struct Session {
 }
 
 /// What comes back through a door.
-pub(crate) type Answer = Response<Either<Incoming, Body>>;
+pub(crate) type Answer = Response<Either<Held, Body>>;
 
 /// Where requests are sent.
 #[derive(Clone)]
-pub(crate) enum Door {
+pub(crate) enum Transport {
     /// A client that was handed over.
     Made(Client),
     /// Our own, without the queue and the task between tasks that a [`Client`] has inside.
-    Own(BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>),
+    Own(Pool, Arc<Marks>),
 }
 
-impl Door {
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Answer, BoxError> {
+impl Transport {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Answer, BoxError> {
         match self {
             Self::Made(client) => Ok(client.send(request).await?.map(Either::Right)),
-            Self::Own(service) => Ok(service.clone().oneshot(request).await?.map(Either::Left)),
+            Self::Own(pool, marks) => {
+                marks.add(request.headers_mut()).await?;
+                Ok(pool.send(request).await?.map(Either::Left))
+            }
         }
     }
 }
 
 /// How connections are made; as the credentials say where nothing is given.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manners {
+pub(crate) struct ConnectOptions {
     watch_timeout: Option<Duration>,
     write_timeout: Option<Duration>,
     trust_env: bool,
 }
 
-impl Manners {
+impl ConnectOptions {
     pub(crate) fn of(policy: &Policy) -> Self {
         let write_timeout = policy.connect_timeout;
         let watch_timeout = policy.watch_connect_timeout.or(write_timeout);
@@ -104,11 +99,11 @@ pub(crate) struct Vault {
     login: Arc<dyn Login>,
     id: LoginId,
     /// For the next login; written when the settings are known.
-    manners: RwLock<Manners>,
+    options: RwLock<ConnectOptions>,
     /// Written under `logging_in`, read by every request.
     current: RwLock<Option<Arc<Session>>>,
     /// What the last login gave besides, neither used nor refused so far; written under
-    /// `logging_in`, read by whoever was refused.
+    /// `logging_in`, read by the requests that were refused.
     others: Mutex<Vec<Credentials>>,
     logging_in: tokio::sync::Mutex<LastLogin>,
 }
@@ -127,7 +122,7 @@ impl Vault {
         Self {
             login,
             id: LoginId::new(),
-            manners: RwLock::default(),
+            options: RwLock::default(),
             current: RwLock::new(None),
             others: Mutex::default(),
             logging_in: Default::default(),
@@ -135,8 +130,8 @@ impl Vault {
     }
 
     /// Sets how connections are made from the next login on.
-    pub(crate) fn set_manners(&self, manners: Manners) {
-        *self.manners.write() = manners;
+    pub(crate) fn set_options(&self, options: ConnectOptions) {
+        *self.options.write() = options;
     }
 
     /// Whether the only credentials are a client that was handed over.
@@ -165,8 +160,8 @@ impl Vault {
     /// A session in place of the refused one: with other credentials of the same login, or by a
     /// new login, which waits when the last one was just now.
     ///
-    /// None when the new login was for this very request, which began with the first session, and
-    /// all of its credentials were refused, too; or when the request is a part of the login.
+    /// `None` when the new login was for this very request, which began with the first session, and
+    /// all of its credentials were refused as well; or when the request is a part of the login.
     pub(crate) async fn replace(
         &self,
         refused: &Session,
@@ -209,7 +204,7 @@ impl Vault {
 
     async fn log_in(&self, last: &mut LastLogin) -> Result<Arc<Session>, LoginError> {
         let title = if last.at.is_none() { "Initial authentication" } else { "Re-authentication" };
-        // Nobody wants to read about the login of a client that was handed over.
+        // The login of a client that was given to us is not worth a line.
         let is_told = !self.login.is_ready_made();
         if is_told {
             tracing::info!("{title} has been initiated.");
@@ -237,8 +232,8 @@ impl Vault {
                 return failure.map(Err);
             };
             last.generation += 1;
-            let manners = *self.manners.read();
-            match Session::open(best, (last.generation, last.count), manners).await {
+            let options = *self.options.read();
+            match Session::open(best, (last.generation, last.count), options).await {
                 Ok(session) => {
                     let session = Arc::new(session);
                     *self.current.write() = Some(Arc::clone(&session));
@@ -278,14 +273,15 @@ impl Session {
     async fn open(
         credentials: Credentials,
         (generation, login): (u64, u64),
-        mut manners: Manners,
+        mut options: ConnectOptions,
     ) -> Result<Self, LoginError> {
         let expiration = credentials.expiration;
         let known_as = known_as(&credentials).cloned();
         let config = match credentials.connection {
             Connection::Client(client) => {
                 let default_namespace = client.default_namespace().to_owned();
-                let (watching, writing) = (Door::Made(client.clone()), Door::Made(client));
+                let (watching, writing) =
+                    (Transport::Made(client.clone()), Transport::Made(client));
                 return Ok(Self {
                     generation,
                     login,
@@ -299,22 +295,26 @@ impl Session {
             }
             Connection::Config(config) => *config,
             Connection::Explicit(info) => {
-                manners.trust_env |= info.trust_env;
+                options.trust_env |= info.trust_env;
                 info.to_config().await?
             }
         };
         // Another part of the program may have chosen a provider already; either will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let proxy = proxy::choose(&config, manners.trust_env)?;
-        let broken = |source: kube::Error| unusable(&config.cluster_url.to_string(), source);
-        let secrets = Secrets::of(&config, proxy.as_ref()).map_err(broken)?;
-        let door = |timeout| door(&config, &secrets, timeout, proxy.as_ref()).map_err(broken);
+        let proxy = proxy::choose(&config, options.trust_env)?;
+        let broken = |source: BoxError| unusable(&config.cluster_url.to_string(), source);
+        let secrets = Secrets::of(&config, proxy.as_ref()).map_err(|error| broken(error.into()))?;
+        let marks = Arc::new(Marks::of(&config, &secrets).await.map_err(broken)?);
+        let door = |timeout| {
+            let pool = pool(&config, &secrets, timeout, proxy.as_ref());
+            Transport::Own(pool, Arc::clone(&marks))
+        };
         Ok(Self {
             generation,
             login,
             known_as,
-            watching: door(manners.watch_timeout)?,
-            writing: door(manners.write_timeout)?,
+            watching: door(options.watch_timeout),
+            writing: door(options.write_timeout),
             default_namespace: config.default_namespace.clone(),
             address: Some(config.cluster_url.to_string()),
             expiration,
@@ -322,13 +322,13 @@ impl Session {
     }
 }
 
-/// `kube`'s stack without tracing and retries: those are ours, and cost more there.
-fn door(
+/// Connections as the configuration says.
+fn pool(
     config: &Config,
     secrets: &Secrets,
     timeout: Option<Duration>,
     proxy: Option<&Proxy>,
-) -> Result<Door, kube::Error> {
+) -> Pool {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -339,65 +339,21 @@ fn door(
     #[cfg(target_os = "linux")]
     connector.set_tcp_user_timeout(Some(KEEPALIVE + KEEPALIVE_INTERVAL * KEEPALIVE_RETRIES));
     connector.set_connect_timeout(timeout.or(config.connect_timeout));
-    let is_encrypted = proxy.is_some_and(Proxy::is_encrypted);
+    let (address, is_encrypted) = (&config.cluster_url, proxy.is_some_and(Proxy::is_encrypted));
     match proxy {
-        Some(Proxy::Http { address, credentials }) if is_encrypted => {
+        Some(Proxy::Http { address: proxy, credentials }) if is_encrypted => {
             let connector = secrets.to_proxy(connector);
-            door_over(config, secrets, proxy::tunnel(address, credentials.as_ref(), connector))
+            let tunnel = proxy::tunnel(proxy, credentials.as_ref(), connector);
+            Pool::new(address, secrets.over(tunnel))
         }
-        Some(Proxy::Http { address, credentials }) => {
-            door_over(config, secrets, proxy::tunnel(address, credentials.as_ref(), connector))
+        Some(Proxy::Http { address: proxy, credentials }) => {
+            let tunnel = proxy::tunnel(proxy, credentials.as_ref(), connector);
+            Pool::new(address, secrets.over(tunnel))
         }
-        Some(Proxy::Socks { address, credentials }) => {
-            door_over(config, secrets, proxy::socks(address, credentials.as_ref(), connector))
+        Some(Proxy::Socks { address: proxy, credentials }) => {
+            let socks = proxy::socks(proxy, credentials.as_ref(), connector);
+            Pool::new(address, secrets.over(socks))
         }
-        None => door_over(config, secrets, connector),
+        None => Pool::new(address, secrets.over(connector)),
     }
 }
-
-fn door_over<C>(config: &Config, secrets: &Secrets, connector: C) -> Result<Door, kube::Error>
-where
-    HttpsConnector<C>: Connect + Clone + Send + Sync + 'static,
-{
-    let pool = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
-        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-        .pool_idle_timeout(IDLE_CONNECTIONS_KEPT)
-        .pool_timer(TokioTimer::new())
-        .build::<_, Body>(secrets.over(connector));
-    let service = ServiceBuilder::new()
-        .map_request(addressed(&config.cluster_url))
-        .option_layer(secrets.auth.as_ref())
-        .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
-        .map_response(|response: Response<Incoming>| response)
-        .map_request(|request: Request<Body>| request)
-        .service(pool);
-    Ok(Door::Own(BoxCloneSyncService::new(service)))
-}
-
-/// Sends requests, which have a path alone, to the address of the cluster, which may have one, too.
-///
-/// As `kube` does it, but what is known already is not parsed again for every request.
-fn addressed(base: &Uri) -> impl Fn(Request<Body>) -> Request<Body> + Clone + use<> {
-    let base = base.clone().into_parts();
-    let folder = base.path_and_query.as_ref().map_or("", PathAndQuery::path);
-    let folder = folder.trim_end_matches('/').to_owned();
-    move |mut request| {
-        let mut parts = Parts::default();
-        parts.scheme.clone_from(&base.scheme);
-        parts.authority.clone_from(&base.authority);
-        let path = request.uri().path_and_query().cloned();
-        parts.path_and_query = path.and_then(|path| match folder.is_empty() {
-            true => Some(path),
-            // Two valid paths make a valid one.
-            false => format!("{folder}{path}").parse().ok(),
-        });
-        if let Ok(uri) = Uri::from_parts(parts) {
-            *request.uri_mut() = uri;
-        }
-        request
-    }
-}
-
-#[cfg(test)]
-mod tests;

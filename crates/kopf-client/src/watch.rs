@@ -19,17 +19,26 @@ use crate::address;
 use crate::cluster::{Cluster, Lane, Outgoing, read_all};
 use crate::error::{Failure, RequestError};
 
+mod continuing;
+mod lines;
+mod part;
+
+pub use continuing::Remembered;
+use lines::{advance, completed, is_end_of_initial, malformed, timed_out, usual_envelope};
+pub use part::Part;
+use part::{Following, Next};
+
 /// The longest line of a watch stream; the server itself does not store bigger objects.
 const LINE_MAX: usize = 32 << 20;
 /// How many observations are handed over at once at most.
 const BATCH_MAX: usize = 512;
-/// After this many failures in a row from the same version, the collection is listed anew.
+/// After this many failures in a row from the same version, the collection is listed again.
 const RESUME_ATTEMPTS_MAX: u32 = 5;
 /// The annotation of the bookmark after which a stream tells changes only.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 /// How much larger the pages become after a list that was too old before it was complete.
 const PAGE_GROWTH: u32 = 4;
-/// A list goes on after this time even if nothing is handled meanwhile: nobody is to be deaf.
+/// A list goes on after this time even if nothing is handled meanwhile, so that no watch stalls.
 const BACKLOG_PATIENCE: Duration = Duration::from_secs(1);
 /// A watch that ends sooner than this without an event counts as a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
@@ -39,7 +48,7 @@ const SHORT_WATCH: Duration = Duration::from_secs(1);
 pub struct Collection {
     /// The resource.
     pub resource: Arc<Resource>,
-    /// One namespace, or none for the whole cluster.
+    /// One namespace, or `None` for the whole cluster.
     pub namespace: Option<Arc<str>>,
     /// Only objects with these labels.
     pub label_selector: Option<String>,
@@ -47,9 +56,11 @@ pub struct Collection {
     pub field_selector: Option<String>,
     /// Only this share of the objects.
     pub shard_selector: Option<String>,
+    /// Only the objects in these ranges, which may change at any time.
+    pub part: Option<watch::Receiver<Arc<Part>>>,
     /// The limits.
     pub limits: WatchLimits,
-    /// Hand over `metadata.managedFields`, too.
+    /// Also hand over `metadata.managedFields`.
     pub managed_fields: bool,
     /// How many objects wait for being handled, where lists are to be slowed down by that.
     pub backlog: Option<watch::Receiver<usize>>,
@@ -68,7 +79,7 @@ pub struct WatchLimits {
     pub client_timeout: Option<Duration>,
     /// How long one list page, or the beginning of a watch, may take.
     pub request_timeout: Duration,
-    /// A watch that is silent for this long is opened anew.
+    /// A watch that is silent for this long is reopened.
     pub inactivity_timeout: Duration,
     /// The least pause after a failure.
     pub backoff: Duration,
@@ -91,11 +102,21 @@ pub enum Observation {
     Listed(Object),
     /// The list is complete.
     ListEnded {
-        /// The version of the collection: whatever is older and was not listed does not exist.
+        /// The version of the collection: objects that are older and were not listed do not exist.
         version: String,
     },
     /// An event about an object.
     Changed(ChangeKind, Object),
+    /// The watch goes on from what is remembered; all changes up to this version are known.
+    Continued {
+        /// The remembered version.
+        version: String,
+    },
+    /// All changes up to this version have been sent.
+    Reached {
+        /// The version of a bookmark.
+        version: String,
+    },
     /// The server is alive although nothing happened.
     Heartbeat,
     /// Something failed; another attempt follows.
@@ -163,13 +184,19 @@ pub struct Watcher<T> {
     expired_lists: u32,
     /// How many watches in a row were too old before anything was heard.
     expired_watches: u32,
+    /// The share that is followed, if not everything is.
+    following: Option<Following>,
+    /// What the watch may begin with instead of a list.
+    remembered: Option<Remembered>,
 }
 
-/// The receiver is gone: nobody wants the observations any more.
+/// The receiver is gone: the observations are not needed any more.
 struct Closed;
 
 enum Stopped {
     Closed,
+    /// Another share is to be followed.
+    Moved,
     Failed(RequestError),
 }
 
@@ -189,11 +216,12 @@ impl<T: Clone> Watcher<T> {
     /// A watcher that has not begun yet.
     pub fn new(
         cluster: Cluster,
-        collection: Collection,
+        mut collection: Collection,
         tag: T,
         sink: mpsc::Sender<(T, Vec<Observation>)>,
     ) -> Self {
         Self {
+            following: collection.part.take().map(Following::new),
             cluster,
             collection,
             tag,
@@ -204,12 +232,22 @@ impl<T: Clone> Watcher<T> {
             refuses_streaming: false,
             expired_lists: 0,
             expired_watches: 0,
+            remembered: None,
         }
     }
 
     /// Runs until the receiver is dropped.
     pub async fn run(mut self) {
+        if self.begin_with_remembered().await.is_err() {
+            return;
+        }
         loop {
+            if !self.begin_part() {
+                if self.await_part().await.is_err() {
+                    return;
+                }
+                continue;
+            }
             if self.collection.limits.initial_streaming && !self.refuses_streaming {
                 self.is_initial = true;
                 if self.follow(String::new()).await.is_err() {
@@ -217,9 +255,10 @@ impl<T: Clone> Watcher<T> {
                 }
                 continue;
             }
-            let version = match self.list().await {
+            let version = match self.list(None).await {
                 Ok(version) => version,
                 Err(Stopped::Closed) => return,
+                Err(Stopped::Moved) => continue,
                 Err(Stopped::Failed(error)) => {
                     if error.is_expired() {
                         self.expired_lists = self.expired_lists.saturating_add(1);
@@ -261,9 +300,13 @@ impl<T: Clone> Watcher<T> {
                     tokio::time::sleep(pause).await;
                 }
                 Err(Stopped::Closed) => return Err(Closed),
+                Err(Stopped::Moved) => match self.move_part().await? {
+                    Next::Watch => {}
+                    Next::List => return Ok(()),
+                },
                 Err(Stopped::Failed(error)) if error.is_expired() => {
                     tracing::debug!(collection = %self.collection, "the watch is too old; listing");
-                    // Whoever takes every version for too old must not be listed without a rest.
+                    // A server that takes every version for too old must not be listed without a pause.
                     self.expired_watches = self.expired_watches.saturating_add(1);
                     tokio::time::sleep(self.pause_after(self.expired_watches)).await;
                     return Ok(());
@@ -283,6 +326,7 @@ impl<T: Clone> Watcher<T> {
     async fn begin_anew(&mut self, result: Result<(), Stopped>) -> Result<(), Closed> {
         match result {
             Err(Stopped::Closed) => Err(Closed),
+            Err(Stopped::Moved) => Ok(()),
             Err(Stopped::Failed(error))
                 if matches!(error.failure, Failure::Invalid | Failure::Client(400)) =>
             {
@@ -302,6 +346,7 @@ impl<T: Clone> Watcher<T> {
 
     async fn pause(&mut self, error: RequestError) -> Result<(), Closed> {
         self.failures += 1;
+        self.note_refusal(&error);
         let retry_in = self.backoff(error.retry_after);
         let (collection, text) = (&self.collection, error.report());
         tracing::debug!(%collection, error = text, ?retry_in, "the watch failed; retrying");
@@ -323,15 +368,16 @@ impl<T: Clone> Watcher<T> {
         let doubling = 2u32.saturating_pow(failures.saturating_sub(1).min(16));
         let bounded = limits.backoff.saturating_mul(doubling).min(limits.backoff_max);
         let spread = bounded.as_secs_f64() * (0.75 + fastrand::f64() * 0.5);
-        // Those who want no limit may have given more than can be made longer.
+        // A limit that is meant as "no limit" may be too long to be multiplied.
         Duration::try_from_secs_f64(spread).unwrap_or(bounded)
     }
 
-    async fn list(&mut self) -> Result<String, Stopped> {
+    /// Lists everything, or only what was added to the share.
+    async fn list(&mut self, added: Option<&Part>) -> Result<String, Stopped> {
         let mut next: Option<String> = None;
         loop {
-            let is_first = next.is_none();
-            let mut path = self.path();
+            let is_first = next.is_none() && added.is_none();
+            let mut path = self.path(added);
             address::push_query(&mut path, "limit", &self.page_size().to_string());
             if let Some(token) = &next {
                 address::push_query(&mut path, "continue", token);
@@ -345,6 +391,9 @@ impl<T: Clone> Watcher<T> {
             }
             let item_kind = page.kind.strip_suffix("List").unwrap_or_default();
             for item in page.items.unwrap_or_default() {
+                if !self.is_in_part(added, item.get().as_bytes()) {
+                    continue;
+                }
                 let object = self
                     .object(item.get().as_bytes())
                     .and_then(|object| completed(object, &page.api_version, item_kind))
@@ -357,7 +406,9 @@ impl<T: Clone> Watcher<T> {
             next = page.metadata.next.filter(|token| !token.is_empty());
             if next.is_none() {
                 let version = page.metadata.resource_version;
-                self.batch.push(Observation::ListEnded { version: version.clone() });
+                if added.is_none() {
+                    self.batch.push(Observation::ListEnded { version: version.clone() });
+                }
                 self.flush().await?;
                 return Ok(version);
             }
@@ -371,7 +422,7 @@ impl<T: Clone> Watcher<T> {
     ///
     /// A server that changes faster than the pages are read forgets the state that is listed. It
     /// offers to go on with the newest state then, but changes on the former pages would be lost.
-    /// So the list begins anew with larger pages, until in the end there is a single one.
+    /// So the list starts again with larger pages, until in the end there is a single one.
     fn page_size(&self) -> u32 {
         let growth = PAGE_GROWTH.saturating_pow(self.expired_lists);
         self.collection.limits.page_size.saturating_mul(growth)
@@ -405,7 +456,7 @@ impl<T: Clone> Watcher<T> {
 
     async fn watch(&mut self, version: &mut String) -> Result<(), Stopped> {
         let limits = self.collection.limits.clone();
-        let mut path = self.path();
+        let mut path = self.path(None);
         address::push_query(&mut path, "watch", "true");
         address::push_query(&mut path, "allowWatchBookmarks", "true");
         if self.is_initial {
@@ -444,6 +495,7 @@ impl<T: Clone> Watcher<T> {
             let frame = tokio::select! {
                 frame = tokio::time::timeout(patience, body.frame()) => frame,
                 () = self.sink.closed() => return Err(Stopped::Closed),
+                () = Following::moved(&mut self.following) => return Err(Stopped::Moved),
             };
             let data = match frame {
                 Err(_) => {
@@ -491,15 +543,19 @@ impl<T: Clone> Watcher<T> {
         data: Bytes,
         version: &mut String,
     ) -> Result<(), Stopped> {
-        let mut scanned = buffer.len();
-        buffer.extend_from_slice(&data);
-        while let Some(offset) = memchr::memchr(b'\n', &buffer[scanned..]) {
-            let line = buffer.split_to(scanned + offset + 1).freeze();
-            scanned = 0;
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            if let Err(error) = self.take_line(path, &line, version) {
+        let mut data = data.as_ref();
+        while let Some(offset) = memchr::memchr(b'\n', data) {
+            let (end, rest) = data.split_at(offset + 1);
+            data = rest;
+            // Most lines come whole, and are read where they are.
+            let result = if buffer.is_empty() {
+                self.take_line(path, end, version)
+            } else {
+                buffer.extend_from_slice(end);
+                let line = buffer.split();
+                self.take_line(path, &line, version)
+            };
+            if let Err(error) = result {
                 self.flush().await?;
                 return Err(error.into());
             }
@@ -507,6 +563,7 @@ impl<T: Clone> Watcher<T> {
                 self.flush().await?;
             }
         }
+        buffer.extend_from_slice(data);
         if buffer.len() > LINE_MAX {
             let message = format!("a line of the watch is longer than {LINE_MAX} bytes");
             let method = http::Method::GET;
@@ -519,14 +576,21 @@ impl<T: Clone> Watcher<T> {
     fn take_line(
         &mut self,
         path: &str,
-        line: &Bytes,
+        line: &[u8],
         version: &mut String,
     ) -> Result<(), RequestError> {
-        if let Some((kind, raw)) = usual_envelope(line)
-            && let Ok(object) = self.object(raw)
-        {
-            self.take_change(kind, object, version);
+        if line.trim_ascii().is_empty() {
             return Ok(());
+        }
+        if let Some((kind, raw)) = usual_envelope(line) {
+            if let Some(skipped) = self.skipped(kind, raw) {
+                advance(version, &skipped);
+                return Ok(());
+            }
+            if let Ok(object) = self.object(raw) {
+                self.take_change(kind, object, version);
+                return Ok(());
+            }
         }
         let unreadable = |error| malformed(path, "an event could not be read", error);
         let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(unreadable)?;
@@ -543,7 +607,7 @@ impl<T: Clone> Watcher<T> {
                     self.is_initial = false;
                     self.batch.push(Observation::ListEnded { version: version.clone() });
                 }
-                self.batch.push(Observation::Heartbeat);
+                self.batch.push(Observation::Reached { version: version.clone() });
                 return Ok(());
             }
             "ERROR" => return Err(RequestError::streamed(path, raw)),
@@ -552,6 +616,10 @@ impl<T: Clone> Watcher<T> {
                 return Ok(());
             }
         };
+        if let Some(skipped) = self.skipped(kind, raw) {
+            advance(version, &skipped);
+            return Ok(());
+        }
         let object = self
             .object(raw)
             .map_err(|error| malformed(path, "an object could not be read", error))?;
@@ -582,13 +650,15 @@ impl<T: Clone> Watcher<T> {
         self.sink.send((self.tag.clone(), batch)).await.map_err(|_| Closed)
     }
 
-    fn path(&self) -> String {
+    fn path(&self, added: Option<&Part>) -> String {
         let it = &self.collection;
+        let part = self.part_selector(added);
         let mut path = address::collection(&it.resource, it.namespace.as_deref());
         for (name, selector) in [
             ("labelSelector", &it.label_selector),
             ("fieldSelector", &it.field_selector),
             ("shardSelector", &it.shard_selector),
+            ("shardSelector", &part),
         ] {
             if let Some(selector) = selector {
                 address::push_query(&mut path, name, selector);
@@ -621,69 +691,6 @@ impl Default for WatchLimits {
             backlog_max: 1000,
         }
     }
-}
-
-/// Whether a bookmark says that everything which exists has been told.
-fn is_end_of_initial(bookmark: &Object) -> bool {
-    bookmark.value()["metadata"]["annotations"][INITIAL_END] == "true"
-}
-
-/// An event as all servers write it: the type first, the object last. Whatever looks otherwise is
-/// read properly.
-fn usual_envelope(line: &[u8]) -> Option<(ChangeKind, &[u8])> {
-    let rest = line.trim_ascii().strip_prefix(b"{\"type\":\"")?.strip_suffix(b"}")?;
-    [
-        (ChangeKind::Added, &b"ADDED"[..]),
-        (ChangeKind::Modified, b"MODIFIED"),
-        (ChangeKind::Deleted, b"DELETED"),
-    ]
-    .into_iter()
-    .find_map(|(kind, name)| Some((kind, rest.strip_prefix(name)?)))
-    .and_then(|(kind, rest)| Some((kind, rest.strip_prefix(b"\",\"object\":")?)))
-}
-
-fn advance(version: &mut String, newer: &str) {
-    if !newer.is_empty() {
-        newer.clone_into(version);
-    }
-}
-
-/// Items of built-in kinds come without `apiVersion` and `kind`; both are taken from the list.
-fn completed(
-    object: Object,
-    api_version: &str,
-    kind: &str,
-) -> Result<Object, kopf_model::ParseError> {
-    if !object.kind().is_empty() || kind.is_empty() {
-        return Ok(object);
-    }
-    let raw = object.raw();
-    let inner = raw.strip_prefix(b"{").unwrap_or(raw);
-    let comma = if inner.trim_ascii() == b"}" { "" } else { "," };
-    let mut completed = Vec::with_capacity(raw.len() + 64);
-    completed.extend_from_slice(b"{\"apiVersion\":");
-    completed.extend_from_slice(&serde_json::to_vec(api_version).unwrap_or_default());
-    completed.extend_from_slice(b",\"kind\":");
-    completed.extend_from_slice(&serde_json::to_vec(kind).unwrap_or_default());
-    completed.extend_from_slice(comma.as_bytes());
-    completed.extend_from_slice(inner);
-    Object::parse(completed)
-}
-
-fn malformed(
-    path: &str,
-    message: &str,
-    source: impl std::error::Error + Send + Sync + 'static,
-) -> RequestError {
-    let mut failed =
-        RequestError::local(Failure::Malformed, &http::Method::GET, path, message.to_owned());
-    failed.source = Some(Box::new(source));
-    failed
-}
-
-fn timed_out(outgoing: &Outgoing, limit: Duration) -> RequestError {
-    let message = format!("no answer within {limit:?}");
-    RequestError::local(Failure::Timeout, &outgoing.method, &outgoing.path, message)
 }
 
 #[cfg(test)]

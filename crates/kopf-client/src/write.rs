@@ -11,9 +11,6 @@ use crate::cluster::{Cluster, Outgoing};
 use crate::error::{Failure, RequestError};
 use crate::limiter::Urgency;
 
-/// Who applies manifests.
-const FIELD_MANAGER: &str = "kopf";
-
 /// Which object.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
@@ -84,7 +81,8 @@ impl Cluster {
     }
 
     async fn apply_to(&self, mut path: String, manifest: Bytes) -> Result<Object, RequestError> {
-        address::push_query(&mut path, "fieldManager", FIELD_MANAGER);
+        let field_manager = self.field_manager();
+        address::push_query(&mut path, "fieldManager", &field_manager);
         address::push_query(&mut path, "force", "true");
         let outgoing = Outgoing {
             method: Method::PATCH,

@@ -16,21 +16,21 @@ use crate::settings::Storages;
 pub struct Snapshot {
     /// The object in its newest known state.
     pub subject: Subject,
-    /// The type of the event that brought it; none when it was listed.
+    /// The type of the event that brought it; `None` when it was listed.
     pub event: Option<EventKind>,
-    /// The essence as last handled; none if never.
+    /// The essence as last handled; `None` if never.
     pub old: Option<Essence>,
     /// The essence now.
     pub new: Essence,
     /// What differs.
     pub diff: Arc<Diff>,
     /// What the process remembers of the object.
-    pub memory: Familiarity,
+    pub memory: Seen,
 }
 
 /// How well the process knows an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Familiarity {
+pub struct Seen {
     /// It was first seen in a list, so it may have been handled by an earlier process.
     pub noticed_by_listing: bool,
     /// All handlers of some cause have finished in this process.
@@ -47,7 +47,7 @@ impl Snapshot {
     pub fn take(
         subject: Subject,
         event: Option<EventKind>,
-        memory: Familiarity,
+        memory: Seen,
         storages: &Storages,
         extra_fields: &[FieldPath],
         known: Option<Essence>,

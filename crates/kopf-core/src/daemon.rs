@@ -12,7 +12,7 @@ use crate::queue::Moment;
 pub struct Patience {
     /// The grace between the stop flag and the cancellation.
     pub backoff: Option<Duration>,
-    /// How long to wait after the cancellation; none means to wait without cancelling.
+    /// How long to wait after the cancellation; `None` means to wait without cancelling.
     pub timeout: Option<Duration>,
     /// How often to look while waiting without a timeout.
     pub polling: Duration,
@@ -41,7 +41,7 @@ pub enum Stage {
 }
 
 impl Patience {
-    /// Of a daemon; none for other kinds of handlers. Timers are never cancelled.
+    /// Of a daemon; `None` for other kinds of handlers. Timers are never cancelled.
     #[must_use]
     pub fn of(kind: &HandlerKind, default_polling: Duration) -> Option<Self> {
         match kind {

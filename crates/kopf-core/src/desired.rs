@@ -55,7 +55,7 @@ pub struct Inputs<'a> {
     pub handler: &'a Handler,
     /// The children that it wants.
     pub desired: &'a [Manifest],
-    /// All children of the owner, and whoever else has the names that are wanted.
+    /// All children of the owner, and other objects that have the desired names.
     pub observed: &'a [Child],
     /// What was applied before.
     pub applied: &'a BTreeMap<ChildKey, Applied>,
@@ -67,7 +67,7 @@ pub enum Step {
     /// Apply the manifest of this number.
     Apply(usize),
     /// Delete a child that is not wanted any more.
-    Delete(Doomed),
+    Delete(Deletion),
     /// Do nothing about a child that belongs to somebody else.
     Refuse {
         /// Which child.
@@ -79,7 +79,7 @@ pub enum Step {
 
 /// A child to be deleted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Doomed {
+pub struct Deletion {
     /// Which child.
     pub key: ChildKey,
     /// Its resource.
@@ -121,8 +121,8 @@ impl Child {
         !may_be_owned(owner.namespace(), self.object.namespace())
     }
 
-    fn doomed(&self) -> Doomed {
-        Doomed {
+    fn deletion(&self) -> Deletion {
+        Deletion {
             key: self.key(),
             resource: Arc::clone(&self.resource),
             uid: self.object.uid().to_owned(),
@@ -147,7 +147,7 @@ pub fn plan(inputs: Inputs<'_>) -> Plan {
     for (key, child) in &by_key {
         let is_ours = child.owner() == Some(owner) && is_of(handler, &child.object);
         if is_ours && !wanted.contains(key) && !child.object.is_deleting() {
-            plan.steps.push(Step::Delete(child.doomed()));
+            plan.steps.push(Step::Delete(child.deletion()));
         }
     }
     plan
@@ -169,7 +169,7 @@ fn decide(
         return (Some(step), Readiness::waiting(message));
     }
     if child.object.is_deleting() {
-        // It is made anew when it is gone, which its watch will tell.
+        // It is created again after it is gone; its watch will report that.
         return (None, Readiness::waiting("is being deleted"));
     }
     let state = readiness(&child.resource, child.object.value());
@@ -183,13 +183,13 @@ fn decide(
     ((!is_tried).then_some(Step::Apply(number)), state)
 }
 
-/// The children that have to be deleted before the owner may go: nobody else would do it.
+/// The children that have to be deleted before the owner may go: nothing else deletes them.
 #[must_use]
-pub fn farewell(owner: &Object, observed: &[Child]) -> Vec<(Doomed, bool)> {
+pub fn outliving(owner: &Object, observed: &[Child]) -> Vec<(Deletion, bool)> {
     observed
         .iter()
         .filter(|child| child.owner() == Some(owner.uid()) && child.is_foreign_to(owner))
-        .map(|child| (child.doomed(), child.object.is_deleting()))
+        .map(|child| (child.deletion(), child.object.is_deleting()))
         .collect()
 }
 

@@ -133,7 +133,7 @@ impl Times {
         if self.retry_period.is_zero() {
             return Err(TimesError::NoPause);
         }
-        // The duration is told in whole seconds.
+        // The duration is stored in whole seconds.
         if self.lease_duration < self.renew_deadline.saturating_add(Duration::from_secs(1)) {
             return Err(TimesError::DeadlineTooLong);
         }
@@ -209,7 +209,7 @@ impl Election {
         self.transitions = self.transitions.max(Some(record.transitions));
         let is_rival = !record.holder.is_empty() && record.holder != self.identity;
         let known = self.rival.take().filter(|it| is_rival && it.version == version);
-        // The same version may be read anew after a write that failed.
+        // The same version may be read again after a failed write.
         let since = known.map_or(now, |it| it.since);
         let seen = Seen { record, version, since };
         self.rival = is_rival.then(|| seen.clone());
@@ -317,7 +317,7 @@ impl Election {
     }
 }
 
-/// Whether a version came after another one, as far as that can be told: those which are no numbers
+/// Whether a version came after another one, as far as that is known: versions that are not numbers
 /// are newer if they differ.
 #[must_use]
 pub fn is_newer(version: &str, than: &str) -> bool {

@@ -1,11 +1,11 @@
-//! What the cluster is told of the endpoint where an operator answers reviews.
+//! The endpoint where an operator answers reviews, as the cluster is configured with it.
 //!
 //! Pure. Used by the engine, which knows its address and certificate, and for manifests, which have
 //! to agree with it before it runs.
 
 use serde_json::{Value, json};
 
-/// The port of the service that leads to the endpoint, whatever port the operator itself has.
+/// The port of the service that leads to the endpoint; the operator itself may listen on another port.
 pub const SERVICE_PORT: u16 = 443;
 /// The path to all conversions; the name of the definition comes after it.
 pub const CONVERSIONS: &str = "convert";

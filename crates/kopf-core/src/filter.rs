@@ -35,10 +35,10 @@ pub struct Filters {
 /// A condition on the whole object and what happened to it.
 pub type When = Arc<dyn Fn(&Subject, &Occasion) -> bool + Send + Sync>;
 
-/// A function over a label or annotation, none when the key is absent, and all that [`When`] sees.
+/// A function over a label or annotation, `None` when the key is absent, and all that [`When`] sees.
 pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> bool + Send + Sync>;
 
-/// A function over a field, none when it is absent, and all that [`When`] sees.
+/// A function over a field, `None` when it is absent, and all that [`When`] sees.
 pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> bool + Send + Sync>;
 
 /// A condition on one label or annotation.
@@ -50,7 +50,7 @@ pub enum MetaFilter {
     Present,
     /// Is not there.
     Absent,
-    /// Whatever the function accepts; gets none when the key is absent.
+    /// What the function accepts; it gets `None` if the key is absent.
     Matches(MetaFn),
 }
 
@@ -63,7 +63,7 @@ pub enum ValueFilter {
     Present,
     /// Is not there.
     Absent,
-    /// Whatever the function accepts; gets none when the field is absent.
+    /// What the function accepts; it gets `None` if the field is absent.
     Matches(ValueFn),
 }
 

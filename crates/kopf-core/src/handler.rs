@@ -1,15 +1,18 @@
 //! What the engine knows of one handler: its identity, kind, conditions, and how to call it.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use kopf_model::{FieldPath, Resource, Selector};
 use serde_json::Value;
 
 use crate::filter::{Filters, Matching};
-use crate::invoke::Invoke;
 use crate::occasion::{Occasion, Reason, Subject};
+
+pub mod invoke;
+
+use invoke::Invoke;
 
 /// The name of a handler: key of its persisted progress and of its result in the status.
 pub type HandlerId = Arc<str>;
@@ -23,7 +26,7 @@ pub struct Handler {
     pub was: Vec<HandlerId>,
     /// What the handler reacts to, with the options of that kind.
     pub kind: HandlerKind,
-    /// Which resources it is for; none for activities and sub-handlers.
+    /// Which resources it is for; `None` for activities and sub-handlers.
     pub selector: Option<Selector>,
     /// Under which conditions.
     pub filters: Filters,
@@ -35,18 +38,71 @@ pub struct Handler {
     pub param: Option<Arc<dyn Any + Send + Sync>>,
     /// The user's code.
     pub invoke: Arc<dyn Invoke>,
-    /// What the function may do to the cluster, for generated RBAC and start-up checks.
+    /// What the function does to the cluster.
+    pub access: Access,
+    /// How it is shown to people.
+    pub docs: HandlerDocs,
+    /// The custom resource definition of a typed resource.
+    pub definition: Option<TypeDefinition>,
+}
+
+/// What the source says about a handler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandlerDocs {
+    /// What the handler is for, from its documentation.
+    pub description: Option<String>,
+    /// The signature of its function, as it was written.
+    pub signature: Option<String>,
+}
+
+/// What a handler does to the cluster, for generated RBAC and start-up checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// What the function itself may do.
     pub needs: Vec<Need>,
     /// What the Roles and bindings among the desired children grant, as far as it is declared.
     pub grants: Grants,
-    /// What the function may have written for it, as far as its signature tells.
+    /// What the function may have written for it, as far as its signature shows.
     pub touches: Touches,
-    /// What the handler is for, from its documentation.
-    pub description: Option<String>,
-    /// The custom resource definition of a typed resource, if it is known at compile time.
-    pub crd: Option<fn() -> Value>,
-    /// The same for a type that is known at run time only, such as a class of Python.
-    pub definition: Option<Arc<Value>>,
+}
+
+impl From<Touches> for Access {
+    fn from(touches: Touches) -> Self {
+        Self { needs: Vec::new(), grants: Grants::default(), touches }
+    }
+}
+
+/// A custom resource definition as data. One that has to be derived from a type is made when it is
+/// first needed.
+#[derive(Clone)]
+pub struct TypeDefinition(Arc<LazyLock<Value, MakeDefinition>>);
+
+type MakeDefinition = Box<dyn FnOnce() -> Value + Send>;
+
+impl TypeDefinition {
+    /// A definition that is made when it is first needed.
+    #[must_use]
+    pub fn lazy(make: impl FnOnce() -> Value + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(make))))
+    }
+
+    /// The definition.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl From<Value> for TypeDefinition {
+    fn from(definition: Value) -> Self {
+        Self::lazy(move || definition)
+    }
+}
+
+impl std::fmt::Debug for TypeDefinition {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("TypeDefinition")
+    }
 }
 
 /// What a handler reacts to.
@@ -68,15 +124,15 @@ pub enum HandlerKind {
         /// Also for objects that are being deleted.
         deleted: bool,
     },
-    /// A change of one field, whatever the reason.
+    /// A change of one field, for any reason.
     Field,
-    /// A part of another handler, run for whatever reason the parent runs.
+    /// A part of another handler, run for the same reason as the parent.
     Sub,
     /// Computes entries of an in-memory index.
     Index,
-    /// Runs beside the object from its appearance to its deletion.
+    /// Runs from the creation of the object to its deletion.
     Daemon(DaemonOptions),
-    /// Runs repeatedly beside the object.
+    /// Runs repeatedly while the object exists.
     Timer(TimerOptions),
     /// Tells which children the object should have.
     Desired,
@@ -141,7 +197,7 @@ pub enum Delay {
 pub struct WebhookOptions {
     /// The operations (`CREATE`, `UPDATE`, `DELETE`, `CONNECT`); empty means all.
     pub operations: Vec<String>,
-    /// The subresource, `*` for any; none means the main resource only.
+    /// The subresource, `*` for any; `None` means the main resource only.
     pub subresource: Option<String>,
     /// Keep the webhook configured after the operator's exit.
     pub persistent: bool,
@@ -156,20 +212,20 @@ pub struct WebhookOptions {
 pub struct ConvertOptions {
     /// The version to convert to, with its group and plural.
     pub to: Selector,
-    /// The definition of a typed version to convert to, if it is known at compile time.
-    pub crd: Option<fn() -> Value>,
+    /// The definition of a typed version to convert to.
+    pub definition: Option<TypeDefinition>,
 }
 
 /// What to do when a handler fails.
 #[derive(Clone, Debug, Default)]
 pub struct Retrying {
-    /// How arbitrary errors are treated; none means the default of the handler's kind.
+    /// How arbitrary errors are treated; `None` means the default of the handler's kind.
     pub errors: Option<ErrorsMode>,
     /// The total time since the first attempt, across retries.
     pub timeout: Option<Duration>,
     /// The number of attempts.
     pub retries: Option<u32>,
-    /// The delay after arbitrary errors; none means the setting's default.
+    /// The delay after arbitrary errors; `None` means the setting's default.
     pub backoff: Option<Duration>,
 }
 
@@ -290,7 +346,7 @@ pub enum Family {
     /// Indexes.
     Indexing,
     /// Desired children, and observers of children.
-    Desiring,
+    Desired,
     /// Admission requests.
     Admission,
     /// Conversions between versions.
@@ -321,14 +377,14 @@ impl HandlerKind {
             | Self::Sub => Family::Changing,
             Self::Daemon(_) | Self::Timer(_) => Family::Spawning,
             Self::Index => Family::Indexing,
-            Self::Desired | Self::Observe => Family::Desiring,
+            Self::Desired | Self::Observe => Family::Desired,
             Self::Validate(_) | Self::Mutate(_) => Family::Admission,
             Self::Convert(_) => Family::Conversion,
             Self::Startup | Self::Cleanup | Self::Login | Self::Probe => Family::Activities,
         }
     }
 
-    /// The only reason for which handlers of this kind are called, or none for any.
+    /// The only reason for which handlers of this kind are called, or `None` for any.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         match self {
@@ -350,7 +406,7 @@ impl HandlerKind {
     pub fn default_errors(&self) -> ErrorsMode {
         match self.family() {
             Family::Watching | Family::Indexing => ErrorsMode::Ignored,
-            Family::Changing | Family::Spawning | Family::Desiring | Family::Activities => {
+            Family::Changing | Family::Spawning | Family::Desired | Family::Activities => {
                 ErrorsMode::Temporary
             }
             Family::Admission | Family::Conversion => ErrorsMode::Permanent,
@@ -403,11 +459,8 @@ impl Handler {
             children: Vec::new(),
             param: None,
             invoke,
-            needs: Vec::new(),
-            grants: Grants::default(),
-            touches: Touches::everything(),
-            description: None,
-            crd: None,
+            access: Touches::everything().into(),
+            docs: HandlerDocs::default(),
             definition: None,
         }
     }
@@ -439,19 +492,18 @@ impl Handler {
     }
 
     /// The definitions of all typed resources that it names.
-    pub fn definitions(&self) -> impl Iterator<Item = Value> {
+    pub fn definitions(&self) -> impl Iterator<Item = Value> + '_ {
         let target = match &self.kind {
-            HandlerKind::Convert(options) => options.crd,
+            HandlerKind::Convert(options) => options.definition.as_ref(),
             _ => None,
         };
-        self.own_definition().into_iter().chain(target.map(|crd| crd()))
+        self.definition.iter().chain(target).map(|definition| definition.value().clone())
     }
 
     /// The definition of the typed resource that it is for.
     #[must_use]
     pub fn own_definition(&self) -> Option<Value> {
-        let given = self.definition.as_deref().cloned();
-        given.or_else(|| self.crd.map(|crd| crd()))
+        self.definition.as_ref().map(|definition| definition.value().clone())
     }
 
     /// What it is for, and what it converts to: the resources that it takes to be there.

@@ -102,7 +102,7 @@ impl Drop for Index {
 }
 
 /// Drops values of users, one by one: they may look into the index then, and one that panics must
-/// harm nobody else. The hook of panics tells of it.
+/// do no further harm. The panic hook reports it.
 fn let_go(values: impl IntoIterator<Item = Shared>) {
     for value in values {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
@@ -124,7 +124,7 @@ impl IndexView for Index {
 }
 
 /// The entries that a handler's result means: every member of a map under its key, anything else
-/// under the key null; none when there is no result and the former entries stay.
+/// under the key null; `None` when there is no result and the former entries stay.
 ///
 /// Values of JSON results are of the type [`Value`].
 #[must_use]

@@ -12,13 +12,11 @@ pub mod election;
 pub mod endpoint;
 pub mod filter;
 pub mod finalizer;
-#[cfg(test)]
-mod fixture;
 pub mod groups;
 pub mod handler;
 pub mod index;
-pub mod invoke;
 pub mod lifecycle;
+pub mod log_line;
 pub mod logtext;
 pub mod loops;
 pub mod occasion;
@@ -34,15 +32,18 @@ pub mod rights;
 pub mod select;
 pub mod settings;
 pub mod shards;
+pub mod snapshot;
+#[cfg(test)]
+mod test_fixture;
 pub mod throttle;
 pub mod write;
 
-pub use cause::{Familiarity, Snapshot};
+pub use cause::{Seen, Snapshot};
 pub use filter::{Filters, MetaFilter, ValueFilter};
+pub use handler::invoke::{self, Call, HandlerError, Invocation, Invoke, Output, Returned};
 pub use handler::{Handler, HandlerId, HandlerKind, Retrying};
-pub use invoke::{Call, HandlerError, Invocation, Invoke, Output, Returned};
 pub use lifecycle::Lifecycle;
-pub use logtext::Line;
+pub use log_line::Line;
 pub use occasion::{Occasion, Reason, Subject};
 pub use plan::{Agenda, Plan};
 pub use progress::State;

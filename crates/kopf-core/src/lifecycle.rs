@@ -22,7 +22,7 @@ pub enum Lifecycle {
     Randomized,
     /// All in a random order.
     Shuffled,
-    /// Whatever the function returns.
+    /// What the function returns.
     Custom(Arc<ChooseFn>),
 }
 

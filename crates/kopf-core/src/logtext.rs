@@ -1,60 +1,17 @@
 //! The lines that users and their tests look for in the logs, word by word as Kopf writes them.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::handler::Handler;
 use crate::occasion::Reason;
-use crate::retry::{FailureKind, Outcome};
 
-/// How important a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// For developers.
-    Debug,
-    /// For everybody.
-    Info,
-    /// The operator's owner should act.
-    Warning,
-    /// Something failed.
-    Error,
-}
-
-/// One line about an object, to be logged by the engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// How important it is.
-    pub level: Level,
-    /// The text.
-    pub text: String,
-    /// The chain of causes or the traceback.
-    pub details: Option<String>,
-}
-
-impl Line {
-    /// For developers.
-    pub fn debug(text: impl Into<String>) -> Self {
-        Self { level: Level::Debug, text: text.into(), details: None }
-    }
-
-    /// For everybody.
-    pub fn info(text: impl Into<String>) -> Self {
-        Self { level: Level::Info, text: text.into(), details: None }
-    }
-
-    /// The operator's owner should act.
-    pub fn warning(text: impl Into<String>) -> Self {
-        Self { level: Level::Warning, text: text.into(), details: None }
-    }
-
-    /// Something failed.
-    pub fn error(text: impl Into<String>) -> Self {
-        Self { level: Level::Error, text: text.into(), details: None }
-    }
-}
+pub use crate::log_line::{Level, Line};
 
 /// The finalizer is about to be added.
 pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the actual deletion.";
-/// The finalizer is about to be removed from an object that nobody needs to hold.
+/// The finalizer is about to be removed from an object that no handler needs to hold.
 pub const DROPPING_FINALIZER: &str =
     "Removing the finalizer, as there are no handlers requiring it.";
 /// The finalizer is about to be removed after everything was done for the deletion.
@@ -87,12 +44,18 @@ pub fn title(purpose: &str) -> &str {
 
 /// The title with a capital letter, for the beginning of a sentence.
 #[must_use]
-pub fn title_capitalised(purpose: &str) -> String {
-    let title = title(purpose);
-    let mut characters = title.chars();
-    characters
-        .next()
-        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+pub fn title_capitalised(purpose: &str) -> Cow<'static, str> {
+    match purpose {
+        "create" => "Creation".into(),
+        "update" => "Updating".into(),
+        "delete" => "Deletion".into(),
+        "resume" => "Resuming".into(),
+        other => {
+            let mut characters = other.chars();
+            let first = characters.next().into_iter().flat_map(char::to_uppercase);
+            first.chain(characters).collect::<String>().into()
+        }
+    }
 }
 
 /// The cycle of a cause begins; what follows the colon is the body.
@@ -126,26 +89,18 @@ pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
     ))
 }
 
+/// A handler has succeeded; told for every object, so that the text is made at once.
+#[must_use]
+pub fn succeeded(handler: &Handler) -> String {
+    let mut text = String::with_capacity(handler.id.len() + 48);
+    let _infallible = write!(text, "{handler} succeeded.");
+    text
+}
+
 /// A handler is about to be called.
 #[must_use]
 pub fn invoked(handler: &Handler) -> Line {
     Line::debug(format!("{handler} is invoked."))
-}
-
-/// The Kubernetes event about an outcome: type, reason and message; none while it goes on.
-#[must_use]
-pub fn event(handler: &Handler, outcome: &Outcome) -> Option<(&'static str, &'static str, String)> {
-    match &outcome.error {
-        None if outcome.is_final => Some(("Normal", "Success", format!("{handler} succeeded."))),
-        Some(failure) if failure.kind == FailureKind::Children => None,
-        Some(failure) if outcome.is_final => {
-            Some(("Warning", "Failure", format!("{handler} failed: {}", failure.message)))
-        }
-        Some(failure) => {
-            Some(("Warning", "Retry", format!("{handler} failed temporarily: {}", failure.message)))
-        }
-        None => None,
-    }
 }
 
 /// A daemon has ended.

@@ -99,11 +99,11 @@ pub fn changed_fields(
     is_note: impl Fn(&str) -> bool,
 ) -> Vec<FieldPath> {
     let diff = Diff::between(Some(before), Some(after));
-    let wishes = diff.iter().filter(|item| is_wish(item, &is_note));
-    wishes.map(|item| item.field.clone()).collect()
+    let requested = diff.iter().filter(|item| is_request(item, &is_note));
+    requested.map(|item| item.field.clone()).collect()
 }
 
-fn is_wish(item: &DiffItem, is_note: &impl Fn(&str) -> bool) -> bool {
+fn is_request(item: &DiffItem, is_note: &impl Fn(&str) -> bool) -> bool {
     const OF_OTHERS: [&str; 4] = ["finalizers", "generation", "managedFields", "resourceVersion"];
     let mut keys = item.field.keys();
     if keys.next() != Some("metadata") {

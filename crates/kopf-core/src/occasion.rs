@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, Essence, FieldPath, Object, Resource};
+use kopf_model::{Diff, Essence, FieldPath, Object, Resource, Version};
 use serde_json::Value;
 
 /// The object that a handler is called for.
@@ -19,7 +19,7 @@ pub struct Subject {
 pub enum Occasion {
     /// A raw event of the watch stream.
     Event {
-        /// The type; none for objects from a list.
+        /// The type; `None` for objects from a list.
         kind: Option<EventKind>,
     },
     /// A detected change.
@@ -95,7 +95,7 @@ pub struct Live(Arc<parking_lot::RwLock<Sight>>);
 struct Sight {
     object: Object,
     /// Nothing older is shown, as far as versions are numbers.
-    version: Option<u64>,
+    version: Version,
 }
 
 /// One admission request, as far as handlers may look at it.
@@ -153,7 +153,7 @@ impl Live {
     /// A view that starts with this state.
     #[must_use]
     pub fn new(object: Object) -> Self {
-        let version = number(&object);
+        let version = Version::of(&object);
         let sight = Sight { object: object.at_rest(), version };
         Self(Arc::new(parking_lot::RwLock::new(sight)))
     }
@@ -168,22 +168,18 @@ impl Live {
     ///
     /// The answer to a write comes before the events of earlier writes by others.
     pub fn set(&self, object: Object) {
-        let version = number(&object);
+        let version = Version::of(&object);
         let mut sight = self.0.write();
-        if version.is_some() && version < sight.version {
+        if version.is_older_than(sight.version) {
             return;
         }
         *sight = Sight { object: object.at_rest(), version };
     }
 
-    /// Takes whatever state comes next: the server has gone back in time.
+    /// Accepts any next state: the server was restored from a backup.
     pub fn doubt(&self) {
-        self.0.write().version = None;
+        self.0.write().version = Version::default();
     }
-}
-
-fn number(object: &Object) -> Option<u64> {
-    object.resource_version().parse().ok()
 }
 
 impl EventKind {

@@ -12,7 +12,7 @@ pub struct Standing {
     /// Whether to work or to pause.
     pub verdict: Verdict,
     /// The identities of others whose records are not valid any more and should be removed; ours
-    /// is written anew.
+    /// is written again.
     pub dead: Vec<String>,
     /// When to look again, if nothing changes before: a peer that stops us may be dead by then.
     pub recheck_at: Option<Timestamp>,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_model::storage::StorageError;
-use kopf_model::{Essence, HandledState, Patch, StoredForm, Timestamp, finalizer as finalizers};
+use kopf_model::{Essence, HandledState, Patch, StoredForm, Timestamp};
 
-use crate::cause::{self, Snapshot};
+use crate::cause::Snapshot;
 use crate::finalizer::{self, Holding, Step};
 use crate::handler::{Handler, HandlerId};
 use crate::invoke::Output;
@@ -74,7 +74,7 @@ impl Inputs<'_> {
 
 /// What is to be done in a cycle.
 pub struct Agenda {
-    /// What happened; none when no handler could ever concern the object.
+    /// What happened; `None` when no handler could ever concern the object.
     pub change: Option<Change>,
     /// What to do about the finalizer.
     pub step: Step,
@@ -98,7 +98,7 @@ pub struct Agenda {
 pub struct Closing {
     /// The moment of the end.
     pub now: Timestamp,
-    /// When daemons that are stopping have to be looked at again; none if all are gone.
+    /// When daemons that are stopping have to be looked at again; `None` if all are gone.
     pub background_wake_at: Option<Timestamp>,
     /// How long outcomes may be kept in memory only.
     pub persist_after: Duration,
@@ -129,14 +129,13 @@ pub struct Plan {
 }
 
 impl Agenda {
-    /// Finds out what is to be done.
+    /// Decides what to do about a change, which [`crate::cause::detect`] has found in the snapshot.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
-    pub fn make(inputs: Inputs<'_>) -> Result<Self, StorageError> {
+    /// Fails when the state stored on the object cannot be read.
+    pub fn make(inputs: Inputs<'_>, change: Change) -> Result<Self, StorageError> {
         let Inputs { snapshot, changing, finalizer, .. } = inputs;
         let subject = &snapshot.subject;
-        let change = cause::detect(snapshot, finalizer);
         let change =
             Some(change).filter(|change| select::is_of_interest(changing, subject, change));
         let is_needed = inputs.has_background
@@ -149,7 +148,7 @@ impl Agenda {
             is_deleting: snapshot.object().is_deleting(),
             is_gone: snapshot.is_gone(),
         });
-        // Nobody cares about this deletion, so nobody is called for it.
+        // No handler needs this deletion, so none is called for it.
         let change = change.filter(|_| !(step == Step::Drop && snapshot.object().is_deleting()));
         let mut agenda = Self {
             change,
@@ -324,12 +323,12 @@ impl Agenda {
             wake_at = [wake_at, delay].into_iter().flatten().min();
         }
         match self.step {
-            Step::Add => finalizers::add_in(&mut plan.patch, inputs.finalizer),
-            Step::Drop => finalizers::remove_in(&mut plan.patch, inputs.finalizer),
+            Step::Add => plan.patch.add_finalizer(inputs.finalizer),
+            Step::Drop => plan.patch.remove_finalizer(inputs.finalizer),
             Step::ReleaseWhenDone if wake_at.is_none() => {
                 plan.lines.push(Line::debug(logtext::RELEASING_FINALIZER));
                 plan.is_release = true;
-                finalizers::remove_in(&mut plan.patch, inputs.finalizer);
+                plan.patch.remove_finalizer(inputs.finalizer);
             }
             Step::ReleaseWhenDone | Step::Keep => {}
         }
@@ -421,7 +420,7 @@ impl Agenda {
     }
 }
 
-/// What a handler is told of a change: with a field of interest, the change of that field.
+/// The change that a handler gets: if it has a field of interest, the change of that field.
 #[must_use]
 pub fn told(change: &Change, handler: &Handler) -> Change {
     match &handler.filters.field {

@@ -58,7 +58,7 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
         | Kind::Field
         | Kind::Sub
         | Kind::Delete { optional: true } => basis != Basis::Variable,
-        // They must not be told of deletions that are none.
+        // An object that no longer matches would look deleted to them.
         Kind::Event => basis == Basis::Constant,
         // Finalizers, daemons and children must be cleaned up on objects that stop matching; and
         // finalizers also on those that never did, where an operator with other conditions was.
@@ -81,8 +81,8 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
 /// What all handlers of a resource have in common.
 #[must_use]
 pub fn common_selectors(handlers: &ResourceHandlers, resource: &Resource) -> ServerSelectors {
-    let ResourceHandlers { watching, changing, spawning, indexing, desiring, .. } = handlers;
-    let families = [watching, changing, spawning, indexing, desiring];
+    let ResourceHandlers { watching, changing, spawning, indexing, desired, .. } = handlers;
+    let families = [watching, changing, spawning, indexing, desired];
     let all: Vec<&Arc<Handler>> = families.into_iter().flatten().collect();
     let allow = |basis: Basis| all.iter().all(|handler| may_leave_out(&handler.kind, basis));
     let field = common_field(&all, resource).filter(|field| allow(field.basis));
@@ -99,7 +99,7 @@ fn common_labels(handlers: &[&Arc<Handler>]) -> Option<String> {
     (!labels.is_empty()).then(|| labels.join(","))
 }
 
-/// The condition on one label that holds for whatever any of the handlers wants.
+/// The condition on one label that holds for every object that any of the handlers wants.
 ///
 /// What the server would refuse as a selector is left to us, even if no object can ever have it.
 fn common_label(handlers: &[&Arc<Handler>], key: &str) -> Option<String> {
@@ -139,7 +139,7 @@ fn common_field(handlers: &[&Arc<Handler>], resource: &Resource) -> Option<Field
     wanted.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
-/// A name, maybe after the domain of whoever defines it and a slash.
+/// A name, optionally with a domain and a slash before it.
 fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(it, name)| (Some(it), name));
     let is_part = |part: &str| {

@@ -363,7 +363,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// Wakes that are replaced stay until their time, which may be hours away, while their keys are
-    /// woken anew with every change. When most of them are of that kind, only the others are kept.
+    /// woken again with every change. When most of them are of that kind, only the others are kept.
     fn drop_stale_wakes(&mut self) {
         if self.wakes.len() <= 2 * self.entries.len() + ROOM_KEPT {
             return;

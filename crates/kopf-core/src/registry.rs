@@ -28,7 +28,7 @@ pub struct ResourceHandlers {
     /// Indexes.
     pub indexing: Vec<Arc<Handler>>,
     /// Desired children.
-    pub desiring: Vec<Arc<Handler>>,
+    pub desired: Vec<Arc<Handler>>,
     /// For admission requests.
     pub admission: Vec<Arc<Handler>>,
     /// The fields of interest of all but indexes and admission: parts of the essence.
@@ -91,7 +91,7 @@ impl Registry {
                 Family::Changing => &mut found.changing,
                 Family::Spawning => &mut found.spawning,
                 Family::Indexing => &mut found.indexing,
-                Family::Desiring => &mut found.desiring,
+                Family::Desired => &mut found.desired,
                 Family::Admission => &mut found.admission,
                 Family::Conversion | Family::Activities => continue,
             };
@@ -133,14 +133,14 @@ impl ResourceHandlers {
     /// Whether nothing but admission concerns the resource, so that it need not be watched.
     #[must_use]
     pub fn needs_no_watch(&self) -> bool {
-        let Self { watching, changing, spawning, indexing, desiring, .. } = self;
-        [watching, changing, spawning, indexing, desiring].into_iter().all(Vec::is_empty)
+        let Self { watching, changing, spawning, indexing, desired, .. } = self;
+        [watching, changing, spawning, indexing, desired].into_iter().all(Vec::is_empty)
     }
 
     /// Whether objects must be patched to keep the state of handlers.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
-        !self.changing.is_empty() || !self.spawning.is_empty() || !self.desiring.is_empty()
+        !self.changing.is_empty() || !self.spawning.is_empty() || !self.desired.is_empty()
     }
 }
 
@@ -153,6 +153,9 @@ impl FromIterator<Handler> for Registry {
 /// Drops repeated registrations: the same function under the same id counts once, the first wins.
 #[must_use]
 pub fn deduplicate(handlers: Vec<Arc<Handler>>) -> Vec<Arc<Handler>> {
+    if handlers.len() < 2 {
+        return handlers;
+    }
     let mut seen = BTreeSet::new();
     handlers
         .into_iter()

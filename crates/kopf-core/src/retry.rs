@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::handler::{ErrorsMode, Handler, HandlerId};
 use crate::invoke::{Attempt, HandlerError, Output, Returned};
-use crate::logtext::{Line, seconds};
+use crate::logtext::{self, Line, seconds};
 
 /// The meaning of one attempt.
 #[derive(Clone, Default)]
 pub struct Outcome {
     /// Whether the handler is finished.
     pub is_final: bool,
-    /// When to try again, if it is not finished; none means at once.
+    /// When to try again, if it is not finished; `None` means at once.
     pub delay: Option<Duration>,
     /// The result of a success.
     pub output: Output,
@@ -46,7 +46,7 @@ pub enum FailureKind {
     /// The attempts of the handler are used up.
     OutOfRetries,
     /// Some sub-handlers are not finished.
-    Children,
+    SubHandlers,
     /// An admission request is denied.
     Denied {
         /// The HTTP code of the answer.
@@ -112,21 +112,24 @@ pub fn judge(
 ) -> Verdict {
     let error = match returned {
         Ok(output) => {
-            let line = Line::info(format!("{handler} succeeded."));
+            let line = Line::info(logtext::succeeded(handler));
             let outcome = Outcome { is_final: true, output, ..Outcome::default() };
             return Verdict::Outcome(outcome, line);
         }
         Err(error) => error,
     };
     let (outcome, line) = match error {
+        HandlerError::WithObject { error, .. } => {
+            return judge(handler, attempt, Err(*error), default_backoff);
+        }
         HandlerError::Cancelled => {
             let text = format!("{handler} is cancelled. Will escalate.");
             return Verdict::Cancelled(Line::warning(text));
         }
-        HandlerError::Children { delay } => {
+        HandlerError::SubHandlers { delay } => {
             let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
             // Kopf stores this very word; the record must look the same.
-            let outcome = Outcome::again(FailureKind::Children, "None".to_owned(), delay);
+            let outcome = Outcome::again(FailureKind::SubHandlers, "None".to_owned(), delay);
             (outcome, Line::debug(text))
         }
         HandlerError::Temporary { message, delay } => {

@@ -27,7 +27,7 @@ const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefini
 pub enum Scope {
     /// Granted in the served namespaces.
     Namespaces,
-    /// Granted in the whole cluster, whatever is served.
+    /// Granted in the whole cluster, even if only some namespaces are served.
     Cluster,
 }
 
@@ -49,7 +49,7 @@ pub struct Right {
     pub group: String,
     /// The plural, with a subresource after a slash if any; or `*`.
     pub resource: String,
-    /// The only object that it is about; none means all of them.
+    /// The only object that it is about; `None` means all of them.
     pub name: Option<String>,
     /// The verbs, sorted.
     pub verbs: Vec<String>,
@@ -77,9 +77,10 @@ pub fn of<'a>(
     let posting = &settings.posting;
     let mut posts = posting.enabled && (posting.handlers || posting.loggers);
     for handler in handlers {
-        let is_telling = matches!(handler.kind, HandlerKind::Desired) || handler.touches.events;
+        let is_telling =
+            matches!(handler.kind, HandlerKind::Desired) || handler.access.touches.events;
         posts |= posting.enabled && is_telling;
-        for need in &handler.needs {
+        for need in &handler.access.needs {
             let scope = scope_of(&need.group, &need.resource);
             let needed: Vec<&str> = need.verbs.iter().map(|verb| verb.trim()).collect();
             verbs.add(scope, &need.group, &need.resource, &needed);
@@ -236,8 +237,8 @@ fn scope_of(group: &str, resource: &str) -> Scope {
 fn writes_object(handler: &Handler) -> bool {
     match handler.kind.family() {
         Family::Changing | Family::Spawning => true,
-        Family::Desiring => handler.touches.object || outlives_owner(handler),
-        _ => handler.touches.object,
+        Family::Desired => handler.access.touches.object || outlives_owner(handler),
+        _ => handler.access.touches.object,
     }
 }
 
@@ -258,7 +259,7 @@ fn outlives_owner(handler: &Handler) -> bool {
 
 /// Whether the status is written, through its own endpoint where there is one.
 fn writes_status(handler: &Handler) -> bool {
-    let is_written = handler.touches.status || matches!(handler.kind, HandlerKind::Desired);
+    let is_written = handler.access.touches.status || matches!(handler.kind, HandlerKind::Desired);
     let is_looking_only = matches!(handler.kind.family(), Family::Indexing | Family::Admission);
     is_written && !is_looking_only && has_status(handler)
 }

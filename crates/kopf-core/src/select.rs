@@ -59,7 +59,7 @@ pub fn for_occasion(
     deduplicate(handlers.iter().filter(concerns).cloned().collect())
 }
 
-/// The daemons and timers that should run beside an object, without those that ended for good.
+/// The daemons and timers that should run for an object, without those that ended for good.
 #[must_use]
 pub fn for_background(
     handlers: &[Arc<Handler>],

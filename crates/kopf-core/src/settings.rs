@@ -12,13 +12,16 @@ use kopf_model::storage::{
 };
 use kopf_model::{Resource, Selector};
 
-use crate::logtext::Level;
+use crate::log_line::Level;
 
 mod leadership;
 mod named;
+mod names;
+mod snapshots;
 
 pub use leadership::{Leadership, LeadershipMode};
 pub use named::SettingError;
+pub use snapshots::Snapshots;
 
 /// All settings.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +34,8 @@ pub struct Settings {
     pub peering: Peering,
     /// Replicas of this operator: who leads, or who has which share of the objects.
     pub leadership: Leadership,
+    /// The file that lets the operator restart without listing its objects.
+    pub snapshots: Snapshots,
     /// Lists and watches.
     pub watching: Watching,
     /// Queues and workers.
@@ -69,7 +74,7 @@ pub struct Posting {
     pub default_backoffs: Vec<Duration>,
     /// The same for log lines that become events.
     pub logging_backoffs: Vec<Duration>,
-    /// Kopf's name, without effect: one task posts all events, and holds nobody up.
+    /// Kopf's name, without effect: one task posts all events, and delays nothing else.
     pub worker_limit: Option<usize>,
     /// Kopf's name, without effect: objects have no posting workers here.
     pub idle_timeout: Duration,
@@ -85,6 +90,9 @@ pub struct Posting {
     pub rate_per_second: f64,
     /// How many events may wait for being posted.
     pub queue_max: usize,
+    /// Whether an event that is posted again within ten minutes is counted on the first one, as the
+    /// components of Kubernetes do. Needs the right to patch events.
+    pub count_repeated: bool,
 }
 
 /// Cooperation with other operators.
@@ -119,9 +127,9 @@ pub struct Watching {
     pub reconnect_backoff: Duration,
     /// The longest pause between attempts.
     pub reconnect_backoff_max: Duration,
-    /// A watch that is silent for this long is opened anew.
+    /// A watch that is silent for this long is reopened.
     pub inactivity_timeout: Duration,
-    /// How many objects one page of a list has; none for whole lists.
+    /// How many objects one page of a list has; `None` for whole lists.
     pub chunk_size: Option<u32>,
     /// Let the server stream what exists instead of listing it; lists are the way back if it
     /// refuses.
@@ -173,7 +181,7 @@ impl SelectorMapping {
 /// Queues and workers.
 #[derive(Clone, Debug)]
 pub struct Queueing {
-    /// How many objects are handled at the same time; none means the engine's own bound.
+    /// How many objects are handled at the same time; `None` means the engine's own bound.
     pub worker_limit: Option<usize>,
     /// Kopf's name, without effect: objects at rest have no workers here.
     pub idle_timeout: Duration,
@@ -233,6 +241,8 @@ pub struct Persistence {
     pub progress_storage: ProgressStorageSetting,
     /// Where the last handled state is stored.
     pub diffbase_storage: DiffbaseStorageSetting,
+    /// Who writes the fields of children, for the server.
+    pub field_manager: String,
 }
 
 /// The storages that the settings describe, ready for use.
@@ -434,6 +444,7 @@ impl Default for Posting {
             event_name_prefix: "kopf-event-".into(),
             rate_per_second: 20.0,
             queue_max: 10_000,
+            count_repeated: true,
         }
     }
 }
@@ -519,6 +530,7 @@ impl Default for Persistence {
                 prefix: prefix(),
                 key: "last-handled-configuration".into(),
             },
+            field_manager: "kopf".into(),
         }
     }
 }

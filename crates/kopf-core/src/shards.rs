@@ -8,7 +8,7 @@ use kopf_model::shards::hash;
 mod membership;
 
 pub use kopf_model::shards::{Member, Ranges, ShardField, Table};
-pub use membership::{Burial, Membership, TableStep, TableWrite};
+pub use membership::{Expiration, Membership, TableStep, TableWrite};
 
 /// The member that each range should have; `None` if there are no members.
 ///

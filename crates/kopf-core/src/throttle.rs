@@ -11,7 +11,7 @@ pub struct Throttle {
 impl Throttle {
     /// Notes an error; returns how long to wait: the delays in order, the last one repeats.
     ///
-    /// None when there are no delays, which means no throttling.
+    /// `None` when there are no delays, which means no throttling.
     pub fn note_error(&mut self, delays: &[Duration]) -> Option<Duration> {
         let delay = delay_after(self.errors, delays)?;
         self.errors = self.errors.saturating_add(1);
@@ -32,7 +32,7 @@ impl Throttle {
 
 /// The delay after so many earlier errors in a row: the delays in order, the last one repeats.
 ///
-/// None when there are no delays.
+/// `None` when there are no delays.
 #[must_use]
 pub fn delay_after(errors: u32, delays: &[Duration]) -> Option<Duration> {
     let last = delays.len().checked_sub(1)?;

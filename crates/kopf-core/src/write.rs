@@ -22,15 +22,14 @@ mod own;
 mod rejection;
 mod request;
 mod unstored;
-mod version;
 
+pub use kopf_model::Version;
 pub use own::{dropped_fields, is_whole, own_part};
 pub use rejection::{
     After, AfterOwn, Asker, Look, OwnAnswer, Rejection, after_failure, after_outdated,
     after_own_part,
 };
 pub use request::{Content, Guard, Part, Request};
-pub use version::Version;
 
 /// How often the version of an object is asked for after a conflict. In the end its status is
 /// written to any version, unless it has conditions: busy writers must not keep us from it.

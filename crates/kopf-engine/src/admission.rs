@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +21,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::operator::runtime::Runtime;
+use crate::cluster_view::{ClusterSnapshot, ClusterView, ResourceId};
+use crate::context::runtime::Runtime;
+use crate::leadership;
 use crate::serving::ports::{Port, Ports};
-use crate::watching::cluster_view::{ClusterSnapshot, ClusterView, ResourceId};
+use crate::serving::tls::Pem;
 
 mod configuration;
 mod conversion;
@@ -32,43 +33,17 @@ mod definitions;
 mod gate;
 mod review;
 mod server;
+mod shared_certificate;
 mod upkeep;
 
 use configuration::Written;
 pub use gate::ReviewGate;
 pub use review::ReviewError;
+use shared_certificate::SharedCertificate;
 use upkeep::Upkeep;
 
 /// How long taking back the configurations may take at the end.
 const LEAVING_GRACE: Duration = Duration::from_secs(5);
-
-/// A certificate or a key in PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Pem {
-    /// The text itself.
-    Text(String),
-    /// A file, which is read again now and then: certificates are renewed.
-    File(PathBuf),
-}
-
-/// Hides keys.
-impl std::fmt::Debug for Pem {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Text(_) => formatter.write_str("Text"),
-            Self::File(path) => write!(formatter, "File({})", path.display()),
-        }
-    }
-}
-
-impl Pem {
-    fn read(&self) -> std::io::Result<String> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::File(path) => std::fs::read_to_string(path),
-        }
-    }
-}
 
 /// Where reviews of admission and conversion are answered, and how the cluster finds the way.
 #[derive(Clone, Debug)]
@@ -169,7 +144,7 @@ pub(crate) struct Serving {
 }
 
 impl Admission {
-    /// None when there is nothing to answer.
+    /// `None` when there is nothing to answer.
     pub(crate) fn new(
         registry: &Registry,
         cluster: Cluster,
@@ -185,17 +160,18 @@ impl Admission {
         (!is_idle).then_some(admission)
     }
 
-    /// Listens, configures the cluster, and answers in the background; none if it is told to end
+    /// Listens, configures the cluster, and answers in the background; `None` if it has to stop
     /// before the cluster is configured.
     pub(crate) async fn start(
         self,
         endpoint: Option<AdmissionEndpoint>,
         ports: Arc<Ports>,
-        surroundings: watch::Receiver<ClusterSnapshot>,
+        snapshots: watch::Receiver<ClusterSnapshot>,
         shutdown: impl Future<Output = ()>,
     ) -> Result<Option<Serving>, AdmissionError> {
         let handlers = if self.handlers.is_empty() { "conversion" } else { "admission" };
-        let endpoint = endpoint.ok_or(AdmissionError::NoEndpoint { handlers })?;
+        let mut endpoint = endpoint.ok_or(AdmissionError::NoEndpoint { handlers })?;
+        let shared = self.share_certificate(&mut endpoint).await;
         let tls = server::Tls::new(&endpoint)?;
         let address = endpoint.address;
         let unusable = |source| AdmissionError::Listen { address, source };
@@ -225,19 +201,49 @@ impl Admission {
             authority: tls.authority,
             identity: tls.identity,
             acceptor,
+            shared,
         };
-        let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(surroundings)));
+        let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run(snapshots)));
         Ok(Some(Serving { admission, managed, gate: None, _tasks: vec![serving, upkeep] }))
+    }
+
+    /// Takes the certificate that all replicas use, where there are any and none was given.
+    async fn share_certificate(
+        &self,
+        endpoint: &mut AdmissionEndpoint,
+    ) -> Option<SharedCertificate> {
+        let tenure = self.runtime.pool.tenure();
+        if !tenure.is_shared() || endpoint.certificate.is_some() || endpoint.managed.is_none() {
+            return None;
+        }
+        let settings = self.runtime.context.settings.read().leadership.clone();
+        let name = leadership::name_of(&settings).ok()?;
+        let default = self.cluster.connect().await.ok()?;
+        let shared = SharedCertificate {
+            cluster: self.cluster.unfenced(),
+            namespace: leadership::namespace_of(&settings, &default),
+            name: format!("{name}-webhooks"),
+        };
+        let now = self.runtime.clock.now();
+        if let Err(error) = shared.refresh(endpoint, tenure.is_chief(), now).await {
+            let error = crate::error_chain::chain(&error);
+            tracing::warn!(
+                error,
+                "the replicas cannot share a webhook certificate; the cluster trusts only the leader's"
+            );
+            return None;
+        }
+        Some(shared)
     }
 
     /// The same with a server of the front end; does not wait for it.
     pub(crate) fn start_behind(
         self,
         gate: &ReviewGate,
-        surroundings: watch::Receiver<ClusterSnapshot>,
+        snapshots: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         definitions::warn_of_gaps(&self.charts);
-        gate.open(self, surroundings)
+        gate.open(self, snapshots)
     }
 
     /// Finds out what the handlers are for, and points the cluster to us.
@@ -249,7 +255,7 @@ impl Admission {
         self.learn(None).await;
         let Some(name) = managed else { return Ok(()) };
         if !self.runtime.pool.tenure().is_chief() {
-            // Whoever leads does it.
+            // The leader does it.
             return Ok(());
         }
         if !self.handlers.is_empty() {

@@ -8,18 +8,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kopf_core::handler::{Handler, HandlerId};
-use kopf_core::invoke::{self, Attempt, BoxFuture, Call, Children, Extensions, HandlerError, Stop};
+use kopf_core::invoke::{
+    self, Attempt, BoxFuture, Call, Extensions, HandlerError, Stop, SubHandlers,
+};
 use kopf_core::occasion::{Occasion, Subject};
 use kopf_core::retry::{self, Outcome, Verdict};
 use kopf_model::Patch;
 use parking_lot::Mutex;
 
-use crate::operator::runtime::Runtime;
+use crate::context::runtime::Runtime;
+use crate::pool::Alive;
 
-mod pool;
+pub(crate) mod activities;
 pub(crate) mod report;
-
-pub(crate) use pool::{Alive, Pool, dismiss};
 
 /// What a handler is called about, and with what.
 pub(crate) struct Request<'a> {
@@ -27,14 +28,14 @@ pub(crate) struct Request<'a> {
     pub(crate) attempt: Attempt,
     pub(crate) occasion: Occasion,
     pub(crate) memo: Arc<Extensions>,
-    /// The object; none for activities.
+    /// The object; `None` for activities.
     pub(crate) subject: Option<&'a Subject>,
     /// Where its changes go; nowhere without it.
     pub(crate) patch: Option<Arc<Mutex<Patch>>>,
     /// The stop flag of daemons and timers.
     pub(crate) stopped: Option<Arc<dyn Stop>>,
     /// What it may register and run; of change handlers.
-    pub(crate) sub_handlers: Option<Arc<dyn SubHandlers>>,
+    pub(crate) sub_handlers: Option<Arc<dyn AttemptSubHandlers>>,
     /// The children of the object, where they are watched.
     pub(crate) family: Option<Arc<dyn invoke::Family>>,
     /// Where its warnings for the user of the cluster go; of admission handlers.
@@ -44,7 +45,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The sub-handlers of one attempt.
-pub(crate) trait SubHandlers: Children {
+pub(crate) trait AttemptSubHandlers: SubHandlers {
     /// Runs what is registered, unless the handler did so itself.
     fn complete(&self) -> BoxFuture<Result<(), HandlerError>>;
     /// All ids that were seen, at any depth.
@@ -95,7 +96,7 @@ impl<'a> Request<'a> {
             memo: self.memo,
             indexes: Arc::clone(&runtime.indexes),
             stopped: self.stopped,
-            children: self.sub_handlers.map(|it| it as Arc<dyn Children>),
+            sub_handlers: self.sub_handlers.map(|it| it as Arc<dyn SubHandlers>),
             family: self.family,
             warnings: self.warnings.unwrap_or_default(),
             operator: Arc::clone(&runtime.context),

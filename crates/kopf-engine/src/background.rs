@@ -1,4 +1,4 @@
-//! Daemons and timers beside an object: spawned while it matches, stopped in stages, never leaked.
+//! Daemons and timers of an object: spawned while it matches, stopped in stages, never leaked.
 //!
 //! A daemon has a task of its own, a timer only while it runs, see `timers`. The stages and the
 //! arithmetic of times are `kopf-core`'s. Everything ends by telling the reactor, even when it is
@@ -27,19 +27,19 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::attempt::{self, Alive, Request};
-use crate::operator::shared::{Served, Shared, emit, object_span};
-use crate::reactor::message::{Key, Message};
+use crate::attempt::{self, Request};
+use crate::context::notice::Notice;
+use crate::context::shared::{Served, Shared, emit, object_span};
+use crate::key::Key;
+use crate::pool::Alive;
 use crate::write::{self, AmbiguousRefusal, Applied, Outdated, WriteLock, limit, rejection};
 
 mod object;
 mod stopper;
-mod tasks;
 pub(crate) mod timers;
 
 pub(crate) use object::{BackgroundState, ObjectBackground, Situation};
 use stopper::Stopper;
-pub(crate) use tasks::BackgroundTasks;
 use timers::Timer;
 
 /// How often in a row a write may meet a newer state.
@@ -180,7 +180,7 @@ impl Daemon {
         }
     }
 
-    /// Whether nobody waits for it any more.
+    /// Whether it is not waited for any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         is_abandoned(&self.stopper)
     }
@@ -196,8 +196,8 @@ impl Daemon {
         is_first
     }
 
-    /// Goes to the stage that its age in stopping demands; returns when to look again, or none if
-    /// nobody has to wait for it any more.
+    /// Goes to the stage that its age in stopping demands; returns when to look again, or `None` if
+    /// it does not have to be waited for any more.
     pub(crate) fn advance(&mut self, polling: Duration, at_exit: bool) -> Option<Duration> {
         if self.is_over() {
             return None;
@@ -259,7 +259,7 @@ impl Leaving {
         self.alive.strong_count() == 0
     }
 
-    /// Whether nobody waits for it any more.
+    /// Whether it is not waited for any more.
     pub(crate) fn is_abandoned(&self) -> bool {
         is_abandoned(&self.stopper)
     }
@@ -269,7 +269,7 @@ fn is_abandoned(stopper: &Stopper) -> bool {
     stopper.reason().is_some_and(|reason| reason.contains(StopReason::DAEMON_ABANDONED))
 }
 
-/// Whatever happens to the memory of an object, its daemons end with it.
+/// The daemons of an object end when its memory is dropped.
 impl Drop for Daemon {
     fn drop(&mut self) {
         if !self.task.is_finished() {
@@ -303,8 +303,7 @@ impl Drop for ExitGuard {
         self.stopper.set(StopReason::DONE);
         self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));
-        // The reactor may be gone at the very end; then nobody has to know.
-        let _ = self.shared.messages.send(Message::BackgroundEnded { key, handler });
+        self.shared.notices.send(Notice::BackgroundEnded { key, handler });
     }
 }
 
@@ -340,8 +339,8 @@ impl Runner {
         tokio::spawn(async move { self.run_daemon().await }.instrument(span))
     }
 
-    /// How long to wait before the first attempt. A delay is no condition, so a function that
-    /// panics delays nothing: waiting for it to come to its senses could mean to wait for ever.
+    /// How long to wait before the first attempt. There is no delay if the function panics:
+    /// otherwise the handler might never start.
     fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
         let compute = match delay {
             Delay::None => return None,
@@ -400,7 +399,7 @@ impl Runner {
         self.stopper.is_set()
     }
 
-    /// One attempt; none when it was cancelled.
+    /// One attempt; `None` when it was cancelled.
     pub(crate) async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
         let handler = Arc::clone(&self.handler);
         let now = self.shared.runtime.clock.now();

@@ -1,5 +1,5 @@
-//! What filters and other callbacks see besides their arguments: the memo and the patch of the
-//! object.
+//! What filters, lifecycles and other callbacks see besides their arguments: the memo and the patch
+//! of the object; for lifecycles, the object and its change as well.
 //!
 //! Set for the time of a cycle of a resource that has callbacks, and for reviews. Read by front ends
 //! whose callbacks get the same arguments as their handlers.
@@ -9,22 +9,52 @@ use std::sync::Arc;
 use kopf_core::filter::{MetaFilter, ValueFilter};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::invoke::Extensions;
+use kopf_core::lifecycle::Lifecycle;
+use kopf_core::occasion::{Change, Subject};
 use kopf_model::Patch;
 use parking_lot::Mutex;
 
 tokio::task_local! {
     static CONTEXT: Arc<CallbackContext>;
+    static CHOOSING: Choosing;
 }
 
 /// What belongs to the object that a callback is called for.
 pub struct CallbackContext {
-    /// Values kept in memory beside the object.
+    /// Values kept in memory for the object.
     pub memo: Arc<Extensions>,
     /// The changes to the object.
     pub patch: Arc<Mutex<Patch>>,
 }
 
-/// The context of the callback that runs in this task; none outside of cycles and reviews.
+/// What a lifecycle chooses handlers for.
+#[derive(Clone)]
+pub struct Choosing {
+    /// The object.
+    pub subject: Subject,
+    /// What happened to it.
+    pub change: Change,
+}
+
+/// What the lifecycle that runs in this task chooses handlers for; `None` outside of lifecycles.
+#[must_use]
+pub fn choosing() -> Option<Choosing> {
+    CHOOSING.try_with(Clone::clone).ok()
+}
+
+/// Lets a lifecycle choose; only functions of users need to know for what.
+pub(crate) fn choose<T>(
+    lifecycle: &Lifecycle,
+    choosing: impl FnOnce() -> Choosing,
+    choose: impl FnOnce() -> T,
+) -> T {
+    match lifecycle {
+        Lifecycle::Custom(_) => CHOOSING.sync_scope(choosing(), choose),
+        _ => choose(),
+    }
+}
+
+/// The context of the callback that runs in this task; `None` outside of cycles and reviews.
 #[must_use]
 pub fn context() -> Option<Arc<CallbackContext>> {
     CONTEXT.try_with(Arc::clone).ok()

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use kopf_core::desired::{Applied, Child, ChildKey, Condition};
 use kopf_core::handler::HandlerId;
+use kopf_core::invoke::OperatorContext;
 use kopf_core::progress::State;
 use kopf_core::write::Version;
 use kopf_model::{Object, Resource, Selector, Timestamp};
 use parking_lot::Mutex;
 
-use crate::operator::shared::Shared;
-use crate::watching::cluster_view::Desired;
+use crate::cluster_view::Desired;
 
 pub(crate) mod rehearsal;
 
@@ -52,9 +52,9 @@ struct Entry {
 
 /// What a handler remembers of its children between the cycles of one object.
 #[derive(Default)]
-pub(crate) struct Wishing {
-    pub(crate) handlers: BTreeMap<HandlerId, Wished>,
-    /// Whether the last wishes had children that only we can delete.
+pub(crate) struct DesiredMemory {
+    pub(crate) handlers: BTreeMap<HandlerId, HandlerMemory>,
+    /// Whether the last desired children included children that only we can delete.
     pub(crate) needs_finalizer: bool,
     /// What was said about the children, and of which generation.
     pub(crate) said: Option<(Condition, Option<i64>)>,
@@ -66,7 +66,7 @@ pub(crate) struct Wishing {
 
 /// What is remembered of one handler.
 #[derive(Default)]
-pub(crate) struct Wished {
+pub(crate) struct HandlerMemory {
     /// Failed attempts of the function, and the state of the object that they were about.
     pub(crate) failing: Option<(State, u64, String)>,
     pub(crate) applied: BTreeMap<ChildKey, Applied>,
@@ -203,7 +203,7 @@ impl ChildStore {
         }
     }
 
-    /// The children of an owner, and whoever has the names that it wants.
+    /// The children of an owner, and other objects with the names that it wants.
     pub(crate) fn of<'a>(
         &self,
         owner: &str,
@@ -314,34 +314,39 @@ impl Inner {
 
 /// The children of one object, for its handlers.
 pub(crate) struct Family {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) children: Arc<ChildStore>,
+    pub(crate) context: Arc<OperatorContext>,
     pub(crate) owner: String,
 }
 
 impl kopf_core::invoke::Family for Family {
     fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>> {
-        self.shared.children.resource(group, version, kind)
+        self.children.resource(group, version, kind)
     }
 
     fn resources(&self, selector: &Selector) -> Vec<Arc<Resource>> {
-        match self.shared.children.knows(std::iter::once(selector)) {
+        match self.children.knows(std::iter::once(selector)) {
             Knowledge::Complete(resources) => resources,
             Knowledge::Partial | Knowledge::Unserved(_) => Vec::new(),
         }
     }
 
     fn children(&self, resource: &Resource) -> Option<Vec<Object>> {
-        if !self.shared.children.is_listed(resource) {
+        if !self.children.is_listed(resource) {
             return None;
         }
-        let all = self.shared.children.of(&self.owner, [].iter()).into_iter();
+        let all = self.children.of(&self.owner, [].iter()).into_iter();
         let is_owned = |child: &Child| child.owner() == Some(&self.owner);
         let of_kind = all.filter(|child| *child.resource == *resource && is_owned(child));
         Some(of_kind.map(|child| child.object).collect())
     }
 
     fn note(&self, resource: &Arc<Resource>, child: Object) {
-        self.shared.children.put(resource, child);
+        self.children.put(resource, child);
+    }
+
+    fn field_manager(&self) -> String {
+        self.context.settings.read().persistence.field_manager.clone()
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::{RequestError, Urgency};
-use kopf_core::cause::{Familiarity, Snapshot};
+use kopf_core::cause::{self, Seen, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::invoke::{CallbackError, StopReason, panic_text};
 use kopf_core::logtext;
-use kopf_core::occasion::{EventKind, Subject};
+use kopf_core::occasion::{EventKind, Reason, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
@@ -24,10 +24,11 @@ use tracing::Instrument as _;
 
 use crate::background::{BackgroundState, Situation};
 use crate::callbacks::{self, CallbackContext};
-use crate::operator::shared::{Served, Shared, cause_span, object_span};
-use crate::reactor::memory::{Memory, Progress};
-use crate::reactor::message::Key;
-use crate::reactor::store::Flags;
+use crate::context::shared::{Served, Shared, cause_span, object_span};
+use crate::error_chain::chain;
+use crate::key::Key;
+use crate::store::Flags;
+use crate::store::memory::{Memory, Progress};
 use crate::write::{Applied, limit};
 
 mod conflicts;
@@ -35,14 +36,13 @@ mod desired;
 mod dry_run;
 mod execution;
 mod history;
-pub(crate) mod loops;
 mod observers;
 mod own_changes;
 mod paused;
 mod sub_handlers;
 mod writing;
 
-use desired::Wishes;
+use desired::DesiredChildren;
 use own_changes::Wanted;
 pub use paused::PAUSED_ANNOTATION;
 
@@ -155,8 +155,8 @@ struct Rest {
     fingerprints: Option<Fingerprints>,
 }
 
-/// A cycle until its end. One that is cut off at the end of the engine has nobody to hand the memory
-/// of its object back to, but the daemons in it are to have their grace.
+/// A running cycle. If it is aborted because the engine ends, the memory of its object is lost, but
+/// the daemons in it still get their grace period.
 struct AbortGuard(Option<Cycle>);
 
 /// What the children of an object mean for its cycle.
@@ -193,7 +193,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         essence: None,
         wanted: Wanted::default(),
     }));
-    // Futures are pinned where they are made, lest they are moved into each of those around them.
+    // Futures are pinned where they are made, so that they are not moved through every caller.
     let working = pin!(async move {
         let cycle = guard.0.as_mut().expect("it was put there above");
         let context = cycle.callback_context();
@@ -209,7 +209,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
             Ok(result) => result,
             Err(panic) => Err(CycleError::of_panic(panic.as_ref())),
         };
-        let cycle = guard.0.take().expect("nobody else takes it");
+        let cycle = guard.0.take().expect("it is taken only here");
         cycle.finish(result)
     });
     working.instrument(span).await
@@ -249,7 +249,7 @@ impl Cycle {
             return indexed;
         }
         // Events come first: neither a server that takes no writes nor a condition that panics must
-        // keep them from their handlers, since nobody will tell them again.
+        // keep them from their handlers, since they are not sent again.
         let delivered = match events.is_empty() {
             true => Ok(()),
             false => Box::pin(observers::deliver_events(self, events)).await,
@@ -271,7 +271,7 @@ impl Cycle {
         let seen = (Version::of(&self.object), was_gone);
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
-            // The echo of our writes brings nothing new, so nobody will look at it for the indexes.
+            // The echo of our writes brings nothing new, so it is not looked at for the indexes.
             Box::pin(observers::index(self)).await;
         }
         Ok(())
@@ -283,7 +283,8 @@ impl Cycle {
     ) -> Result<(), CycleError> {
         let delivered = observers::deliver_events(self, events).await;
         conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
-        self.wanted = Wanted::by(&self.patch.lock());
+        let patch = Arc::clone(&self.patch);
+        own_changes::note_wanted(self, &patch.lock());
         let before = self.object.clone();
         if !self.memory.unsent.is_empty() && Version::of(&before) == self.origin.version {
             // A full cycle is to come for this very state, and has to go on from the answer.
@@ -300,18 +301,22 @@ impl Cycle {
 
     /// One turn. The numbers are those of the path of a change in `ARCHITECTURE.md`.
     async fn turn(&mut self) -> Result<Next, CycleError> {
-        // 4. Gather all that decides.
+        // 4. Gather everything the decision needs.
         let fingerprint = self.scan().map(|it| it.essence);
         let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
+        // 5. What happened: known before any user code runs.
+        let change = cause::detect(&snapshot, &served.finalizer);
         let background = self.revise_background(&snapshot).await;
-        let Some(wishes) = self.wishes_of(&snapshot).await else { return Ok(Next::Finish) };
+        let Some(desired) = self.desired_children(&snapshot, change.reason).await else {
+            return Ok(Next::Finish);
+        };
         // Kept until there is a newer one: a filter that panics must not lose it.
         let remembered = self.memory.progress.clone().unwrap_or_default();
         let inputs = Inputs {
             snapshot: &snapshot,
             changing: &served.handlers.changing,
-            has_background: background.is_needed || wishes.is_needed,
+            has_background: background.is_needed || desired.is_needed,
             storages: &served.storages,
             finalizer: &served.finalizer,
             remembered: remembered.main.as_ref(),
@@ -319,8 +324,8 @@ impl Cycle {
             rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
             now: self.shared.runtime.clock.now(),
         };
-        // 5-7. What happened, whom it concerns, what is due.
-        let mut agenda = Agenda::make(inputs)?;
+        // 6-7. Which handlers it concerns, what is due.
+        let mut agenda = Agenda::make(inputs, change)?;
         self.log_agenda(&agenda);
         history::note_cause(self, &agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
@@ -331,22 +336,22 @@ impl Cycle {
             pin!(self.execute(&mut agenda, inputs, &pass)).instrument(cause.clone()).await;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
-        let view = wishes.view;
+        let view = desired.view;
         if let Some(rehearsal) = self.shared.runtime.rehearsal.clone() {
-            if view.is_some() || !wishes.is_empty() {
-                let proposals = Box::pin(desired::propose(self, wishes)).await;
+            if view.is_some() || !desired.is_empty() {
+                let proposals = Box::pin(desired::propose(self, desired)).await;
                 rehearsal.end(&self.object, proposals);
             }
             return Ok(Next::Finish);
         }
-        let children = self.revise_children(wishes, &snapshot, step).await;
+        let children = self.revise_children(desired, &snapshot, step).await;
         // 9. What to write. Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
         conflicts::report(&mut self.patch.lock(), &mut self.memory.reported);
         let patch = std::mem::take(&mut *self.patch.lock());
-        self.wanted = Wanted::by(&patch);
+        own_changes::note_wanted(self, &patch);
         let closing = self.closing(&background, children.wake_at);
         let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs);
         plan.is_continued |= children.must_wait;
@@ -379,34 +384,38 @@ impl Cycle {
         Box::pin(background.revise(&situation, memo)).await
     }
 
-    /// The children that are wanted; none when the object has to wait for their end.
-    async fn wishes_of(&mut self, snapshot: &Snapshot) -> Option<Wishes> {
-        if self.served.handlers.desiring.is_empty() {
-            return Some(Wishes::default());
+    /// The children that the object should have; `None` if it has to wait until others are deleted.
+    async fn desired_children(
+        &mut self,
+        snapshot: &Snapshot,
+        reason: Reason,
+    ) -> Option<DesiredChildren> {
+        if self.served.handlers.desired.is_empty() {
+            return Some(DesiredChildren::default());
         }
-        if Box::pin(desired::part(self, snapshot)).await {
+        if Box::pin(desired::delete_outliving(self, snapshot, reason)).await {
             return None;
         }
-        Some(Box::pin(desired::wish(self, snapshot)).await)
+        Some(Box::pin(desired::ask_all(self, snapshot, reason)).await)
     }
 
-    /// Applies and deletes children as wished, and calls their observers.
+    /// Applies and deletes children as desired, and calls their observers.
     async fn revise_children(
         &mut self,
-        wishes: Wishes,
+        desired: DesiredChildren,
         snapshot: &Snapshot,
         step: Step,
     ) -> ChildrenState {
-        let view = wishes.view;
-        // Children that only we can delete must not be there before the finalizer. All others wait
-        // for it as well: what is said about them goes along with what the handlers write then.
-        let has_family = wishes.is_needed || view.is_some() || !wishes.is_empty();
-        if step == Step::Add && has_family {
+        let view = desired.view;
+        // Children that only we can delete must not exist before the finalizer. All others wait for
+        // it as well: their condition is part of what is written with the results of the handlers.
+        let has_children = desired.is_needed || view.is_some() || !desired.is_empty();
+        if step == Step::Add && has_children {
             return ChildrenState { must_wait: true, wake_at: None };
         }
-        let mut wake_at = match wishes.is_empty() {
+        let mut wake_at = match desired.is_empty() {
             true => None,
-            false => Box::pin(desired::pursue(self, wishes)).await,
+            false => Box::pin(desired::reconcile_all(self, desired)).await,
         };
         if let Some(view) = view {
             let observed = Box::pin(desired::observe(self, snapshot, view)).await;
@@ -418,7 +427,7 @@ impl Cycle {
     fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
         let subject = self.subject();
         let event = self.gone.then_some(EventKind::Deleted);
-        let memory = Familiarity {
+        let memory = Seen {
             noticed_by_listing: self.flags.noticed_by_listing,
             fully_handled_once: self.flags.handled_once,
         };
@@ -491,7 +500,7 @@ impl Cycle {
                 return Ok(Next::Finish);
             }
             Applied::NotFound => {
-                // Either it is told soon that the object is gone, or the server was wrong.
+                // Either the deletion of the object is reported soon, or the server was wrong.
                 self.wait_for_newer();
                 return Ok(Next::Finish);
             }
@@ -518,15 +527,15 @@ impl Cycle {
             self.log_end(plan.is_handled, snapshot);
             return Ok(Next::Finish);
         }
-        // By us or by others, also beside a result or a retry: the events about it are covered by
-        // the answer, so nobody else will look at it.
+        // By us or by others, also next to a result or a retry: the events about it are covered by
+        // the answer, so nothing else looks at it.
         if self.mode != Mode::Closing {
             return Ok(own_changes::after_own_change(self, snapshot));
         }
         Ok(Next::Finish)
     }
 
-    /// Whether the answer to our write has something that nobody has looked at yet.
+    /// Whether the answer to our write has something that was not looked at yet.
     ///
     /// Others write as well. Their events may have come before our answer, and are covered by it.
     fn has_news(&self, snapshot: &Snapshot) -> bool {
@@ -552,7 +561,7 @@ impl Cycle {
         if error.is_some() {
             self.rest.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
-            // Events are told once, so that nobody would ask for it again.
+            // Events are sent once, so nothing would ask for it again.
             self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
             limit(&mut self.memory.unsent);
         } else if self.memory.errors > 0 && self.mode != Mode::EventsOnly {
@@ -560,9 +569,11 @@ impl Cycle {
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }
         history::note_end(&self, error.as_deref());
-        // Whoever is looked at again needs the body then, too.
-        let keeps_body =
-            self.served.keeps_bodies() || self.rest.wake_at.is_some() || error.is_some();
+        // An object that will be looked at again needs its body then.
+        let keeps_body = self.served.keeps_bodies()
+            || self.rest.wake_at.is_some()
+            || error.is_some()
+            || (self.served.is_saved && !self.rest.is_settled);
         let body = (keeps_body && !self.gone).then(|| self.object.at_rest());
         let (version, settled);
         if self.mode == Mode::EventsOnly {
@@ -614,16 +625,4 @@ impl Cycle {
 async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
     caught.map_err(|panic| CycleError::of_panic(panic.as_ref()))
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

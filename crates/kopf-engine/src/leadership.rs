@@ -13,16 +13,20 @@ use tokio::sync::oneshot;
 
 mod election;
 mod leases;
+mod replica;
 mod sharing;
 mod tenure;
 
 pub(crate) use election::Candidate;
 pub(crate) use leases::Leases;
+pub(crate) use replica::Replica;
 pub(crate) use sharing::Sharer;
 pub use tenure::Leadership;
 pub(crate) use tenure::{Share, Tenure};
 
-/// Where the namespace of a pod is told to its containers.
+/// The longest identity in the name of a Lease.
+const NAME_PART_MAX: usize = 63;
+/// The file that names the namespace of a pod to its containers.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// How long giving up a Lease may take at the end.
@@ -45,7 +49,7 @@ pub enum LeadershipError {
     },
 }
 
-/// Who we are among the replicas: the pod's or the machine's name, and some luck.
+/// Our identity among the replicas: the name of the pod or the machine, and a random suffix.
 pub(crate) fn identity() -> String {
     let host = ["POD_NAME", "HOSTNAME"].iter().find_map(|name| std::env::var(name).ok());
     let host = host.or_else(|| std::fs::read_to_string("/etc/hostname").ok());
@@ -75,6 +79,15 @@ pub(crate) fn name_of(settings: &Settings) -> Result<String, LeadershipError> {
     if is_valid { Ok(name) } else { Err(LeadershipError::Name { name }) }
 }
 
+/// An identity as a part of the name of a Lease; unique if its end is, as that of Kopf's identities.
+pub(crate) fn as_name(identity: &str) -> String {
+    let is_plain = |it: &char| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let plain = |it: char| Some(it.to_ascii_lowercase()).filter(is_plain).unwrap_or('-');
+    let name: Vec<char> = identity.chars().map(plain).collect();
+    let start = name.len().saturating_sub(NAME_PART_MAX);
+    name[start..].iter().collect::<String>().trim_matches('-').to_owned()
+}
+
 /// The namespace of the Lease: as it is set, or the one in which the operator runs.
 pub(crate) fn namespace_of(settings: &Settings, default: &str) -> String {
     let variable = || std::env::var("POD_NAMESPACE").ok();
@@ -83,7 +96,7 @@ pub(crate) fn namespace_of(settings: &Settings, default: &str) -> String {
     known.filter(|it| !it.is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// Closes the gate where somebody else has to open it; tells what is to be kept then.
+/// Closes the gate if there may be other replicas; returns the mode.
 pub(crate) fn prepare(
     settings: &Settings,
     tenure: &Arc<Tenure>,
@@ -103,7 +116,7 @@ pub(crate) enum Keeper {
 }
 
 impl Keeper {
-    /// Runs until it is told to leave, and gives everything up then.
+    /// Runs until it has to stop, and then gives everything up.
     pub(crate) async fn run(self, leaving: oneshot::Receiver<()>) {
         match self {
             Self::Candidate(candidate) => candidate.run(leaving).await,
@@ -111,3 +124,6 @@ impl Keeper {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

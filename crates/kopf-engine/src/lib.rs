@@ -10,27 +10,40 @@ mod attempt;
 mod background;
 pub mod callbacks;
 mod children;
+mod clock;
+mod cluster_view;
+mod context;
 mod cycle;
+mod error_chain;
+mod key;
 mod leadership;
 mod operator;
+mod pool;
 mod reactor;
+mod reporting;
 mod serving;
+mod snapshots;
+mod store;
 mod watching;
 mod write;
 
-pub use admission::{AdmissionEndpoint, AdmissionError, Pem, ReviewError, ReviewGate};
+pub use admission::{AdmissionEndpoint, AdmissionError, ReviewError, ReviewGate};
+pub use attempt::activities::ActivityError;
 pub use children::rehearsal::{Action, Proposal, Rehearsal};
+pub use clock::Clock;
 pub use cycle::PAUSED_ANNOTATION;
 pub use kopf_model::namespace::{InvalidNamespacePattern, NamespacePattern};
 pub use leadership::{Leadership, LeadershipError};
-pub use operator::activities::ActivityError;
-pub use operator::clock::Clock;
 pub use operator::engine::{Engine, EngineBuilder, EngineError, Running};
-pub use operator::lines;
 pub use operator::peering::person;
-pub use serving::debug;
-pub use serving::journal;
-pub use serving::probes::{ProbesEndpoint, ProbesError};
-pub use serving::status::{
-    HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle, WatchStatus,
+pub use pool::SLOW_POLLS;
+pub use reporting::journal;
+pub use reporting::lines;
+pub use reporting::status::{
+    EngineWatches, HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle,
+    WatchStatus, WorkStatus,
 };
+pub use serving::debug;
+pub use serving::probes::{ProbesEndpoint, ProbesError};
+pub use serving::protected::{MetricsEndpoint, MetricsError};
+pub use serving::tls::Pem;

@@ -2,7 +2,7 @@
 //!
 //! No lock, task or channel per object. Watches feed it through one bounded channel, workers and
 //! daemons report through another. It never waits for handlers or for the cluster. Its parts own
-//! their state (`watching`, `dispatch`, `readiness`); here they are told of one another.
+//! their state (`watching`, `dispatch`, `readiness`); here they are connected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,11 +14,11 @@ use kopf_core::queue::{Next, Urgency};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::operator::shared::Shared;
-use crate::operator::tuning::Tuning;
-use crate::reactor::lost_events::LostEvents;
-use crate::reactor::message::{Key, Message};
-use crate::watching::cluster_view::{Revision, Scope};
+use crate::cluster_view::{Revision, Scope};
+use crate::context::notice::Notice;
+use crate::context::shared::Shared;
+use crate::context::tuning::Tuning;
+use crate::key::Key;
 use crate::watching::{ChildWatches, Discovery, Feed, Observations, Tag, Watch, Watches};
 
 mod closing;
@@ -26,21 +26,22 @@ mod dispatch;
 mod intake;
 mod jobs;
 mod lost_events;
-pub(crate) mod memory;
-pub(crate) mod message;
+mod message;
 mod readiness;
 mod standby;
-pub(crate) mod store;
 
 use dispatch::Dispatch;
 use intake::group_of;
+use lost_events::LostEvents;
+pub(crate) use message::Mailbox;
+use message::Message;
 use readiness::Readiness;
 
 /// How many objects are begun before their cycles get a turn.
 const BEGUN_AT_ONCE_MAX: usize = 16;
-/// How soon is looked again whether the writes have gone.
+/// How soon to look again whether the writes are done.
 const CONGESTED_TURN: Duration = Duration::from_millis(10);
-/// How often is looked at what nobody tells of.
+/// How often to look at what sends no messages.
 const TURN_MAX: Duration = Duration::from_secs(5);
 
 /// How often the size of the stores is measured.
@@ -62,18 +63,14 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        scope: Scope,
-        messages: mpsc::UnboundedReceiver<Message>,
-        tuning: Tuning,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, scope: Scope, mailbox: Mailbox, tuning: Tuning) -> Self {
+        let Mailbox { sender, messages } = mailbox;
         let (feed, observations) = Feed::new(Arc::clone(&shared));
         Self {
             discovery: Discovery::new(Arc::clone(&shared), Arc::clone(&feed), scope),
             watches: Watches::new(Arc::clone(&shared), Arc::clone(&feed)),
             children: ChildWatches::new(Arc::clone(&shared), Arc::clone(&feed)),
-            dispatch: Dispatch::new(Arc::clone(&shared), tuning.limits().clone()),
+            dispatch: Dispatch::new(Arc::clone(&shared), sender, tuning.limits().clone()),
             readiness: Readiness::new(),
             observations,
             messages,
@@ -94,6 +91,10 @@ impl Reactor {
     /// Runs until the shutdown is asked for; to be closed afterwards.
     pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Self {
         tokio::pin!(shutdown);
+        tokio::select! {
+            () = &mut shutdown => return self,
+            () = self.watches.open_snapshots() => {}
+        }
         self.discovery.begin();
         self.check_readiness();
         loop {
@@ -125,8 +126,16 @@ impl Reactor {
             }
             while self.dispatch.cycles.try_join_next().is_some() {}
             self.follow_settings();
+            self.save_if_due();
         }
         self
+    }
+
+    /// Writes the snapshot of what is known about the objects, from time to time.
+    fn save_if_due(&mut self) {
+        if let Some(snapshots) = self.watches.snapshots().filter(|it| it.is_due()) {
+            snapshots.save(self.watches.snapshot());
+        }
     }
 
     /// Takes up what was changed in the settings.
@@ -150,7 +159,7 @@ impl Reactor {
     }
 
     fn next_wake(&mut self) -> Instant {
-        // Daemons write, too, and tell nobody when they are done.
+        // Daemons also write, and send no message when they are done.
         let turn_max = if self.dispatch.is_congested() { CONGESTED_TURN } else { TURN_MAX };
         let turn = Instant::now() + turn_max;
         let wakes = [self.dispatch.next_wake(), self.discovery.wake_at()];
@@ -191,21 +200,27 @@ impl Reactor {
                 self.take_back(*done);
                 standby::finish_hand_over(self);
             }
-            Message::BackgroundEnded { key, handler } => {
+            Message::Notice(notice) => self.take_notice(notice),
+        }
+    }
+
+    fn take_notice(&mut self, notice: Notice) {
+        match notice {
+            Notice::BackgroundEnded { key, handler } => {
                 tracing::trace!(%handler, "looking again at an object whose daemon has ended");
                 if self.watches.record(key).is_some() {
                     self.dispatch.offer(key, Urgency::Fresh);
                 }
                 standby::finish_hand_over(self);
             }
-            Message::Discovered { groups, result } => {
+            Notice::Discovered { groups, result } => {
                 if let Some(revision) = self.discovery.take_in(groups, result) {
                     self.follow_revision(revision);
                     self.check_readiness();
                 }
             }
-            Message::Paused(is_paused) => self.pause(is_paused),
-            Message::Share(share) => standby::take_share(self, share),
+            Notice::Paused(is_paused) => self.pause(is_paused),
+            Notice::Share(share) => standby::take_share(self, share),
         }
     }
 
@@ -284,7 +299,7 @@ impl Reactor {
         self.watches.resume();
         for (id, watch) in self.watches.iter_mut() {
             for (uid, record) in watch.store.iter_mut() {
-                // Daemons and timers are started anew by the next cycle of their objects.
+                // Daemons and timers are started again by the next cycle of their objects.
                 let Some(body) = &record.body else { continue };
                 let key = Key { watch: id, group: group_of(body), uid };
                 self.dispatch.offer(key, Urgency::Backlog);
@@ -340,15 +355,15 @@ impl Reactor {
         let (pool, is_paused) = (&self.shared.runtime.pool, self.dispatch.is_paused);
         let (blocking, blocking_waiting) = (pool.busy(), pool.waiting());
         self.shared.runtime.board.update(|status| {
-            status.objects = objects;
-            status.running = load.running;
-            status.queued = load.ready;
-            status.queue_age = load.age;
-            status.delayed = load.delayed;
-            status.background = background;
-            status.blocking = blocking;
-            status.blocking_waiting = blocking_waiting;
-            status.paused = is_paused;
+            let work = &mut status.work;
+            work.running = load.running;
+            work.queued = load.ready;
+            work.queue_age = load.age;
+            work.delayed = load.delayed;
+            work.background = background;
+            work.blocking = blocking;
+            work.blocking_waiting = blocking_waiting;
+            (status.objects, status.paused) = (objects, is_paused);
         });
     }
 }

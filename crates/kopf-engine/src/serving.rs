@@ -1,8 +1,8 @@
-//! What the operator tells others: probes, metrics, its status and the recent history of objects.
+//! The operator's own ports: probes, metrics, and what the debug endpoint shows.
 
 pub mod debug;
-pub mod journal;
 pub(crate) mod metrics;
 pub(crate) mod ports;
 pub(crate) mod probes;
-pub(crate) mod status;
+pub(crate) mod protected;
+pub(crate) mod tls;

@@ -5,12 +5,12 @@
 //! tells one what another has found out.
 
 mod child_watches;
-pub(crate) mod cluster_view;
 mod discovery;
 mod feed;
 mod first_list;
 mod meta_watch;
 mod patchability;
+mod saved;
 mod server_filters;
 mod watches;
 

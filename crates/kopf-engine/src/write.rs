@@ -10,6 +10,7 @@ use kopf_model::{Object, Patch, Resource};
 
 mod ambiguity;
 mod lock;
+pub(crate) mod loops;
 
 pub(crate) use ambiguity::AmbiguousRefusal;
 pub(crate) use lock::WriteLock;

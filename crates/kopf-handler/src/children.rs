@@ -1,90 +1,144 @@
-//! Sub-handlers: parts of a handler with retries and progress of their own.
+//! The children of the object, as the watches have seen them.
+//!
+//! Typed views only; the engine keeps the children and says when to look at them.
 
-use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use kopf_core::handler::Touches;
-use kopf_core::{Call, HandlerKind};
+use kopf_core::Call;
+use kopf_core::invoke::Family;
+use kopf_model::{ObjectKey, Resource};
+use serde::de::DeserializeOwned;
 
-use crate::closure::{Closure, HandlerFn, sub};
-use crate::declare::{Declaration, Declare};
 use crate::error::Error;
-use crate::input::Input;
-use crate::kind::{ChangeKind, Sub};
+use crate::input::{Input, InputRef, Requirement, subject};
+use crate::kind::FamilyKind;
 
-/// Adds sub-handlers to the running handler and runs them.
+/// The children of one kind that the object has, ordered by name: a slice of them.
 ///
-/// They run after the function is over, or when it calls [`Children::run`]. What succeeded is not
-/// run again when the handler is retried for the sake of the others.
+/// They are those with the label `kopf.dev/owner`: applied with `owner.apply(...)` or by desired
+/// children. It costs no request, and is at least as new as what the operator itself has written.
+///
+/// The handler says with `children(...)` which kinds are watched for its sake, and is not called
+/// before they are listed. Changes of the children call observers and ask for desired children; all
+/// other handlers only look at them when they are called. Daemons get the children of their start, and
+/// ask for those of later moments with [`now`](Self::now).
 ///
 /// ```ignore
-/// #[kopf::on::create("kopfexamples")]
-/// async fn create(spec: &Spec, children: Children) {
-///     for item in spec["items"].as_array().into_iter().flatten() {
-///         let item = item.to_string();
-///         children.add(&item.clone(), move |log: Log| {
-///             let item = item.clone();
-///             async move { log.info(format!("item {item}")) }
-///         });
-///     }
+/// #[kopf::on::observe(LoadTest, children(Pod))]
+/// async fn count(pods: &Children<Pod>, status: &mut Status<LoadTestStatus>) {
+///     status.pods = pods.len();
+/// }
+///
+/// #[kopf::on::delete(LoadTest, children(Pod))]
+/// async fn collect(pods: &Children<Pod>, recorder: Recorder) {
+///     recorder.normal("Deleted", format!("{} pods will go as well", pods.len()));
 /// }
 /// ```
-#[derive(Clone)]
-pub struct Children(Arc<dyn kopf_core::invoke::Children>);
+pub struct Children<T> {
+    children: Vec<T>,
+    family: Arc<dyn Family>,
+    resource: Arc<Resource>,
+    owner: ObjectKey,
+}
 
-impl Children {
-    /// Adds a closure as a sub-handler of this name.
-    pub fn add<Inputs: 'static>(&self, name: &str, function: impl HandlerFn<Sub, Inputs>) {
-        self.add_with(sub(function).id(name));
-    }
-
-    /// Adds a closure with options, made by [`sub`].
-    pub fn add_with(&self, handler: Closure<Sub>) {
-        self.0.register(Declaration::from(handler).handler);
-    }
-
-    /// Adds a function with `#[kopf::subhandler]`.
-    pub fn declare<D: Declare>(&self) {
-        for declaration in sub_handlers::<D>() {
-            self.0.register(declaration.handler);
-        }
-    }
-
-    /// Adds a function with `#[kopf::subhandler]` under another name, with its own `Param<T>`.
-    pub fn declare_as<D: Declare>(&self, name: &str, param: impl Any + Send + Sync) {
-        let param: Arc<dyn Any + Send + Sync> = Arc::new(param);
-        for mut declaration in sub_handlers::<D>() {
-            declaration.handler.id = name.into();
-            declaration.handler.param = Some(Arc::clone(&param));
-            self.0.register(declaration.handler);
-        }
-    }
-
-    /// Runs what was added so far, as far as it is due.
-    ///
-    /// # Errors
-    /// Fails when something is left for later; the handler should pass that on with `?`.
-    pub async fn run(&self) -> Result<(), Error> {
-        Ok(self.0.execute().await?)
+impl<T: fmt::Debug> fmt::Debug for Children<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(&self.children).finish()
     }
 }
 
-fn sub_handlers<D: Declare>() -> impl Iterator<Item = Declaration> {
-    let is_sub = |it: &Declaration| matches!(it.handler.kind, HandlerKind::Sub);
-    D::declare().into_iter().filter(is_sub)
+impl<T> Deref for Children<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.children
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Children<T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.children.iter()
+    }
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ChangeKind> Input<K> for Children {
+impl<K, T> InputRef<K> for Children<T>
+where
+    K: FamilyKind,
+    T: kube::Resource<DynamicType = ()> + DeserializeOwned,
+{
     fn take(call: &Call) -> Result<Self, Error> {
-        call.children.clone().map(Self).ok_or_else(|| {
-            let id = &call.handler.id;
-            Error::from(format!("handler {id} cannot have sub-handlers here")).permanent()
-        })
+        Self::of(call)
     }
 
-    /// Results of sub-handlers go to the status, as those of handlers do.
-    fn touches() -> Touches {
-        Touches { object: true, status: true, ..Touches::nothing() }
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Children { type_name: std::any::type_name::<T>() })
+    }
+}
+
+/// For closures, which cannot borrow their inputs.
+#[diagnostic::do_not_recommend]
+impl<K, T> Input<K> for Children<T>
+where
+    K: FamilyKind,
+    T: kube::Resource<DynamicType = ()> + DeserializeOwned,
+{
+    fn take(call: &Call) -> Result<Self, Error> {
+        Self::of(call)
+    }
+
+    fn requires() -> Option<Requirement> {
+        Some(Requirement::Children { type_name: std::any::type_name::<T>() })
+    }
+}
+
+impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Children<T> {
+    fn of(call: &Call) -> Result<Self, Error> {
+        let (group, version, kind) = (T::group(&()), T::version(&()), T::kind(&()));
+        let family = call.family.as_ref();
+        let resource = family.and_then(|family| family.resource(&group, &version, &kind));
+        let (Some(family), Some(resource)) = (family, resource) else {
+            return Err(Error::from(format!("children of kind {kind} are not watched")));
+        };
+        // Other kinds may be known as well, but their changes would not call the handler.
+        if !call.handler.children.iter().any(|selector| selector.matches(&resource)) {
+            let id = &call.handler.id;
+            let problem = format!("handler {id} does not watch {kind}: add it to `children(...)`");
+            return Err(Error::from(problem).permanent());
+        }
+        let owner = subject(call)?.object.key();
+        Self::look(Arc::clone(family), resource, owner)
+    }
+
+    /// The children as they are now, also long after the handler was called.
+    ///
+    /// # Errors
+    /// Fails when they cannot be listed at the moment, or one of them does not fit its type.
+    pub fn now(&self) -> Result<Self, Error> {
+        Self::look(Arc::clone(&self.family), Arc::clone(&self.resource), self.owner.clone())
+    }
+
+    fn look(
+        family: Arc<dyn Family>,
+        resource: Arc<Resource>,
+        owner: ObjectKey,
+    ) -> Result<Self, Error> {
+        let kind = T::kind(&());
+        let read = |child: kopf_model::Object| {
+            child.to().map_err(|source| {
+                let key = child.key();
+                Error::from(format!("{kind} {key} of {owner} does not fit its type: {source}"))
+            })
+        };
+        let children = family.children(&resource).ok_or_else(|| {
+            Error::from(format!("the children of kind {kind} could not be listed yet"))
+        })?;
+        let children = children.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { children, family, resource, owner })
     }
 }

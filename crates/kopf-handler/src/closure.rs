@@ -23,7 +23,7 @@ use crate::declare::Declaration;
 use crate::filter::{self, Condition};
 use crate::input::Requirement;
 use crate::kind::{self, FamilyKind, Kind, ObjectKind, RetriedKind};
-use crate::view::View;
+use crate::object::FromObject;
 
 pub use calling::{
     Answer, Blocked, Blocking, Callable, Given, HandlerFn, Inputs, Promise, blocking,
@@ -69,7 +69,7 @@ impl<K: Kind> Closure<K> {
         let is_stored = matches!(kind.family(), Family::Changing | Family::Spawning);
         let (requires, touches) = look(&function, is_stored);
         let invoke = Arc::new(Erased::<K, I, _>(Arc::new(function), PhantomData));
-        let handler = Handler { touches, ..Handler::new(id, kind, invoke) };
+        let handler = Handler { access: touches.into(), ..Handler::new(id, kind, invoke) };
         let declaration = Declaration { handler, requires };
         Self { declaration, name: id.to_owned(), was: Vec::new(), kind: PhantomData }
     }
@@ -111,7 +111,7 @@ impl<K: Kind> Closure<K> {
 
     /// What the handler is for.
     pub fn description(self, text: &str) -> Self {
-        self.change(|handler| handler.description = Some(text.to_owned()))
+        self.change(|handler| handler.docs.description = Some(text.to_owned()))
     }
 
     /// What the closure does to the cluster by itself: `get,create deployments.apps`.
@@ -120,7 +120,7 @@ impl<K: Kind> Closure<K> {
     /// Panics when the text is not verbs and a resource; it is part of the program.
     pub fn needs(self, need: &str) -> Self {
         let need = self.need(need);
-        self.change(|handler| handler.needs.push(need))
+        self.change(|handler| handler.access.needs.push(need))
     }
 
     fn need(&self, need: &str) -> Need {
@@ -188,13 +188,13 @@ impl<K: ObjectKind> Closure<K> {
 }
 
 impl<K: FamilyKind> Closure<K> {
-    /// The kinds of children that the closure looks at, with `Owned<T>`; they are watched.
+    /// The kinds of children that the closure looks at, with `Children<T>`; they are watched.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kopf_handler::{Owned, closure};
+    /// use kopf_handler::{Children, closure};
     ///
-    /// let handler = closure::create("crews.example.com", |pods: Owned<Pod>| async move {
+    /// let handler = closure::create("crews.example.com", |pods: Children<Pod>| async move {
     ///     println!("{} pods are there already", pods.len());
     /// });
     /// let handler = handler.children([closure::of::<Pod>()]);
@@ -251,7 +251,7 @@ impl Closure<kind::Desired> {
     /// Panics when the text is not verbs and a resource; it is part of the program.
     pub fn grants(self, rule: &str) -> Self {
         let rule = self.need(rule);
-        self.change(|handler| handler.grants.rules.push(rule))
+        self.change(|handler| handler.access.grants.rules.push(rule))
     }
 
     /// A role that the bindings among the children refer to: `roles/NAME` or `clusterroles/NAME`.
@@ -265,7 +265,7 @@ impl Closure<kind::Desired> {
                 self.name
             );
         };
-        self.change(|handler| handler.grants.bound.push(role))
+        self.change(|handler| handler.access.grants.bound.push(role))
     }
 }
 
@@ -331,7 +331,7 @@ macro_rules! computed_delays {
     ($($marker:ident)*) => {$(
         impl Closure<kind::$marker> {
             /// How long to wait before the first run, by a view of the object.
-            pub fn initial_delay_by<V: View>(
+            pub fn initial_delay_by<V: FromObject>(
                 self,
                 compute: impl Fn(&V) -> Duration + Send + Sync + 'static,
             ) -> Self {
@@ -389,7 +389,7 @@ object_handlers! {
     event = Event, HandlerKind::Event;
     /// A function over every object, whose results are kept in an index under the handler's id.
     index = Index, HandlerKind::Index;
-    /// A handler that runs beside the object.
+    /// A handler that runs while the object exists.
     daemon = Daemon, HandlerKind::Daemon(Default::default());
     /// A check of objects before they are stored.
     validate = Validate, HandlerKind::Validate(WebhookOptions::default());
@@ -397,7 +397,7 @@ object_handlers! {
     mutate = Mutate, HandlerKind::Mutate(WebhookOptions::default());
 }
 
-/// A handler that runs repeatedly beside the object.
+/// A handler that runs repeatedly while the object exists.
 ///
 /// # Panics
 /// Panics when the texts do not name a resource; they are part of the program.
@@ -438,7 +438,7 @@ pub fn desired<Inputs: 'static, C: ForResources>(
     Closure::new("desired", HandlerKind::Desired, function).of(resources).children(children)
 }
 
-/// Called when an object or one of its children changes, with all children in `Owned<T>`.
+/// Called when an object or one of its children changes, with all children in `Children<T>`.
 ///
 /// # Panics
 /// Panics when the texts do not name a resource, or when there are none for the children; they are
@@ -472,7 +472,7 @@ pub fn convert<Inputs: 'static>(
     let kind = HandlerKind::Convert(ConvertOptions::default());
     Closure::new("convert", kind, function).of(resources).change(|handler| {
         if let Some(from) = &handler.selector {
-            let options = ConvertOptions { to: to.of(from), crd: None };
+            let options = ConvertOptions { to: to.of(from), definition: None };
             handler.kind = HandlerKind::Convert(options);
         }
     })

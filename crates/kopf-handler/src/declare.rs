@@ -6,15 +6,18 @@ use kopf_core::{Call, Handler, Invocation, Invoke};
 
 use crate::input::Requirement;
 
-/// A function with a handler attribute, by its own name.
+/// The handlers of a function with handler attributes, or of a module or type with
+/// `#[kopf::handlers]`.
+///
+/// The attributes implement it for a type that has the name of the function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "has no handler attribute",
     note = "put an attribute such as `#[kopf::on::create(...)]` above the function"
 )]
-pub trait Declare {
-    /// The handlers of the function: one per attribute.
-    fn declare() -> Vec<Declaration>;
+pub trait HandlerSet {
+    /// The handlers: one per attribute.
+    fn declarations() -> Vec<Declaration>;
 }
 
 /// One handler with what it requires.

@@ -34,7 +34,7 @@ impl Child {
     }
 }
 
-/// Kinds of `k8s-openapi` and of `#[derive(kube::CustomResource)]` write what they are, too.
+/// Kinds of `k8s-openapi` and of `#[derive(kube::CustomResource)]` also write their `apiVersion` and `kind`.
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> From<T> for Child {
     fn from(object: T) -> Self {

@@ -45,7 +45,7 @@ enum Treatment {
     Denied(u16),
 }
 
-/// An error after which the handler is tried again, in 60 seconds unless told otherwise.
+/// An error after which the handler is tried again, after 60 seconds by default.
 ///
 /// ```
 /// use kopf_handler::{Seconds, temporary};
@@ -109,7 +109,7 @@ impl Error {
         self
     }
 
-    /// Whether the handler is never tried again after this error, whatever its error mode.
+    /// Whether the handler is never tried again after this error, in any error mode.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(self.0.treatment, Treatment::Permanent | Treatment::Denied(_))
@@ -157,7 +157,7 @@ impl From<Error> for HandlerError {
 /// Says of a failed result whether and when to try again.
 ///
 /// ```
-/// use kopf_handler::{Fallible, Result, Seconds};
+/// use kopf_handler::{ResultExt, Result, Seconds};
 ///
 /// fn size(text: &str) -> Result<i64> {
 ///     let size: i64 = text.parse().permanent()?;
@@ -167,7 +167,7 @@ impl From<Error> for HandlerError {
 /// assert!(size("x").unwrap_err().is_permanent());
 /// assert!(!size("1").unwrap_err().is_permanent());
 /// ```
-pub trait Fallible<T> {
+pub trait ResultExt<T> {
     /// On failure, the handler is tried again so much later.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ pub trait Fallible<T> {
     fn permanent(self) -> Result<T>;
 }
 
-impl<T, E: Into<Error>> Fallible<T> for std::result::Result<T, E> {
+impl<T, E: Into<Error>> ResultExt<T> for std::result::Result<T, E> {
     fn retry_in(self, delay: Duration) -> Result<T> {
         self.map_err(|error| error.into().retry_in(delay))
     }

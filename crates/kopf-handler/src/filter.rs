@@ -9,21 +9,22 @@ use kopf_core::{MetaFilter, Occasion, Subject, ValueFilter};
 use kopf_model::{Resource, resource::SelectorName};
 use serde_json::Value;
 
-use crate::view::View;
+use crate::object::FromObject;
 
-/// What a condition may look at: any [`View`] of the object, or what happened to it.
+/// What a condition may look at: anything that can be read from the object ([`FromObject`]), or
+/// what happened to it.
 #[diagnostic::on_unimplemented(
     message = "a condition cannot look at `{Self}`",
     label = "neither a view of an object nor a change",
     note = "derive `serde::Deserialize` for it, or take `&Object`, `&Spec`, `&Meta`, `&Diff`"
 )]
 pub trait Sight: Sized {
-    /// Looks; none when there is no such thing here, so that the object does not concern the handler.
+    /// Looks; `None` when there is no such thing here, so that the object does not concern the handler.
     fn see(subject: &Subject, occasion: &Occasion) -> Option<Self>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<V: View> Sight for V {
+impl<V: FromObject> Sight for V {
     fn see(subject: &Subject, _: &Occasion) -> Option<Self> {
         look(subject)
     }
@@ -65,7 +66,7 @@ where
     note = "the function is such as `fn(Option<&{V}>) -> bool`, or `fn(Option<&{V}>, &Spec) -> bool` to look at the object as well; types for that derive `serde::Deserialize`"
 )]
 pub trait Acceptance<V: ?Sized, Look>: Send + Sync + 'static {
-    /// Whether the value, none when it is absent, is one that the handler is for.
+    /// Whether the value, `None` when it is absent, is one that the handler is for.
     fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool;
 }
 
@@ -101,21 +102,21 @@ pub fn condition<Look>(condition: impl Condition<Look>) -> When {
     Arc::new(move |subject, occasion| condition.holds(subject, occasion))
 }
 
-/// A view of an object; none when the object does not fit.
+/// A view of an object; `None` when the object does not fit.
 #[must_use]
-pub fn look<V: View>(subject: &Subject) -> Option<V> {
-    V::view(subject)
+pub fn look<V: FromObject>(subject: &Subject) -> Option<V> {
+    V::from_object(subject)
         .inspect_err(|error| tracing::warn!(target: "kopf.objects", %error, "filter does not fit"))
         .ok()
 }
 
-/// What a condition looks at; none when the object does not concern the handler.
+/// What a condition looks at; `None` when the object does not concern the handler.
 #[must_use]
 pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
     S::see(subject, occasion)
 }
 
-/// A condition on a label or an annotation: a function of the text, none when the key is absent.
+/// A condition on a label or an annotation: a function of the text, `None` when the key is absent.
 pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> MetaFilter {
     MetaFilter::Matches(Arc::new(move |value, _, _| accepts(value)))
 }
@@ -133,7 +134,7 @@ pub fn meta_matches_with<Look>(accepts: impl Acceptance<str, Look>) -> MetaFilte
     }))
 }
 
-/// A condition on a field: a function of its value, none when the field is absent.
+/// A condition on a field: a function of its value, `None` when the field is absent.
 pub fn value_matches(
     accepts: impl Fn(Option<&Value>) -> bool + Send + Sync + 'static,
 ) -> ValueFilter {
@@ -154,8 +155,8 @@ pub fn matching_resources(
     SelectorName::Matching(Arc::new(accepts))
 }
 
-/// A delay computed from a view of the object; none for objects that do not fit.
-pub fn delay<V: View>(compute: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Delay {
+/// A delay computed from a view of the object; `None` for objects that do not fit.
+pub fn delay<V: FromObject>(compute: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Delay {
     Delay::Computed(Arc::new(move |subject| {
         look::<V>(subject).map_or(Duration::ZERO, |view| compute(&view))
     }))

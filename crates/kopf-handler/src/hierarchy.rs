@@ -42,7 +42,7 @@ pub struct Owner {
     family: Option<Arc<dyn Family>>,
 }
 
-/// Who writes the fields of children, for the server.
+/// Who writes the fields of children, for the server, where no engine says otherwise.
 const FIELD_MANAGER: &str = "kopf";
 
 impl Owner {
@@ -56,8 +56,8 @@ impl Owner {
 
     /// Adopts a child and applies it server-side; returns it as the server has it.
     ///
-    /// Doing it twice makes one child. It gets the label `kopf.dev/owner`, by which `&Owned<T>` and
-    /// `#[kopf::observe]` find it; what is applied here is in `&Owned<T>` at once.
+    /// Doing it twice makes one child. It gets the label `kopf.dev/owner`, by which `&Children<T>` and
+    /// `#[kopf::on::observe]` find it; what is applied here is in `&Children<T>` at once.
     ///
     /// ```
     /// # use kopf_handler::{Owner, Result};
@@ -107,7 +107,9 @@ impl Owner {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
             None => Api::all_with(client.clone(), &resource),
         };
-        let applying = PatchParams::apply(FIELD_MANAGER).force();
+        let family = self.family.as_ref();
+        let manager = family.map_or_else(|| FIELD_MANAGER.to_owned(), |it| it.field_manager());
+        let applying = PatchParams::apply(&manager).force();
         let applied = api.patch(name, &applying, &Patch::Apply(&child)).await?;
         let applied = serde_json::to_value(applied)?;
         if let (Some(family), Some(resource)) = (&self.family, &known) {

@@ -13,11 +13,11 @@ use crate::input::{Input, InputRef, Requirement};
 use crate::kind::Kind;
 use crate::outcome::Entries;
 
-/// A function with `#[kopf::index(...)]`, by its own name.
+/// A function with `#[kopf::on::index(...)]`, by its own name.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index",
     label = "not an index",
-    note = "name a function with the attribute `#[kopf::index(...)]`"
+    note = "name a function with the attribute `#[kopf::on::index(...)]`"
 )]
 pub trait IndexSource: 'static {
     /// The name of the index.
@@ -29,7 +29,7 @@ pub trait IndexSource: 'static {
 /// An index, named by the function that fills it.
 ///
 /// ```ignore
-/// #[kopf::index(Pod)]
+/// #[kopf::on::index(Pod)]
 /// fn by_node(pod: &Pod) -> Option<(String, String)> { /* node and name */ }
 ///
 /// #[kopf::on::create(Node)]

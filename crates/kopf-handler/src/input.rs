@@ -20,12 +20,12 @@ use kopf_core::{Call, Subject};
 use crate::error::Error;
 use crate::kind::Kind;
 
-pub use admission::{DryRun, Headers, Operation, Review, User, Warnings};
+pub use admission::{AdmissionRequest, DryRun, Headers, Operation, User, Warnings};
 pub use background::{Live, Stopped};
 pub use change::{Cause, Change, Diff, New, Old, RawEvent};
 pub use conditions::Conditions;
 pub use memo::{Memo, MemoKind, SharedMemo};
-pub use object::{Log, Mutable, Patch, Path, Recorder, This};
+pub use object::{Mutable, Patch, Path, Recorder, Typed};
 pub use operator::{Now, Param, Requirement, State};
 pub use status::Status;
 
@@ -34,11 +34,11 @@ pub use status::Status;
 /// Implement it to give your handlers an input of your own:
 ///
 /// ```
-/// use kopf_handler::{Error, input::Input, kind::ViewKind};
+/// use kopf_handler::{Error, input::Input, kind::ReadKind};
 ///
 /// struct Team(String);
 ///
-/// impl<K: ViewKind> Input<K> for Team {
+/// impl<K: ReadKind> Input<K> for Team {
 ///     fn take(call: &kopf_core::Call) -> Result<Self, Error> {
 ///         let object = &call.subject.as_ref().expect("there is an object in these kinds").object;
 ///         Ok(Self(object.label("team").unwrap_or("nobody").to_owned()))
@@ -93,7 +93,7 @@ pub trait InputRef<HandlerKind: Kind>: Sized {
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler has no input `&mut {Self}`",
     label = "not a changeable input of `{HandlerKind}` handlers",
-    note = "changeable inputs are `Patch`, `Status<T>` (if `T` implements `Default`), `Conditions` and `Memo<T>` of object handlers (daemons take `SharedMemo<T>` by value), `Warnings` of webhooks, `This<T>` of mutating webhooks, `Settings` of activities"
+    note = "changeable inputs are `Patch`, `Status<T>` (if `T` implements `Default`), `Conditions` and `Memo<T>` of object handlers (daemons take `SharedMemo<T>` by value), `Warnings` of webhooks, `Typed<T>` of mutating webhooks, `Settings` of activities"
 )]
 pub trait InputMut<HandlerKind: Kind>: Sized {
     /// What is kept between the start and the end of the function.

@@ -10,14 +10,14 @@ pub trait Kind: 'static {}
     message = "a `{Self}` handler is not called about an object",
     label = "there is no object in `{Self}` handlers"
 )]
-pub trait ViewKind: Kind {}
+pub trait ReadKind: Kind {}
 
 /// Kinds that handle an object: it can be patched, and they can be for some objects only.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler does not handle an object",
     label = "there is no object to handle in `{Self}` handlers"
 )]
-pub trait ObjectKind: ViewKind {}
+pub trait ObjectKind: ReadKind {}
 
 /// Kinds that are called about a detected change; they may have sub-handlers.
 pub trait ChangeKind: ObjectKind {}
@@ -34,7 +34,7 @@ pub trait OldKind: ObjectKind {}
 /// Kinds that know the state to be handled, apart from the object itself.
 pub trait NewKind: ObjectKind {}
 
-/// Kinds that run beside the object.
+/// Kinds that run while the object exists.
 pub trait BackgroundKind: ObjectKind {}
 
 /// Kinds that answer an admission request.
@@ -81,40 +81,40 @@ macro_rules! kinds {
 
 kinds! {
     /// `on::create`
-    Create: ViewKind ObjectKind CausedKind ChangeKind NewKind StoringKind BriefKind FamilyKind RetriedKind;
+    Create: ReadKind ObjectKind CausedKind ChangeKind NewKind StoringKind BriefKind FamilyKind RetriedKind;
     /// `on::update`
-    Update: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+    Update: ReadKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
         FamilyKind RetriedKind;
     /// `on::delete`
-    Delete: ViewKind ObjectKind CausedKind ChangeKind OldKind NewKind StoringKind BriefKind FamilyKind
+    Delete: ReadKind ObjectKind CausedKind ChangeKind OldKind NewKind StoringKind BriefKind FamilyKind
         RetriedKind;
     /// `on::resume`
-    Resume: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+    Resume: ReadKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
         FamilyKind RetriedKind;
     /// `on::field`
-    Field: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+    Field: ReadKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
         FamilyKind RetriedKind;
     /// `subhandler`
-    Sub: ViewKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
+    Sub: ReadKind ObjectKind CausedKind ChangeKind DiffKind OldKind NewKind StoringKind BriefKind
         RetriedKind;
     /// `on::event`
-    Event: ViewKind ObjectKind CausedKind StoringKind BriefKind FamilyKind;
+    Event: ReadKind ObjectKind CausedKind StoringKind BriefKind FamilyKind;
     /// `index`
-    Index: ViewKind ObjectKind BriefKind RetriedKind;
+    Index: ReadKind ObjectKind BriefKind RetriedKind;
     /// `daemon`
-    Daemon: ViewKind ObjectKind CausedKind BackgroundKind StoringKind FamilyKind RetriedKind;
+    Daemon: ReadKind ObjectKind CausedKind BackgroundKind StoringKind FamilyKind RetriedKind;
     /// `timer`
-    Timer: ViewKind ObjectKind CausedKind BackgroundKind StoringKind BriefKind FamilyKind RetriedKind;
+    Timer: ReadKind ObjectKind CausedKind BackgroundKind StoringKind BriefKind FamilyKind RetriedKind;
     /// `desired`
-    Desired: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
+    Desired: ReadKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `observe`
-    Observe: ViewKind ObjectKind BriefKind FamilyKind RetriedKind;
+    Observe: ReadKind ObjectKind BriefKind FamilyKind RetriedKind;
     /// `on::validate`
-    Validate: ViewKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Validate: ReadKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::mutate`
-    Mutate: ViewKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
+    Mutate: ReadKind ObjectKind CausedKind AdmissionKind DiffKind OldKind NewKind BriefKind;
     /// `on::convert`
-    Convert: ViewKind;
+    Convert: ReadKind;
     /// `on::startup`
     Startup: ActivityKind RetriedKind;
     /// `on::cleanup`

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// The merge patch from one value to another, or none when they are equal.
+/// The merge patch from one value to another, or `None` when they are equal.
 pub(crate) fn difference(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());

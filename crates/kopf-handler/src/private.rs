@@ -21,7 +21,7 @@ pub use kopf_core::{
 pub use kopf_model::{FieldPath, Selector, resource::SelectorName};
 pub use serde_json::{Value, json};
 
-pub use crate::declare::function;
+pub use crate::declare::{Declaration, HandlerSet, function};
 pub use crate::filter::{
     condition, delay, matching_resources, meta_matches, meta_matches_with, see, value_matches,
     value_matches_with,
@@ -65,13 +65,13 @@ pub fn put_back<K: Kind, T: InputMut<K>>(
 )]
 pub trait Watches<T> {}
 
-/// What an input by value requires; nothing if it is no input, which is told elsewhere.
+/// What an input by value requires; nothing if it is not an input, which another check reports.
 pub struct Requires<K, T>(PhantomData<(K, T)>);
 
-/// What an input by reference requires; nothing if it is no input, which is told elsewhere.
+/// What an input by reference requires; nothing if it is not an input, which another check reports.
 pub struct RequiresRef<K, T>(PhantomData<(K, T)>);
 
-/// What a changeable input touches; nothing if it is no input, which is told elsewhere.
+/// What a changeable input touches; nothing if it is not an input, which another check reports.
 pub struct RequiresMut<K, T>(PhantomData<(K, T)>);
 
 pub trait RequiresNothing {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use kopf_core::handler::TypeDefinition;
 use kopf_model::{Selector, resource::SelectorName};
 use serde_json::Value;
 
@@ -39,9 +40,6 @@ impl<K: kube::Resource<DynamicType = ()>> TypedResource for K {
 #[doc(hidden)]
 pub struct Definition<K>(PhantomData<K>);
 
-/// How to make a custom resource definition.
-pub type MakeDefinition = fn() -> Value;
-
 impl<K> Definition<K> {
     #[doc(hidden)]
     #[must_use]
@@ -53,12 +51,12 @@ impl<K> Definition<K> {
 impl<K: kube::CustomResourceExt + 'static> Definition<K> {
     #[doc(hidden)]
     #[must_use]
-    pub fn find(&self) -> Option<MakeDefinition> {
-        Some(definition::<K>)
+    pub fn find(&self) -> Option<TypeDefinition> {
+        Some(TypeDefinition::lazy(definition::<K>))
     }
 }
 
-/// The definition of a type, made once: schemas are derived anew at each call, and tests ask for
+/// The definition of a type, made once: schemas are derived again at each call, and tests ask for
 /// them again and again.
 fn definition<K: kube::CustomResourceExt + 'static>() -> Value {
     static MADE: LazyLock<Mutex<HashMap<TypeId, Value>>> = LazyLock::new(Mutex::default);
@@ -70,7 +68,7 @@ fn definition<K: kube::CustomResourceExt + 'static>() -> Value {
 
 #[doc(hidden)]
 pub trait NoDefinition {
-    fn find(&self) -> Option<MakeDefinition> {
+    fn find(&self) -> Option<TypeDefinition> {
         None
     }
 }

@@ -52,7 +52,7 @@ pub fn call(
         memo: Arc::default(),
         indexes: Arc::new(Indexes::default()),
         stopped: None,
-        children: None,
+        sub_handlers: None,
         family: None,
         warnings: Arc::default(),
         operator: Arc::new(OperatorContext {

@@ -50,9 +50,9 @@ fn collect_module(mut module: ItemMod) -> Result<TokenStream> {
     });
     items.push(parse_quote! {
         #[automatically_derived]
-        impl ::kopf::Declare for Handlers {
-            fn declare() -> ::std::vec::Vec<::kopf::Declaration> {
-                [#(<#names as ::kopf::Declare>::declare()),*].concat()
+        impl ::kopf::__private::HandlerSet for Handlers {
+            fn declarations() -> ::std::vec::Vec<::kopf::__private::Declaration> {
+                [#(<#names as ::kopf::__private::HandlerSet>::declarations()),*].concat()
             }
         }
     });
@@ -89,9 +89,9 @@ fn collect_methods(mut block: ItemImpl) -> Result<TokenStream> {
             #(#functions)*
 
             #[automatically_derived]
-            impl ::kopf::Declare for #state {
-                fn declare() -> ::std::vec::Vec<::kopf::Declaration> {
-                    [#(<#names as ::kopf::Declare>::declare()),*].concat()
+            impl ::kopf::__private::HandlerSet for #state {
+                fn declarations() -> ::std::vec::Vec<::kopf::__private::Declaration> {
+                    [#(<#names as ::kopf::__private::HandlerSet>::declarations()),*].concat()
                 }
             }
         };
@@ -110,7 +110,7 @@ fn free_function(method: &ImplItemFn, state: &Type) -> Result<TokenStream> {
                     let advice = "the state is shared by all handlers: take `&self`";
                     return Err(Error::new(receiver.span(), advice));
                 }
-                parameters.push(quote!(state: ::kopf::State<#state>));
+                parameters.push(quote!(state: ::kopf::input::State<#state>));
                 arguments.push(quote!(&*state));
             }
             FnArg::Typed(typed) => {

@@ -50,7 +50,7 @@ pub(crate) fn options(options: &Options) -> Result<TokenStream> {
         Destination::Type(path) => quote_spanned! {path.span()=>
             #private::ConvertOptions {
                 to: #private::selector_of::<#path>(),
-                crd: {
+                definition: {
                     #[allow(unused_imports)]
                     use #private::NoDefinition as _;
                     #private::Definition::<#path>::of().find()
@@ -60,7 +60,7 @@ pub(crate) fn options(options: &Options) -> Result<TokenStream> {
         Destination::Version(version) => quote! {
             #private::ConvertOptions {
                 to: #private::in_version(&#from, #version),
-                crd: ::std::option::Option::None,
+                definition: ::std::option::Option::None,
             }
         },
     })

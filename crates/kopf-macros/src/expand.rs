@@ -1,4 +1,4 @@
-//! Writes the function back as it was, and beside it the type that declares its handlers.
+//! Writes the function back as it was, and next to it the type that declares its handlers.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -12,6 +12,7 @@ use crate::function::{self, Parameter, Passing};
 use crate::kind::{Family, Kind};
 use crate::options::{Options, Positional};
 use crate::selector::{self, Target};
+use crate::signature;
 
 /// Expands one attribute together with all other handler attributes of the function.
 pub(crate) fn attribute(name: &str, options: TokenStream, item: TokenStream) -> TokenStream {
@@ -30,8 +31,8 @@ pub(crate) fn attribute(name: &str, options: TokenStream, item: TokenStream) -> 
                     return quote!(#[allow(unused)] #function);
                 }
                 quote!(#[allow(unused, non_camel_case_types)] #vis struct #name {}
-                    impl ::kopf::Declare for #name {
-                        fn declare() -> ::std::vec::Vec<::kopf::Declaration> { ::std::vec![] }
+                    impl ::kopf::__private::HandlerSet for #name {
+                        fn declarations() -> ::std::vec::Vec<::kopf::__private::Declaration> { ::std::vec![] }
                     }
                     #[allow(unused)] #function)
             });
@@ -125,8 +126,8 @@ fn write(
         #(#cfgs)*
         const _: () = {
             #[automatically_derived]
-            impl ::kopf::Declare for #name {
-                fn declare() -> ::std::vec::Vec<::kopf::Declaration> {
+            impl ::kopf::__private::HandlerSet for #name {
+                fn declarations() -> ::std::vec::Vec<::kopf::__private::Declaration> {
                     #invokes
                     ::std::vec![#(#declarations),*]
                 }
@@ -282,7 +283,7 @@ fn children(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<T
     Ok(quote!(#(handler.children.push(#children);)*))
 }
 
-/// Lets the compiler refuse `&Owned<T>` of what is not among the children.
+/// Lets the compiler refuse `&Children<T>` of what is not among the children.
 ///
 /// Children by name may be of any type; then it turns out when the handler is called.
 fn family_checks(options: &Options, parameters: &[Parameter]) -> TokenStream {
@@ -332,6 +333,7 @@ fn declaration(
     let param = param(*kind, options, parameters)?;
     let needs = needs(options)?;
     let description = description(function);
+    let signature = signature::text(&function.sig);
     let marker = kind.marker();
     let requires = parameters.iter().filter_map(|Parameter { passing, ty }| match passing {
         Passing::Value => {
@@ -360,12 +362,13 @@ fn declaration(
         #param
         #needs
         #description
+        handler.docs.signature = ::std::option::Option::Some(#signature.into());
         #[allow(unused_imports)]
         use ::kopf::__private::RequiresNothing as _;
         let requires: ::std::vec::Vec<::std::option::Option<::kopf::__private::Requirement>> =
             ::std::vec![#(#requires),*];
-        handler.touches = #touches;
-        ::kopf::Declaration { handler, requires: requires.into_iter().flatten().collect() }
+        handler.access.touches = #touches;
+        ::kopf::__private::Declaration { handler, requires: requires.into_iter().flatten().collect() }
     }))
 }
 
@@ -406,7 +409,7 @@ fn target(kind: Kind, options: &Options) -> Result<TokenStream> {
         Target::Type(path) => quote_spanned! {path.span()=>
             handler.selector =
                 ::std::option::Option::Some(::kopf::__private::selector_of::<#path>());
-            handler.crd = {
+            handler.definition = {
                 #[allow(unused_imports)]
                 use ::kopf::__private::NoDefinition as _;
                 ::kopf::__private::Definition::<#path>::of().find()
@@ -556,7 +559,8 @@ fn param(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<Toke
 /// `needs = ["get,create deployments.apps"]`, and what children grant: `grants`, `binds`.
 fn needs(options: &Options) -> Result<TokenStream> {
     let mut statements = TokenStream::new();
-    let lists = [("needs", quote!(handler.needs)), ("grants", quote!(handler.grants.rules))];
+    let lists =
+        [("needs", quote!(handler.access.needs)), ("grants", quote!(handler.access.grants.rules))];
     for (name, list) in lists {
         for text in options.texts(name)? {
             let need = need(&text)?;
@@ -570,7 +574,8 @@ fn needs(options: &Options) -> Result<TokenStream> {
             let advice = "say which role is bound: \"roles/NAME\" or \"clusterroles/NAME\"";
             return Err(Error::new(text.span(), advice));
         }
-        statements.extend(quote!(handler.grants.bound.push((#plural.into(), #name.into()));));
+        statements
+            .extend(quote!(handler.access.grants.bound.push((#plural.into(), #name.into()));));
     }
     Ok(statements)
 }
@@ -604,7 +609,7 @@ fn description(function: &ItemFn) -> TokenStream {
     if text.is_empty() {
         return TokenStream::new();
     }
-    quote!(handler.description = ::std::option::Option::Some(#text.into());)
+    quote!(handler.docs.description = ::std::option::Option::Some(#text.into());)
 }
 
 fn optional_duration(options: &Options, name: &str) -> Result<TokenStream> {

@@ -19,15 +19,15 @@ pub(crate) enum Passing {
 }
 
 impl Parameter {
-    /// Whether the type is called so, whatever its path and arguments.
+    /// Whether the type has this name, with any path and arguments.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         last_segment(&self.ty).is_some_and(|segment| segment == name)
     }
 
-    /// The type `T` of `&Owned<T>`.
+    /// The type `T` of `&Children<T>`.
     pub(crate) fn owned(&self) -> Option<&Type> {
         let Type::Path(path) = &self.ty else { return None };
-        let last = path.path.segments.last().filter(|last| last.ident == "Owned")?;
+        let last = path.path.segments.last().filter(|last| last.ident == "Children")?;
         match &last.arguments {
             PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
                 GenericArgument::Type(ty) => Some(ty),

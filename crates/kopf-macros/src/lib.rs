@@ -1,7 +1,7 @@
 //! Attributes and derives; emits paths into `kopf`.
 //!
 //! Reads the tokens of one function and its attributes, writes the function back as it was, and
-//! beside it a type of the same name that declares the handler. Knows names only, never types: what
+//! next to it a type of the same name that declares the handler. Knows names only, never types: what
 //! depends on types is left to the compiler, with checks placed at the user's own tokens.
 
 mod collect;
@@ -13,6 +13,7 @@ mod function;
 mod kind;
 mod options;
 mod selector;
+mod signature;
 mod testing;
 
 use proc_macro::TokenStream;
@@ -36,7 +37,7 @@ attributes! {
     delete;
     /// Called for every object that exists when the operator starts.
     resume;
-    /// Called when one field of an object changes, for whatever reason.
+    /// Called when one field of an object changes, for any reason.
     field;
     /// Called for every raw event; errors are ignored.
     event;
@@ -54,13 +55,13 @@ attributes! {
     login;
     /// Contributes to the answer of the liveness endpoint.
     probe;
-    /// Runs beside an object from its appearance to its deletion.
+    /// Runs from the creation of an object to its deletion.
     daemon;
-    /// Runs repeatedly beside an object.
+    /// Runs repeatedly while an object exists.
     timer;
     /// Keeps an in-memory index of objects.
     index;
-    /// Tells which children an object should have; they are applied, repaired and pruned.
+    /// Returns the children that an object should have; they are applied, repaired and pruned.
     desired;
     /// Called when an object or one of its children changes, to conclude something from all of them.
     observe;

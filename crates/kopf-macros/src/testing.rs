@@ -115,7 +115,7 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
     let test = if inputs.is_empty() { quote!(|_| test()) } else { quote!(test) };
     let mut runs = Vec::new();
     if options.rbac {
-        runs.push(quote!(::kopf::testing::guarded(#test);));
+        runs.push(quote!(::kopf::testing::with_derived_rights(#test);));
     }
     if options.least_privilege {
         runs.push(quote!(::kopf::testing::least_privilege(#test);));
@@ -124,7 +124,7 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
         runs.push(quote!(::kopf::testing::torture(#rounds, #test);));
     }
     if let (Some(rounds), Some(program)) = (&options.killed, &options.program) {
-        runs.push(quote!(::kopf::testing::Program::killed(#program, #rounds, #test);));
+        runs.push(quote!(::kopf::testing::Program::kill_test(#program, #rounds, #test);));
     }
     // The other ways to run a test report failures themselves.
     let (result, call) = match runs.as_slice() {

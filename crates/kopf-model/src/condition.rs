@@ -18,7 +18,7 @@ pub enum ConditionStatus {
     True,
     /// It does not.
     False,
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 
@@ -106,7 +106,7 @@ impl Condition {
         self.status == ConditionStatus::True
     }
 
-    /// The condition of a JSON value; none if it has no type or no known status.
+    /// The condition of a JSON value; `None` if it has no type or no known status.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
@@ -223,7 +223,7 @@ impl ConditionChanges {
 
     /// The changes that a whole list in a patch means: its conditions are set, all others stay.
     ///
-    /// None if it is no list of conditions, each with a type of its own.
+    /// `None` if it is no list of conditions, each with a type of its own.
     #[must_use]
     pub fn of_list(list: &Value) -> Option<Self> {
         let conditions = by_type(list.as_array()?)?;
@@ -235,7 +235,7 @@ impl ConditionChanges {
 
     /// The changes from one list to another: types that are not there any more are removed.
     ///
-    /// None if one of them is no list of conditions, each with a type of its own.
+    /// `None` if one of them is no list of conditions, each with a type of its own.
     #[must_use]
     pub fn between(before: &[Value], after: &[Value]) -> Option<Self> {
         let (before, after) = (by_type(before)?, by_type(after)?);
@@ -254,7 +254,7 @@ impl ConditionChanges {
         Some(changes)
     }
 
-    /// The list with all changes in it; none if they change nothing.
+    /// The list with all changes in it; `None` if they change nothing.
     #[must_use]
     pub fn applied_to(&self, known: Option<&Value>) -> Option<Value> {
         let mut list = known.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -326,7 +326,7 @@ fn type_of(condition: &Value) -> Option<&str> {
     condition.get("type").and_then(Value::as_str)
 }
 
-/// The conditions of a list by type; none if one has no type, or two have the same.
+/// The conditions of a list by type; `None` if one has no type, or two have the same.
 fn by_type(list: &[Value]) -> Option<Vec<(&str, &Map<String, Value>)>> {
     let mut all: Vec<(&str, &Map<String, Value>)> = Vec::with_capacity(list.len());
     for condition in list {

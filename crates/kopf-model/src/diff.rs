@@ -37,7 +37,7 @@ pub enum DiffOperation {
 /// All changed fields of one change, in a stable order.
 #[derive(Clone, Default)]
 pub struct Diff {
-    /// A value that was added as a whole; copied into an item only when somebody looks at it.
+    /// A value that was added as a whole; copied into an item only when it is looked at.
     added: Option<Essence>,
     items: OnceLock<Vec<DiffItem>>,
 }

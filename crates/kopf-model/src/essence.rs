@@ -4,7 +4,6 @@
 //! Two essences are compared to find out whether anything worth handling has changed.
 
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -16,7 +15,6 @@ mod scan;
 mod text;
 
 pub use forms::Essence;
-pub(crate) use scan::Seed;
 pub use scan::{EssenceHash, EssenceScanner, Fingerprints};
 
 const KOPF_DOMAIN: &str = "kopf.zalando.org";
@@ -109,8 +107,8 @@ fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<V
     }
     if let Some(mut annotations) = metadata.shift_remove("annotations") {
         if let Value::Object(entries) = &mut annotations {
-            let owned: BTreeSet<String> =
-                owned_prefixes(entries.keys().map(String::as_str)).map(str::to_owned).collect();
+            let owned = owned_prefixes(entries.keys().map(String::as_str));
+            let owned: Vec<String> = owned.into_iter().map(str::to_owned).collect();
             entries.retain(|key, _| is_essential_annotation(key, &owned) && keeps(key));
         }
         essential.insert("annotations".to_owned(), annotations);
@@ -119,11 +117,16 @@ fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<V
 }
 
 /// The prefixes under which operators made with Kopf keep their notes on this object.
-fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
-    annotations
-        .filter_map(|key| key.split_once('/'))
-        .filter(|(prefix, name)| *name == MARKER_NAME || is_kopf_domain(prefix))
-        .map(|(prefix, _)| prefix)
+fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut prefixes = Vec::new();
+    for (prefix, name) in annotations.filter_map(|key| key.split_once('/')) {
+        let is_owned = name == MARKER_NAME || is_kopf_domain(prefix);
+        // Their notes usually stand together.
+        if is_owned && prefixes.last() != Some(&prefix) {
+            prefixes.push(prefix);
+        }
+    }
+    prefixes
 }
 
 fn is_kopf_domain(prefix: &str) -> bool {
@@ -132,9 +135,9 @@ fn is_kopf_domain(prefix: &str) -> bool {
         .is_some_and(|subdomain| subdomain.is_empty() || subdomain.ends_with('.'))
 }
 
-fn is_essential_annotation<T: Borrow<str> + Ord>(key: &str, owned: &BTreeSet<T>) -> bool {
-    key != KUBECTL_ANNOTATION
-        && !key.split_once('/').is_some_and(|(prefix, _)| owned.contains(prefix))
+fn is_essential_annotation<T: Borrow<str>>(key: &str, owned: &[T]) -> bool {
+    let is_owned = |prefix: &str| owned.iter().any(|owned| owned.borrow() == prefix);
+    key != KUBECTL_ANNOTATION && !key.split_once('/').is_some_and(|(prefix, _)| is_owned(prefix))
 }
 
 #[cfg(test)]

@@ -75,14 +75,14 @@ impl FieldPath {
         remove_keys(&self.0, root)
     }
 
-    /// The value at this path, or none when any step is absent or not a map.
+    /// The value at this path, or `None` when any step is absent or not a map.
     #[must_use]
     pub fn resolve<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         resolve_keys(self.keys(), root)
     }
 }
 
-/// The value below these keys, or none when any step is absent or not a map.
+/// The value below these keys, or `None` when any step is absent or not a map.
 pub(crate) fn resolve_keys<'a, 'b>(
     mut keys: impl Iterator<Item = &'b str>,
     root: &'a Value,

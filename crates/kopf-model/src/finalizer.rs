@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::patch::{Patch, Transformation};
-
 /// Whether the body has the finalizer.
 #[must_use]
 pub fn is_present(body: &Value, finalizer: &str) -> bool {
@@ -26,7 +24,7 @@ pub fn add(body: &mut Value, finalizer: &str) {
     }
 }
 
-/// Removes all occurrences of the finalizer, the list when it becomes empty, and the metadata too.
+/// Removes all occurrences of the finalizer, and the list and the metadata if they become empty.
 pub fn remove(body: &mut Value, finalizer: &str) {
     if !is_present(body, finalizer) {
         return;
@@ -42,16 +40,6 @@ pub fn remove(body: &mut Value, finalizer: &str) {
     if metadata.is_empty() {
         body.shift_remove("metadata");
     }
-}
-
-/// Asks a patch for the finalizer.
-pub fn add_in(patch: &mut Patch, finalizer: &str) {
-    patch.transformations.push(Transformation::AddFinalizer(finalizer.into()));
-}
-
-/// Asks a patch for the removal of the finalizer.
-pub fn remove_in(patch: &mut Patch, finalizer: &str) {
-    patch.transformations.push(Transformation::RemoveFinalizer(finalizer.into()));
 }
 
 #[cfg(test)]

@@ -11,15 +11,15 @@ use blake2::Blake2bVar;
 use blake2::digest::{Update as _, VariableOutput as _};
 use serde_json::{Number, Value, json};
 
-use crate::deep;
 use crate::diff::Diff;
 use crate::essence::Essence;
 use crate::field::FieldPath;
+use crate::json::deep;
 
 /// Content with a longer text is compressed.
 const COMPRESSED_FROM: usize = 4 * 1024;
 /// A whole state that is longer even then is not stored: only its digest is. There is none while the
-/// last handled state, which may take most of what annotations may have, is stored, too.
+/// last handled state, which may take most of what annotations may have, is stored as well.
 const STATE_MAX: usize = 48 * 1024;
 /// The same for differences, which are stored next to the last handled state.
 const CHANGES_MAX: usize = 6 * 1024;
@@ -79,7 +79,7 @@ impl HandledState {
         }
     }
 
-    /// Reads a stored form; none if it is not one.
+    /// Reads a stored form; `None` if it is not one.
     ///
     /// The digest tells whether the anchor is the one that the state was stored with.
     #[must_use]

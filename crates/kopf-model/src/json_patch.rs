@@ -1,7 +1,8 @@
 //! JSON patches (RFC 6902) between two trees, with add, remove and replace only.
 //!
 //! Moves are never used: one that crosses into the status could not be split into the two requests
-//! that resources with a status subresource need.
+//! that resources with a status subresource need. The crate `json-patch` is not used, since for it
+//! `1` and `1.0` differ: see `equality`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,7 +47,7 @@ pub enum Operation {
 pub struct ApplyError(pub String);
 
 impl Operation {
-    /// The test that nobody else has changed the object since this version.
+    /// The test that the object has not changed since this version.
     #[must_use]
     pub fn test_version(version: &str) -> Self {
         Self::Test { path: "/metadata/resourceVersion".to_owned(), value: version.into() }

@@ -52,7 +52,7 @@ impl LeaseRecord {
     pub fn spec(&self) -> Value {
         let mut spec = Map::new();
         spec.insert("holderIdentity".into(), json!(self.holder));
-        // A duration of zero is refused by servers, and parts of a second cannot be told.
+        // Servers reject a duration of zero, and the field has whole seconds.
         let seconds = self.duration.map(|it| it.as_secs() + u64::from(it.subsec_nanos() > 0));
         spec.insert("leaseDurationSeconds".into(), json!(seconds.unwrap_or(1).max(1)));
         let times = [("acquireTime", self.acquired), ("renewTime", self.renewed)];

@@ -4,17 +4,16 @@
 //! byte-compatible with Kopf's formats by default.
 
 pub mod condition;
-mod deep;
 pub mod diff;
 pub mod equality;
 pub mod essence;
 pub mod field;
 pub mod finalizer;
 pub mod handled;
+mod hash_seed;
 pub mod hierarchy;
-pub mod json_bytes;
+pub mod json;
 pub mod json_patch;
-mod json_text;
 pub mod keys;
 pub mod lease;
 pub mod merge;
@@ -22,12 +21,12 @@ pub mod namespace;
 pub mod object;
 pub mod patch;
 pub mod peering;
-mod raw;
 pub mod record;
 pub mod resource;
 pub mod selector;
 pub mod shards;
 pub mod storage;
+mod version;
 
 pub use condition::{Condition, ConditionChanges, ConditionStatus};
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
@@ -39,6 +38,7 @@ pub use patch::{Patch, Transformation};
 pub use record::ProgressRecord;
 pub use resource::{Resource, Selector};
 pub use storage::{DiffBaseStorage, ProgressStorage, StoredForm};
+pub use version::Version;
 
 /// A moment in time; stored with an explicit offset and six fractional digits.
 pub use jiff::Timestamp;

@@ -27,6 +27,10 @@ pub fn apply(target: &mut Value, patch: &Map<String, Value>) {
 
 /// Puts one merge patch on top of another, so that one request does the work of both.
 pub fn combine(base: &mut Map<String, Value>, later: Map<String, Value>) {
+    if base.is_empty() {
+        *base = later;
+        return;
+    }
     for (key, change) in later {
         match (base.get_mut(&key), change) {
             (Some(Value::Object(below)), Value::Object(changes)) => combine(below, changes),

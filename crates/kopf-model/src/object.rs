@@ -9,9 +9,10 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::deep;
 use crate::field::{FieldPath, resolve_keys};
-use crate::raw::{self, Cursor};
+use crate::json::bytes::push_value;
+use crate::json::deep;
+use crate::json::raw::{self, Cursor};
 
 mod identity;
 
@@ -43,7 +44,7 @@ pub struct ParseError(#[from] serde_json::Error);
 /// Which object: the identity used for queues, stores and memories.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
-    /// The namespace, or none for cluster-scoped objects.
+    /// The namespace, or `None` for cluster-scoped objects.
     pub namespace: Option<Arc<str>>,
     /// The name.
     pub name: Arc<str>,
@@ -63,7 +64,7 @@ impl Object {
     }
 
     /// The same for a copy of the bytes without `metadata.managedFields`, which are often a third
-    /// of an object and concern nobody but the server.
+    /// of an object and concern only the server.
     ///
     /// # Errors
     /// Fails when the bytes are not a JSON object with the usual metadata types.
@@ -154,7 +155,8 @@ impl Object {
     }
 
     /// The value of an annotation, like [`annotation`](Self::annotation), without parsing the rest.
-    pub(crate) fn note(&self, key: &str) -> Option<Cow<'_, str>> {
+    #[must_use]
+    pub fn note(&self, key: &str) -> Option<Cow<'_, str>> {
         if self.0.tree.get().is_some() {
             return self.annotation(key).map(Cow::Borrowed);
         }
@@ -174,12 +176,23 @@ impl Object {
         entries.into_iter().filter_map(|(key, raw)| Some((key, text(raw)?))).collect()
     }
 
+    /// Whether a top-level value is or has all of this; false also where that cannot be told
+    /// without parsing it.
+    #[must_use]
+    pub fn has_plainly(&self, key: &str, value: &Value) -> bool {
+        let raw = match key {
+            "status" => self.raw_status(),
+            _ => raw::member(&self.0.raw, key).ok().flatten().unwrap_or_default(),
+        };
+        has_plainly(raw, value)
+    }
+
     /// Those of the top-level values whose keys are accepted.
     pub(crate) fn members(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
         self.readable_members(accepts).unwrap_or_default()
     }
 
-    /// The same; none for what is not JSON after all, or too deep, and has nothing as `value` says.
+    /// The same; `None` for what is not JSON after all, or too deep, and has nothing as `value` says.
     pub(crate) fn readable_members(
         &self,
         accepts: impl Fn(&str) -> bool,
@@ -211,7 +224,7 @@ impl Object {
 
     /// The fingerprint of everything but the system's stanzas and the metadata, with the labels.
     ///
-    /// None for unusual objects.
+    /// `None` for unusual objects.
     pub(crate) fn essence_hash(&self) -> Option<u64> {
         Some(self.0.identity.essence).filter(|hash| *hash != 0)
     }
@@ -224,7 +237,7 @@ impl Object {
         serde_json::from_slice(&self.0.raw)
     }
 
-    /// The value at a path of map keys, or none when any step is absent or not a map.
+    /// The value at a path of map keys, or `None` when any step is absent or not a map.
     #[must_use]
     pub fn get(&self, path: &FieldPath) -> Option<&Value> {
         path.resolve(self.value())
@@ -327,6 +340,24 @@ impl Object {
     }
 }
 
+/// Whether a value is in the bytes, or all of its members are; false also for other ways to write
+/// the same.
+fn has_plainly(raw: &[u8], value: &Value) -> bool {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => fields.iter().all(|(key, field)| {
+            raw::member(raw, key).ok().flatten().is_some_and(|raw| has_plainly(raw, field))
+        }),
+        Value::Bool(value) => raw == if *value { &b"true"[..] } else { b"false" },
+        // Asks for a removal.
+        Value::Null => false,
+        other => {
+            let mut written = Vec::new();
+            push_value(&mut written, other);
+            raw == written
+        }
+    }
+}
+
 /// A copy of those members of a map whose keys are accepted.
 fn accepted(map: Option<&Value>, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
@@ -335,8 +366,8 @@ fn accepted(map: Option<&Value>, accepts: impl Fn(&str) -> bool) -> Map<String, 
 }
 
 /// Whether a top-level key is the system's or the operators'.
-pub(crate) fn is_system_key(key: &str) -> bool {
-    matches!(key, "apiVersion" | "kind" | "metadata" | "status")
+pub(crate) fn is_system_key(key: impl AsRef<[u8]>) -> bool {
+    matches!(key.as_ref(), b"apiVersion" | b"kind" | b"metadata" | b"status")
 }
 
 impl std::fmt::Debug for Object {

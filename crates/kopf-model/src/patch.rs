@@ -130,6 +130,16 @@ impl Patch {
         }
     }
 
+    /// Asks for the finalizer.
+    pub fn add_finalizer(&mut self, finalizer: &str) {
+        self.transformations.push(Transformation::AddFinalizer(finalizer.into()));
+    }
+
+    /// Asks for the removal of the finalizer.
+    pub fn remove_finalizer(&mut self, finalizer: &str) {
+        self.transformations.push(Transformation::RemoveFinalizer(finalizer.into()));
+    }
+
     /// Adds a transformation.
     pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
         self.transformations.push(Transformation::Function(Arc::new(change)));
@@ -194,7 +204,7 @@ impl Patch {
             return Cow::Borrowed(&self.merge);
         }
         let mut whole = Self { merge: self.merge.clone(), ..Self::default() };
-        // The list comes first: the changes were asked for beside it or after it.
+        // The list comes first: the changes were requested together with it or after it.
         whole.adopt_conditions();
         whole.conditions.absorb(self.conditions.clone());
         if whole.merge.get("status").is_some_and(|status| !status.is_object()) {

@@ -81,7 +81,7 @@ pub enum SelectorName {
     /// Everything except Kubernetes events.
     #[default]
     Everything,
-    /// Whatever the function accepts; not restricted to preferred versions.
+    /// What the function accepts; not restricted to preferred versions.
     Matching(Arc<dyn Fn(&Resource) -> bool + Send + Sync>),
 }
 

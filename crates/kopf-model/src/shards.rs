@@ -3,7 +3,11 @@
 //! The hash is that of KEP-5866 (`shardRange`): FNV-1a with 64 bits of the `metadata.uid` or the
 //! `metadata.namespace`. The 64-bit space is cut into equal ranges, which are numbered from 0.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
+
+use crate::json::raw::{Cursor, Malformed};
 
 /// The annotation of a Lease that has the table.
 pub const TABLE_ANNOTATION: &str = "kopf.dev/shards";
@@ -29,6 +33,17 @@ pub enum ShardField {
     Uid,
     /// `metadata.namespace`: the objects of one namespace stay together.
     Namespace,
+}
+
+/// What decides to which range an object belongs, read from its bytes; nothing else is read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Sighting<'a> {
+    /// The uid.
+    pub uid: Cow<'a, str>,
+    /// The namespace; empty for cluster-scoped objects.
+    pub namespace: Cow<'a, str>,
+    /// The version.
+    pub version: Cow<'a, str>,
 }
 
 /// The equal ranges that the hash space is cut into.
@@ -80,6 +95,32 @@ impl ShardField {
     }
 }
 
+impl<'a> Sighting<'a> {
+    /// Reads the bytes of an object; `None` if they are damaged.
+    #[must_use]
+    pub fn read(raw: &'a [u8]) -> Option<Self> {
+        let mut found = Self::default();
+        Cursor::new(raw)
+            .members(|cursor, key| match key.is("metadata") {
+                true => cursor.members(|cursor, key| found.take(cursor, &key.bytes()?)),
+                false => cursor.value().map(drop),
+            })
+            .ok()?;
+        Some(found)
+    }
+
+    fn take(&mut self, cursor: &mut Cursor<'a>, key: &[u8]) -> Result<(), Malformed> {
+        let place = match key {
+            b"uid" => &mut self.uid,
+            b"namespace" => &mut self.namespace,
+            b"resourceVersion" => &mut self.version,
+            _ => return cursor.value().map(drop),
+        };
+        *place = cursor.text()?.read()?;
+        Ok(())
+    }
+}
+
 impl Ranges {
     /// This many ranges; at least one, at most [`RANGES_MAX`].
     #[must_use]
@@ -128,7 +169,8 @@ impl Ranges {
         }
         let term = |(start, end): &(u32, u32)| {
             let (path, start, end) = (self.field.path(), self.start(*start), self.start(*end));
-            format!("shardRange({path}, '{start:#x}', '{end:#x}')")
+            // Servers want exactly 16 digits, except for 2^64.
+            format!("shardRange({path}, '{start:#018x}', '{end:#018x}')")
         };
         let terms: Vec<String> = spans.iter().map(term).collect();
         (!terms.is_empty()).then(|| terms.join(" || "))

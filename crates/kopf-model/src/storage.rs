@@ -26,7 +26,7 @@ pub trait DiffBaseStorage: Send + Sync {
     /// The essence of an object, without this storage's own notes.
     fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence;
 
-    /// The last handled essence, or none if the object was never handled.
+    /// The last handled essence, or `None` if the object was never handled.
     ///
     /// `new` is the current essence: values that were stored as a digest only are taken from there
     /// when they are unchanged.

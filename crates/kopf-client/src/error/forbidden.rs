@@ -1,6 +1,6 @@
 //! The rule of RBAC that would allow a request which was forbidden.
 //!
-//! Only for refusals of RBAC: webhooks, quotas and escalation checks answer 403, too.
+//! Only for refusals of RBAC: webhooks, quotas and escalation checks also answer 403.
 
 use http::Method;
 
@@ -13,7 +13,7 @@ struct Wanted<'a> {
     namespace: Option<&'a str>,
 }
 
-/// The rule to add, with the place where to add it; none if no rule would help.
+/// The rule to add, with the place where to add it; `None` if no rule would help.
 pub(super) fn missing_rule(method: &Method, path: &str, message: &str) -> Option<String> {
     let Wanted { verb, group, resource, namespace } = wanted(method, path)?;
     if !message.contains(&format!(" cannot {verb} resource ")) {

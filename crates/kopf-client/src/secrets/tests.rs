@@ -6,7 +6,7 @@ fn config(address: &str) -> Config {
 
 #[test]
 fn authorities_matter_only_where_something_is_encrypted() {
-    // Whoever installs a provider first; either will do.
+    // Another test may have installed one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let broken = Some(vec![b"no certificate".to_vec()]);
     let mut plain = config("http://localhost:8080");

@@ -1,6 +1,6 @@
 use super::*;
-use crate::cluster::Policy;
 use crate::login::default_login;
+use crate::policy::Policy;
 
 fn pause_after(limits: WatchLimits, failures: u32) -> Duration {
     let collection = Collection {
@@ -9,6 +9,7 @@ fn pause_after(limits: WatchLimits, failures: u32) -> Duration {
         label_selector: None,
         field_selector: None,
         shard_selector: None,
+        part: None,
         limits,
         managed_fields: false,
         backlog: None,

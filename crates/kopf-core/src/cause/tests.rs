@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Familiarity, detect};
-use crate::fixture::{FINALIZER, LAST_HANDLED, snapshot};
+use super::{Seen, detect};
 use crate::occasion::{EventKind, Reason};
+use crate::test_fixture::{FINALIZER, LAST_HANDLED, snapshot};
 
 /// The essence of the bodies below.
 const HANDLED: &str = r#"{"spec":{"size":1}}"#;
@@ -55,7 +55,7 @@ fn every_combination_has_its_reason() {
                 for last_handled in [None, Some(HANDLED), Some(r#"{"spec":{"size":2}}"#)] {
                     for noticed_by_listing in flags {
                         for fully_handled_once in flags {
-                            let memory = Familiarity { noticed_by_listing, fully_handled_once };
+                            let memory = Seen { noticed_by_listing, fully_handled_once };
                             let initial = noticed_by_listing && !fully_handled_once;
                             let snapshot =
                                 snapshot(body(deleting, held, last_handled), event, memory);
@@ -74,7 +74,7 @@ fn every_combination_has_its_reason() {
 
 #[test]
 fn a_creation_is_one_addition_at_the_root() {
-    let snapshot = snapshot(body(false, false, None), None, Familiarity::default());
+    let snapshot = snapshot(body(false, false, None), None, Seen::default());
     let change = detect(&snapshot, FINALIZER);
     assert_eq!(change.old, None);
     assert_eq!(change.diff.to_string(), r#"(('add', (), None, {"spec":{"size":1}}),)"#);
@@ -85,6 +85,6 @@ fn notes_of_operators_and_the_status_are_no_change() {
     let mut noted = body(false, true, Some(HANDLED));
     noted["metadata"]["annotations"]["kopf.zalando.org/fn"] = json!("{}");
     noted["status"] = json!({"kopf": {"progress": {"fn": {}}}, "phase": "x"});
-    let memory = Familiarity { noticed_by_listing: false, fully_handled_once: true };
+    let memory = Seen { noticed_by_listing: false, fully_handled_once: true };
     assert_eq!(detect(&snapshot(noted, None, memory), FINALIZER).reason, Reason::Noop);
 }

@@ -6,16 +6,16 @@ use kopf_model::Selector;
 use serde_json::{Value, json};
 
 use super::{Chart, charts, completed, problems};
-use crate::fixture;
 use crate::handler::{ConvertOptions, Handler, HandlerKind};
+use crate::test_fixture;
 
 fn databases(version: &str) -> Selector {
     Selector::exact("example.com", version, "databases")
 }
 
 fn conversion(id: &str, from: Selector, to: Selector) -> Handler {
-    let kind = HandlerKind::Convert(ConvertOptions { to, crd: None });
-    fixture::handler(id, kind).for_resources(from)
+    let kind = HandlerKind::Convert(ConvertOptions { to, definition: None });
+    test_fixture::handler(id, kind).for_resources(from)
 }
 
 /// Conversions named by their versions, such as `v1-v2`.
@@ -155,7 +155,7 @@ fn check_problems(handlers: &[Handler], expected: &[&str]) {
 fn conversions_that_make_sense_have_no_problems() {
     let up = conversion("up", databases("v1"), databases("v2"));
     let down = conversion("down", databases("v2"), databases("v1"));
-    check_problems(&[up, down, fixture::handler("create", HandlerKind::Create)], &[]);
+    check_problems(&[up, down, test_fixture::handler("create", HandlerKind::Create)], &[]);
 }
 
 #[test]
@@ -194,15 +194,12 @@ fn mistakes_are_told_with_their_handlers() {
 
 #[test]
 fn all_versions_have_one_kind() {
-    fn old() -> Value {
-        json!({"spec": {"names": {"kind": "Database"}}})
-    }
-    fn new() -> Value {
-        json!({"spec": {"names": {"kind": "DatabaseV2"}}})
-    }
+    let old = json!({"spec": {"names": {"kind": "Database"}}});
+    let new = json!({"spec": {"names": {"kind": "DatabaseV2"}}});
     let mut up = conversion("up", databases("v1"), databases("v2"));
-    up.crd = Some(old);
-    up.kind = HandlerKind::Convert(ConvertOptions { to: databases("v2"), crd: Some(new) });
+    up.definition = Some(old.into());
+    up.kind =
+        HandlerKind::Convert(ConvertOptions { to: databases("v2"), definition: Some(new.into()) });
     check_problems(
         &[up],
         &["conversion up leads from \"Database\" to \"DatabaseV2\": all versions of a resource \

@@ -80,7 +80,7 @@ impl Condition {
     }
 }
 
-/// The owner's conditions with this one in them; none when they say so already.
+/// The owner's conditions with this one in them; `None` when they say so already.
 ///
 /// `known` are the conditions of the owner now. The time changes only with the status.
 #[must_use]

@@ -19,7 +19,7 @@ pub struct ChildKey {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; none for children of the whole cluster.
+    /// The namespace; `None` for children of the whole cluster.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
@@ -106,7 +106,7 @@ fn complete(
         })?;
     let malformed = || ManifestError::Malformed(kind.clone());
     let fields = child.as_object_mut().ok_or(ManifestError::Nameless)?;
-    // The status is the business of whoever runs the child.
+    // The status belongs to the controller of the child.
     fields.shift_remove("status");
     let metadata = map_in(fields, "metadata").ok_or_else(malformed)?;
     metadata.retain(|_, value| !value.is_null());

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::fixture::{at, handler, resource, subject};
 use crate::handler::HandlerKind;
 use crate::occasion::Subject;
+use crate::test_fixture::{at, handler, resource, subject};
 
 fn known(group: &str, version: &str, kind: &str, namespaced: bool) -> Arc<Resource> {
     Arc::new(Resource {
@@ -177,9 +177,9 @@ fn what_the_server_normalises_is_applied_once() {
 #[test]
 fn what_is_not_wanted_any_more_is_deleted_if_it_is_ours() {
     let child = stored(&made(&[service(80)])[0]);
-    let doomed = planned(&[], std::slice::from_ref(&child)).steps;
-    let [Step::Delete(doomed)] = &doomed[..] else { panic!("one deletion, not {doomed:?}") };
-    assert_eq!((doomed.key.name.as_str(), doomed.uid.as_str()), ("web", "c1"));
+    let deletion = planned(&[], std::slice::from_ref(&child)).steps;
+    let [Step::Delete(deletion)] = &deletion[..] else { panic!("one deletion, not {deletion:?}") };
+    assert_eq!((deletion.key.name.as_str(), deletion.uid.as_str()), ("web", "c1"));
     for (path, value) in [
         ("/metadata/labels/kopf.dev~1owner", "u2"),
         ("/metadata/annotations/kopf.dev~1handler", "others"),
@@ -213,14 +213,14 @@ fn a_child_that_is_leaving_is_waited_for() {
 }
 
 #[test]
-fn only_foreign_children_need_a_farewell() {
+fn only_foreign_children_outlive_their_owner() {
     let near = stored(&made(&[service(80)])[0]);
     let mut elsewhere = service(80);
     elsewhere["metadata"] = json!({"namespace": "other"});
     let far = stored(&made(&[elsewhere])[0]);
-    let doomed = farewell(&owner(Some("prod")).object, &[near, far]);
-    assert_eq!(doomed.len(), 1);
-    assert_eq!(doomed[0].0.key.namespace.as_deref(), Some("other"));
+    let deletion = outliving(&owner(Some("prod")).object, &[near, far]);
+    assert_eq!(deletion.len(), 1);
+    assert_eq!(deletion[0].0.key.namespace.as_deref(), Some("other"));
 }
 
 #[test]

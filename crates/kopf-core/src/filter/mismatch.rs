@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 60;
 impl Filters {
     /// The first condition that does not hold, among those that are no functions.
     ///
-    /// None when all plain conditions hold: if the handler is not selected nevertheless, one of its
+    /// `None` when all plain conditions hold: if the handler is not selected nevertheless, one of its
     /// functions has refused the object.
     #[must_use]
     pub fn mismatch(

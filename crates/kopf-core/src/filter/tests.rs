@@ -6,8 +6,8 @@ use kopf_model::Diff;
 use serde_json::{Value, json};
 
 use super::{Filters, Matching, MetaFilter, ValueFilter};
-use crate::fixture::subject;
 use crate::occasion::{Change, Occasion, Reason};
+use crate::test_fixture::subject;
 
 const NOW: Matching = Matching::Now { field_needs_change: true };
 const ANY: Matching = Matching::Now { field_needs_change: false };

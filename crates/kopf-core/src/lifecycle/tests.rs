@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Lifecycle;
-use crate::fixture::{at, handler};
 use crate::handler::HandlerKind;
 use crate::occasion::Reason;
 use crate::progress::State;
 use crate::retry::Outcome;
+use crate::test_fixture::{at, handler};
 
 #[track_caller]
 fn check(lifecycle: &Lifecycle, expected: &[&str]) {

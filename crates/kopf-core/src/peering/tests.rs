@@ -5,7 +5,7 @@ use std::time::Duration;
 use kopf_model::peering::Peer;
 
 use super::{Verdict, judge};
-use crate::fixture::at;
+use crate::test_fixture::at;
 
 fn peer(identity: &str, priority: i64, seen: f64) -> Peer {
     let lifetime = Duration::from_secs(60);

@@ -7,8 +7,7 @@ use kopf_model::{Object, Patch, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Agenda, Closing, Inputs, Plan};
-use crate::cause::{Familiarity, Snapshot};
-use crate::fixture::{FINALIZER, LAST_HANDLED, at, handler, resource, storages, subject};
+use crate::cause::{Seen, Snapshot, detect};
 use crate::handler::{Handler, HandlerKind};
 use crate::invoke::Output;
 use crate::lifecycle::Lifecycle;
@@ -16,6 +15,7 @@ use crate::occasion::EventKind;
 use crate::progress::State;
 use crate::retry::{Failure, FailureKind, Outcome};
 use crate::settings::Storages;
+use crate::test_fixture::{FINALIZER, LAST_HANDLED, at, handler, resource, storages, subject};
 use crate::write::{Content, Writer};
 
 /// An object, its operator's memory, and the server's way of answering writes.
@@ -28,7 +28,7 @@ struct World {
     persist_after: Duration,
     lifecycle: Lifecycle,
     rerun_outdated: bool,
-    memory: Familiarity,
+    memory: Seen,
     remembered: Option<State>,
     writes: Vec<Value>,
     lines: Vec<String>,
@@ -48,7 +48,7 @@ impl World {
             persist_after: Duration::from_secs(1),
             lifecycle: Lifecycle::default(),
             rerun_outdated: true,
-            memory: Familiarity::default(),
+            memory: Seen::default(),
             remembered: None,
             writes: Vec::new(),
             lines: Vec::new(),
@@ -78,7 +78,7 @@ impl World {
             rerun_outdated: self.rerun_outdated,
             now: at(now),
         };
-        let mut agenda = Agenda::make(inputs).unwrap();
+        let mut agenda = agenda(inputs);
         let lines = std::mem::take(&mut agenda.lines);
         let (mut patch, mut called) = (Patch::default(), Vec::new());
         for handler in agenda.due(&self.lifecycle, at(now)) {
@@ -416,10 +416,9 @@ fn field_handlers_see_their_field_only() {
     let mut changed = handled();
     changed["spec"] = json!({"size": 2, "other": 3});
     let snapshot =
-        Snapshot::take(subject(changed), None, Familiarity::default(), &storages(), &[], None)
-            .unwrap();
+        Snapshot::take(subject(changed), None, Seen::default(), &storages(), &[], None).unwrap();
     let handlers = [Arc::clone(&field)];
-    let agenda = Agenda::make(Inputs {
+    let agenda = agenda(Inputs {
         snapshot: &snapshot,
         changing: &handlers,
         has_background: false,
@@ -429,8 +428,7 @@ fn field_handlers_see_their_field_only() {
         remembered_subs: None,
         rerun_outdated: true,
         now: at(0.0),
-    })
-    .unwrap();
+    });
     let change = agenda.change.as_ref().unwrap();
     let change = super::told(change, &field);
     assert_eq!(change.diff.to_string(), "(('change', (), 1, 2),)");
@@ -458,6 +456,10 @@ fn leftovers_of_touching_are_removed_along_with_other_writes() {
     assert_eq!(world.body["metadata"]["annotations"], last_handled(1));
 }
 
+fn agenda(inputs: Inputs<'_>) -> Agenda {
+    Agenda::make(inputs, detect(inputs.snapshot, inputs.finalizer)).unwrap()
+}
+
 /// The first repair of a lost change: `fast` is done, `slow` is retrying, the object changes.
 fn half_handled(rerun_outdated: bool) -> World {
     let mut changed = handled();
@@ -469,11 +471,11 @@ fn half_handled(rerun_outdated: bool) -> World {
     world
 }
 
-/// What a handler would be told now.
+/// The change that a handler would get now.
 fn told_to(world: &World, id: &str) -> String {
     let subject = subject(world.body.clone());
     let snapshot = Snapshot::take(subject, None, world.memory, &world.storages, &[], None).unwrap();
-    let agenda = Agenda::make(Inputs {
+    let agenda = agenda(Inputs {
         snapshot: &snapshot,
         changing: &world.handlers,
         has_background: false,
@@ -483,8 +485,7 @@ fn told_to(world: &World, id: &str) -> String {
         remembered_subs: None,
         rerun_outdated: world.rerun_outdated,
         now: at(1.0),
-    })
-    .unwrap();
+    });
     let handler = world.handlers.iter().find(|handler| &*handler.id == id).unwrap();
     agenda.told(handler).diff.to_string()
 }

@@ -7,10 +7,10 @@ use kopf_model::{Object, Patch};
 use serde_json::{Value, json};
 
 use super::{Counts, State};
-use crate::fixture::{at, handler, storages};
 use crate::handler::{Handler, HandlerKind};
 use crate::occasion::Reason;
 use crate::retry::{Failure, FailureKind, Outcome};
+use crate::test_fixture::{at, handler, storages};
 
 fn handlers(ids: &[&str]) -> Vec<Arc<Handler>> {
     ids.iter().map(|id| Arc::new(handler(id, HandlerKind::Create))).collect()

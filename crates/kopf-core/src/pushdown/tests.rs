@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{Basis, ServerSelectors, common_selectors, may_leave_out};
 use crate::filter::{MetaFilter, ValueFilter};
-use crate::fixture::{handler, resource};
 use crate::handler::{Handler, HandlerKind};
 use crate::registry::Registry;
+use crate::test_fixture::{handler, resource};
 
 fn labelled(filters: &[(&str, MetaFilter)]) -> Handler {
     let mut handler = handler("h", HandlerKind::Create);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kopf_model::Selector;
 
 use super::{Registry, deduplicate};
-use crate::fixture::{handler, nothing, resource};
 use crate::handler::{Handler, HandlerKind, child_id, handler_id};
 use crate::occasion::Activity;
+use crate::test_fixture::{handler, nothing, resource};
 
 fn with_field(id: &str, kind: HandlerKind, field: &str) -> Handler {
     let mut handler = handler(id, kind);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{FailureKind, Outcome, Verdict, check_before, judge};
-use crate::fixture::{at, handler};
 use crate::handler::{ErrorsMode, Handler, HandlerKind, Retrying};
 use crate::invoke::{Attempt, HandlerError, Output, Returned};
 use crate::logtext::{Level, Line};
+use crate::test_fixture::{at, handler};
 
 const BACKOFF: Duration = Duration::from_secs(60);
 
@@ -163,7 +163,7 @@ fn modes_and_backoffs_have_defaults() {
 
 #[test]
 fn children_never_fail_their_parent_and_store_the_word_none() {
-    let error = HandlerError::Children { delay: Some(seconds(500)) };
+    let error = HandlerError::SubHandlers { delay: Some(seconds(500)) };
     let result = outcome(&limited(None), attempt(2, 99.0), Err(error));
     assert_eq!(result.0.error.as_ref().unwrap().message, "None");
     assert_eq!(result.1.level, Level::Debug);

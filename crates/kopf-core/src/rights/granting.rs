@@ -24,7 +24,7 @@ enum Way {
 }
 
 impl Way {
-    /// The way for children of a plural; none if they grant nothing.
+    /// The way for children of a plural; `None` if they grant nothing.
     fn of(grants: &Grants, group: &str, plural: &str) -> Option<Self> {
         let is_wide = |names: [&str; 2]| group == GROUP && names.contains(&plural);
         let is_declared = !grants.rules.is_empty();
@@ -51,7 +51,7 @@ impl Verbs {
         group: &str,
         plural: &str,
     ) {
-        let grants = &handler.grants;
+        let grants = &handler.access.grants;
         match Way::of(grants, group, plural) {
             None => {}
             Some(Way::Escalates) => self.add(scope, GROUP, plural, &["escalate"]),
@@ -89,7 +89,7 @@ pub fn notes<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String>
     for handler in handlers.into_iter().filter(is_desired) {
         for child in &handler.children {
             let (group, plural) = resource(child);
-            if let Some(way) = Way::of(&handler.grants, group, plural) {
+            if let Some(way) = Way::of(&handler.access.grants, group, plural) {
                 notes.push(note(handler, plural, way));
             }
         }
@@ -98,7 +98,7 @@ pub fn notes<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String>
 }
 
 fn note(handler: &Handler, plural: &str, way: Way) -> String {
-    let (id, bound) = (&handler.id, &handler.grants.bound);
+    let (id, bound) = (&handler.id, &handler.access.grants.bound);
     match way {
         Way::Holds => format!(
             "`{id}` makes {plural}. Kubernetes lets nobody grant what they do not hold, so the \

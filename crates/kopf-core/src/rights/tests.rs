@@ -7,7 +7,7 @@ use kopf_model::resource::SelectorName;
 use serde_json::{Value, json};
 
 use super::{Serves, of};
-use crate::handler::{ConvertOptions, Need, Touches, WebhookOptions};
+use crate::handler::{ConvertOptions, Need, Touches, TypeDefinition, WebhookOptions};
 use crate::invoke::Output;
 use crate::settings::Settings;
 use crate::{Call, Handler, HandlerKind, Invocation, Invoke};
@@ -23,7 +23,7 @@ impl Invoke for Nothing {
 fn handler(kind: HandlerKind, group: &str, plural: &str) -> Handler {
     let selector = Selector::exact(group, "v1", plural);
     let handler = Handler::new("fn", kind, Arc::new(Nothing)).for_resources(selector);
-    Handler { touches: Touches::nothing(), ..handler }
+    Handler { access: Touches::nothing().into(), ..handler }
 }
 
 fn greeting(kind: HandlerKind) -> Handler {
@@ -58,7 +58,7 @@ fn definitions_are_followed_for_custom_resources_in_any_domain() {
 #[test]
 fn results_go_to_the_status_and_recorded_events_to_the_cluster() {
     let touches = Touches { status: true, events: true, object: false };
-    let handler = Handler { touches, ..greeting(HandlerKind::Create) };
+    let handler = Handler { access: touches.into(), ..greeting(HandlerKind::Create) };
     check(
         &[handler],
         &[
@@ -78,7 +78,7 @@ fn spies_and_indexes_only_look() {
 
 #[test]
 fn functions_of_which_nothing_is_known_may_do_anything_to_their_object() {
-    let spy = Handler { touches: Touches::everything(), ..greeting(HandlerKind::Event) };
+    let spy = Handler { access: Touches::everything().into(), ..greeting(HandlerKind::Event) };
     check(
         &[spy],
         &[
@@ -105,7 +105,7 @@ fn webhooks_configure_themselves_and_follow_definitions_only() {
 #[test]
 fn conversions_change_their_own_definition_only() {
     let to = Selector::exact("example.com", "v2", "greetings");
-    let convert = greeting(HandlerKind::Convert(ConvertOptions { to, crd: None }));
+    let convert = greeting(HandlerKind::Convert(ConvertOptions { to, definition: None }));
     let back = greeting(convert.kind.clone());
     let own = "Cluster: get,patch customresourcedefinitions.apiextensions.k8s.io \
                greetings.example.com";
@@ -138,9 +138,9 @@ fn desired_children_are_applied_and_deleted_where_they_are() {
 fn children_are_only_read_for_those_who_look_at_them() {
     for kind in [HandlerKind::Event, HandlerKind::Observe] {
         let children = vec![Selector::exact("apps", "v1", "deployments")];
-        let touches = Touches::nothing();
+        let access = Touches::nothing().into();
         check(
-            &[Handler { children, touches, ..greeting(kind) }],
+            &[Handler { children, access, ..greeting(kind) }],
             &[
                 "Namespaces: list,watch deployments.apps",
                 "Namespaces: list,watch greetings.example.com",
@@ -162,7 +162,7 @@ fn owners_beside_their_children_need_no_finalizer() {
 #[test]
 fn declared_needs_are_granted() {
     let mut handler = greeting(HandlerKind::Index);
-    handler.needs.push(Need {
+    handler.access.needs.push(Need {
         group: String::new(),
         resource: "pods".into(),
         verbs: vec!["create".into(), " get".into()],
@@ -196,10 +196,12 @@ fn wildcards_cover_definitions_when_everything_is_served() {
 #[test]
 fn built_in_resources_without_a_status_are_known() {
     let touches = Touches { status: true, ..Touches::nothing() };
-    let maps =
-        Handler { touches, ..handler(HandlerKind::Timer(Default::default()), "", "configmaps") };
+    let maps = Handler {
+        access: touches.into(),
+        ..handler(HandlerKind::Timer(Default::default()), "", "configmaps")
+    };
     check(&[maps], &["Namespaces: list,patch,watch configmaps"]);
-    let pods = Handler { touches, ..handler(HandlerKind::Event, "", "pods") };
+    let pods = Handler { access: touches.into(), ..handler(HandlerKind::Event, "", "pods") };
     check(&[pods], &["Namespaces: list,watch pods", "Namespaces: patch pods/status"]);
 }
 
@@ -209,8 +211,9 @@ fn cluster_wide_resources_are_granted_in_the_cluster() {
         json!({"spec": {"scope": "Cluster", "versions": [{}]}})
     }
     let kind = HandlerKind::Delete { optional: true };
-    let typed = Handler { crd: Some(definition), ..greeting(kind.clone()) };
-    let given = Handler { definition: Some(Arc::new(definition())), ..greeting(kind) };
+    let typed =
+        Handler { definition: Some(TypeDefinition::lazy(definition)), ..greeting(kind.clone()) };
+    let given = Handler { definition: Some(definition().into()), ..greeting(kind) };
     for handler_of_greetings in [typed, given] {
         check(
             &[handler_of_greetings, handler(HandlerKind::Index, "", "nodes")],

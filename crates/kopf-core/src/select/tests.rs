@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{for_change, is_of_interest, requires_finalizer};
 use crate::filter::{MetaFilter, ValueFilter};
-use crate::fixture::{handler, subject};
 use crate::handler::{Handler, HandlerKind};
 use crate::occasion::{Change, Reason};
+use crate::test_fixture::{handler, subject};
 
 fn change(reason: Reason, initial: bool, old: Option<Value>, new: Value) -> Change {
     let diff = Arc::new(Diff::between(old.as_ref(), Some(&new)));

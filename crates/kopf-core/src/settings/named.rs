@@ -9,7 +9,7 @@ use kopf_model::shards::ShardField;
 use serde_json::Value;
 
 use super::{LeadershipMode, SelectorMapping, Settings};
-use crate::logtext::Level;
+use crate::log_line::Level;
 
 /// Why a setting cannot be changed.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,7 @@ impl Settings {
             "posting" => self.set_posting(field, &given),
             "peering" => self.set_peering(field, &given),
             "leadership" => self.set_leadership(field, &given),
+            "snapshots" => self.set_snapshots(field, &given),
             "watching" => self.set_watching(field, &given),
             "queueing" => self.set_queueing(field, &given),
             "scanning" => self.set_scanning(field, &given),
@@ -92,6 +93,7 @@ impl Settings {
             "event_name_prefix" => posting.event_name_prefix = given.text()?,
             "rate_per_second" => posting.rate_per_second = given.number()?,
             "queue_max" => posting.queue_max = given.count()?,
+            "count_repeated" => posting.count_repeated = given.flag()?,
             _ => return Err(given.unknown()),
         }
         Ok(())
@@ -138,6 +140,19 @@ impl Settings {
                 let field = ShardField::parse(&given.text()?);
                 leadership.shard_field = field.ok_or_else(|| given.invalid("uid or namespace"))?;
             }
+            _ => return Err(given.unknown()),
+        }
+        Ok(())
+    }
+
+    fn set_snapshots(&mut self, field: &str, given: &Given<'_>) -> Result<(), SettingError> {
+        let snapshots = &mut self.snapshots;
+        match field {
+            "file" if given.value.is_null() => snapshots.file = None,
+            "file" => snapshots.file = Some(given.text()?.into()),
+            "interval" => snapshots.interval = given.time()?,
+            "storages" if given.value.is_null() => snapshots.storages = None,
+            "storages" => snapshots.storages = Some(given.text()?),
             _ => return Err(given.unknown()),
         }
         Ok(())
@@ -219,6 +234,7 @@ impl Settings {
             "finalizer" => persistence.finalizer = given.text()?,
             "consistency_timeout" => persistence.consistency_timeout = given.time()?,
             "persist_after" => persistence.persist_after = given.time()?,
+            "field_manager" => persistence.field_manager = given.text()?,
             _ => return Err(given.unknown()),
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The defaults in the form in which `clients/test_settings.py` compares them with Kopf's own.
+//! The defaults in the form in which `conformance/test_settings.py` compares them with Kopf's own.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// The table that the comparison with Kopf reads.
-const TABLE: &str = include_str!("../../../../clients/settings.json");
+const TABLE: &str = include_str!("../../../../conformance/settings.json");
 
 fn seconds(duration: Duration) -> Value {
     match duration.subsec_nanos() {
@@ -30,8 +30,9 @@ fn table(settings: Settings) -> Value {
         process: Process { ultimate_exiting_timeout },
         posting,
         peering,
-        // Kopf has nothing like it.
+        // Kopf has nothing like these.
         leadership: _,
+        snapshots: _,
         watching,
         queueing,
         scanning: Scanning { disabled },
@@ -75,6 +76,7 @@ fn table_of_posting(posting: Posting) -> Value {
         event_name_prefix,
         rate_per_second,
         queue_max,
+        count_repeated,
     } = posting;
     json!({
         "enabled": enabled,
@@ -90,6 +92,7 @@ fn table_of_posting(posting: Posting) -> Value {
         "event_name_prefix": event_name_prefix,
         "rate_per_second": rate_per_second,
         "queue_max": queue_max,
+        "count_repeated": count_repeated,
     })
 }
 
@@ -175,6 +178,7 @@ fn table_of_persistence(persistence: Persistence) -> Value {
         persist_after,
         progress_storage,
         diffbase_storage,
+        field_manager,
     } = persistence;
     json!({
         "finalizer": finalizer,
@@ -182,6 +186,7 @@ fn table_of_persistence(persistence: Persistence) -> Value {
         "persist_after": seconds(persist_after),
         "progress_storage": format!("{progress_storage:?}"),
         "diffbase_storage": format!("{diffbase_storage:?}"),
+        "field_manager": field_manager,
     })
 }
 
@@ -243,7 +248,7 @@ fn selectors_apply_to_their_resources_in_order() {
     for (name, text) in [("kopfexamples", "a=1"), ("pods", "b=2"), ("*", "c=3")] {
         mapping.insert(Selector::parse(&[name]).expect("a selector"), text);
     }
-    let mut resource = crate::fixture::resource();
+    let mut resource = crate::test_fixture::resource();
     resource.preferred = true;
     let found: Vec<&str> = mapping.collect(&resource).collect();
     assert_eq!(found, ["a=1", "c=3"]);

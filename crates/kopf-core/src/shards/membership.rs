@@ -9,7 +9,7 @@
 //!    does not begin again before it has seen a table that the late request could not replace.
 //! 3. A range of somebody else is taken only if that life has ended, beyond doubt: its Lease was
 //!    released by itself, or replaced by others after it was not renewed for its whole duration
-//!    ([`Burial`]). The replaced version cannot be renewed any more; the member begins another life.
+//!    ([`Expiration`]). The replaced version cannot be renewed any more; the member begins another life.
 //! 4. Every write of a Lease or of the table replaces exactly the version that was seen before.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +23,11 @@ use crate::election::{Election, Precondition, Seen, Step, Term, Times, Write, is
 use crate::queue::Moment;
 
 /// A Lease that nobody renewed for this many durations after its end is deleted.
-const REMAINS_KEPT: u32 = 40;
+const LEFTOVERS_KEPT: u32 = 40;
 
 /// Ends the life of a member whose Lease has expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Burial {
+pub struct Expiration {
     /// Whose Lease it is.
     pub identity: String,
     /// What is to be written there.
@@ -266,11 +266,11 @@ impl Membership {
 
     /// The members whose lives are to be ended, since their Leases have expired.
     #[must_use]
-    pub fn burials(&self, now: Moment, wall: Timestamp) -> Vec<Burial> {
+    pub fn expirations(&self, now: Moment, wall: Timestamp) -> Vec<Expiration> {
         let is_expired = |(identity, seen): &(&String, &Seen)| {
             seen.record.holder == **identity && now >= self.expiry(seen)
         };
-        let burial = |(identity, seen): (&String, &Seen)| Burial {
+        let expiration = |(identity, seen): (&String, &Seen)| Expiration {
             identity: identity.clone(),
             write: Write {
                 record: released(&seen.record, wall),
@@ -278,15 +278,15 @@ impl Membership {
             },
         };
         let expired = self.others.iter().filter(is_expired);
-        expired.filter(|_| !self.is_leaving).map(burial).collect()
+        expired.filter(|_| !self.is_leaving).map(expiration).collect()
     }
 
     /// The Leases that are of no use any more, with their versions: their lives have ended long
     /// ago, and the table does not name them.
     #[must_use]
-    pub fn remains(&self, now: Moment) -> Vec<String> {
+    pub fn leftovers(&self, now: Moment) -> Vec<String> {
         let Some(table) = self.table() else { return Vec::new() };
-        let kept = self.election.times().lease_duration.saturating_mul(REMAINS_KEPT);
+        let kept = self.election.times().lease_duration.saturating_mul(LEFTOVERS_KEPT);
         let is_named =
             |identity: &str| table.owners.iter().flatten().any(|owner| owner.identity == identity);
         let is_old = |(identity, seen): &(&String, &Seen)| {

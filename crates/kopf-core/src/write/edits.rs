@@ -76,7 +76,7 @@ impl Writer<'_> {
     /// What cannot be done must neither block its object nor end the daemon that asked for it, so
     /// it is treated like what the server refuses.
     fn transformed(&mut self, merged: &Value) -> Value {
-        'anew: loop {
+        'restart: loop {
             let mut target = merged.clone();
             for (number, transformation) in self.patch.transformations.iter().enumerate() {
                 let applied = catch_unwind(AssertUnwindSafe(|| transformation.apply(&mut target)));
@@ -84,7 +84,7 @@ impl Writer<'_> {
                     // It may have stopped in the middle of something.
                     self.panics.push(panic_text(panic.as_ref()));
                     self.patch.to_mut().transformations.remove(number);
-                    continue 'anew;
+                    continue 'restart;
                 }
             }
             return target;

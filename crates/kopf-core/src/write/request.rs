@@ -2,10 +2,10 @@
 //! none that has its name since; JSON patches.
 //!
 //! Patches go by name. Servers refuse the uid of another object, and take an equal one for nothing;
-//! but beside the status of custom resources they look at no metadata except the version.
+//! but with the status of custom resources they accept no metadata except the version.
 
 use kopf_model::Object;
-use kopf_model::json_bytes::{push_name, push_string, push_value};
+use kopf_model::json::bytes::{push_name, push_string, push_value};
 use kopf_model::json_patch::Operation;
 use serde_json::{Map, Value};
 
@@ -132,8 +132,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How much room is made for a patch.
-const BYTES_GUESS: usize = 1024;
+/// How much room is made for a patch: the last handled state of a usual object fits.
+const BYTES_GUESS: usize = 2048;
 
 /// Begins a field of the outermost map, which begins with its first field.
 fn begin_field(bytes: &mut Vec<u8>, key: &str) {

@@ -1,11 +1,11 @@
 //! Requests for patches, against a server that answers.
 
 use kopf_model::json_patch::{self, Operation};
-use kopf_model::{Object, Patch, Resource, finalizer, merge};
+use kopf_model::{Object, Patch, Resource, merge};
 use serde_json::{Map, Value, json};
 
 use super::{End, Rejection, Request, Writer};
-use crate::fixture::{FINALIZER, resource};
+use crate::test_fixture::{FINALIZER, resource};
 
 /// A request that was sent, without its condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ fn nothing_is_sent_for_nothing() {
     let mut same = Patch::default();
     same.set(&"spec.a".into(), json!(1));
     same.set_annotation("absent", None);
-    finalizer::remove_in(&mut same, FINALIZER);
+    same.remove_finalizer(FINALIZER);
     assert_eq!(send_all(same, &with_status(), body()).0, []);
 }
 
@@ -128,7 +128,7 @@ fn the_status_subresource_gets_its_own_request() {
 fn transformations_go_with_the_merge_in_one_json_patch() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
-    finalizer::add_in(&mut patch, FINALIZER);
+    patch.add_finalizer(FINALIZER);
     let (writes, end) = send_all(patch, &with_status(), body());
     assert_eq!(
         shown(&writes),
@@ -176,7 +176,7 @@ fn an_object_is_let_go_only_after_its_status_is_written() {
     deleting["metadata"]["finalizers"] = json!([FINALIZER]);
     let mut patch = Patch::default();
     patch.set(&"status.s".into(), json!(3));
-    finalizer::remove_in(&mut patch, FINALIZER);
+    patch.remove_finalizer(FINALIZER);
     let (writes, _) = send_all(patch, &with_status(), deleting);
     assert_eq!(
         shown(&writes),
@@ -194,7 +194,7 @@ fn an_object_is_let_go_only_after_its_status_is_written() {
 fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
-    finalizer::add_in(&mut patch, FINALIZER);
+    patch.add_finalizer(FINALIZER);
     let mut newer = body();
     newer["metadata"]["resourceVersion"] = json!("9");
     newer["metadata"]["finalizers"] = json!(["other"]);
@@ -226,7 +226,7 @@ fn what_was_accepted_does_not_remain() {
 fn finalizers_alone_are_edited_as_on_the_whole_object() {
     let lists = [vec![], vec![FINALIZER], vec!["a"], vec!["a", FINALIZER, "b"], vec![FINALIZER; 2]];
     for list in lists {
-        for edit in [finalizer::add_in, finalizer::remove_in] {
+        for edit in [Patch::add_finalizer, Patch::remove_finalizer] {
             let mut before = body();
             if !list.is_empty() {
                 before["metadata"]["finalizers"] = json!(list);

@@ -11,12 +11,11 @@ impl Writer<'_> {
     #[must_use]
     pub fn unstored(&self) -> Vec<String> {
         let (true, Some(answered)) = (self.is_merge, &self.newest) else { return Vec::new() };
-        let conditions = FieldPath::from_keys(["status", CONDITIONS]);
         // Their list may have been merged into a newer one since.
-        let has_all = || {
+        let has_all = |conditions: &FieldPath| {
             let merge = self.patch.merge_for(answered.stanza("status").as_deref());
             let asked = merge.get("status").and_then(|status| status.get(CONDITIONS));
-            asked.is_none_or(|asked| answered.get(&conditions) == Some(asked))
+            asked.is_none_or(|asked| answered.get(conditions) == Some(asked))
         };
         let merge = self.merged.as_ref().unwrap_or(&self.patch.merge);
         let is_asked = |key: &str| match document_of(key, self.has_status) {
@@ -27,6 +26,11 @@ impl Writer<'_> {
         let entries = merge.iter().filter(|(key, _)| *key != "metadata" && is_asked(key));
         let mut odd: Vec<String> = Vec::new();
         for (key, asked) in entries {
+            // The usual case, in which nothing needs to be parsed.
+            if answered.has_plainly(key, asked) {
+                continue;
+            }
+            let conditions = FieldPath::from_keys(["status", CONDITIONS]);
             let stored = answered.stanza(key);
             let diff = Diff::scoped(Some(asked), stored.as_deref(), DiffScope::Left);
             let path = |item: &DiffItem| {
@@ -34,7 +38,7 @@ impl Writer<'_> {
                 FieldPath::from_keys(keys)
             };
             let paths = diff.iter().filter(|item| !is_harmless(item)).map(path);
-            let missed = paths.filter(|path| *path != conditions || !has_all());
+            let missed = paths.filter(|path| *path != conditions || !has_all(&conditions));
             odd.extend(missed.map(|path| path.to_string()));
         }
         odd

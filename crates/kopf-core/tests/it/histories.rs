@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::cause::{Familiarity, Snapshot};
+use kopf_core::cause::{Seen, Snapshot, detect};
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, Invocation, Invoke, Output};
 use kopf_core::occasion::{Change, Reason, Subject};
@@ -122,7 +122,7 @@ struct World {
     body: Value,
     handlers: Vec<Arc<Handler>>,
     storages: Storages,
-    memory: Familiarity,
+    memory: Seen,
     remembered: Option<State>,
     now: Timestamp,
     is_deleted: bool,
@@ -144,7 +144,7 @@ impl World {
             }),
             handlers: handlers(),
             storages: Settings::default().persistence.storages().unwrap(),
-            memory: Familiarity::default(),
+            memory: Seen::default(),
             remembered: None,
             now: "2026-11-15T00:00:00Z".parse().unwrap(),
             is_deleted: false,
@@ -156,7 +156,7 @@ impl World {
     }
 
     fn restart(&mut self) {
-        self.memory = Familiarity { noticed_by_listing: true, fully_handled_once: false };
+        self.memory = Seen { noticed_by_listing: true, fully_handled_once: false };
         self.remembered = None;
         // A crash before anything is stored loses the outcome.
         self.finished.clone_from(&self.persisted);
@@ -285,7 +285,7 @@ impl World {
             rerun_outdated: true,
             now: self.now,
         };
-        let mut agenda = Agenda::make(inputs).unwrap();
+        let mut agenda = Agenda::make(inputs, detect(&snapshot, FINALIZER)).unwrap();
         let mut patch = Patch::default();
         let mut answers = answers.iter();
         for handler in agenda.due(&Lifecycle::default(), self.now) {

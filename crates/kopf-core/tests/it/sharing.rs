@@ -29,7 +29,7 @@ enum Content {
 enum Purpose {
     Own(Option<Write>),
     Poll,
-    Burial(String, Write),
+    Expiration(String, Write),
     Probe(String),
     Table(Option<TableWrite>),
 }
@@ -58,7 +58,7 @@ impl Purpose {
         match self {
             Self::Own(_) => "own",
             Self::Poll => "poll",
-            Self::Burial(..) => "burial",
+            Self::Expiration(..) => "expiration",
             Self::Probe(_) => "probe",
             Self::Table(_) => "table",
         }
@@ -187,12 +187,13 @@ impl Model {
             }
         }
         let replica = &mut self.replicas[process];
-        let burial = replica.membership.burials(now, WALL).into_iter().next();
-        if let Some(burial) = burial.filter(|_| !replica.pending.contains_key("burial")) {
-            let content = Content::Lease(burial.write.record.clone());
-            let precondition = burial.write.precondition.clone();
-            let name = burial.identity.clone();
-            let purpose = Purpose::Burial(burial.identity, burial.write);
+        let expiration = replica.membership.expirations(now, WALL).into_iter().next();
+        if let Some(expiration) = expiration.filter(|_| !replica.pending.contains_key("expiration"))
+        {
+            let content = Content::Lease(expiration.write.record.clone());
+            let precondition = expiration.write.precondition.clone();
+            let name = expiration.identity.clone();
+            let purpose = Purpose::Expiration(expiration.identity, expiration.write);
             self.send(process, purpose, Request::Put { name, content, precondition }, now);
         }
         let replica = &mut self.replicas[process];
@@ -242,7 +243,7 @@ impl Model {
             match purpose {
                 Purpose::Own(_) => replica.membership.own().fail(false, now),
                 Purpose::Table(_) => replica.membership.table_failed(false, now),
-                Purpose::Poll | Purpose::Burial(..) | Purpose::Probe(_) => {}
+                Purpose::Poll | Purpose::Expiration(..) | Purpose::Probe(_) => {}
             }
         }
     }
@@ -286,10 +287,10 @@ impl Model {
                 membership.table_written(write, version, now);
             }
             (Purpose::Table(_), Answer::Conflict) => membership.table_failed(true, now),
-            (Purpose::Burial(identity, write), Answer::Written(version)) => {
+            (Purpose::Expiration(identity, write), Answer::Written(version)) => {
                 membership.observe_member(&identity, Some((write.record, version)), now);
             }
-            (Purpose::Burial(..), Answer::Conflict) => {}
+            (Purpose::Expiration(..), Answer::Conflict) => {}
             (Purpose::Probe(identity), Answer::Found(None)) => {
                 membership.observe_missing(&identity, sent_at);
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kopf_client::{Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::endpoint::addressed;
 use kopf_core::filter::MetaFilter;
+use kopf_core::groups;
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_model::Resource;
 use serde_json::{Value, json};
@@ -164,6 +165,9 @@ fn webhook(
             })
         })
         .collect();
+    let is_builtin =
+        |rule: &Value| rule["apiGroups"][0].as_str().is_some_and(|group| !groups::is_custom(group));
+    let has_builtin = rules.iter().any(is_builtin);
     Some(json!({
         "name": webhook_name(&handler.id, name),
         "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
@@ -171,6 +175,7 @@ fn webhook(
         "matchPolicy": "Equivalent",
         "rules": rules,
         "objectSelector": object_selector(handler),
+        "namespaceSelector": namespace_selector(client_config, has_builtin),
         "clientConfig": addressed(client_config, &handler.id),
         "timeoutSeconds": TIMEOUT_SECONDS,
         "admissionReviewVersions": ["v1", "v1beta1"],
@@ -216,6 +221,17 @@ fn webhook_name(id: &str, configuration: &str) -> String {
         }
     }
     format!("{name}.{configuration}")
+}
+
+/// Leaves the operator's own namespace out where its own start could be blocked: by webhooks for
+/// pods, leases and the like, which cannot be answered while it is down.
+fn namespace_selector(client_config: &Value, has_builtin: bool) -> Value {
+    match client_config["service"]["namespace"].as_str().filter(|_| has_builtin) {
+        Some(own) => json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [own]},
+        ]}),
+        None => Value::Null,
+    }
 }
 
 fn object_selector(handler: &Handler) -> Value {

@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 use super::Admission;
 use super::review::ReviewError;
 use crate::attempt::{self, Attempted, Cancelled, Request};
-use crate::operator::shared::object_span;
+use crate::context::shared::object_span;
 
 /// Why an object is not converted.
 #[derive(Debug, thiserror::Error)]

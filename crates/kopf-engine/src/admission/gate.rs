@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::review::ReviewError;
 use super::{Admission, Serving, configuration, conversion};
-use crate::watching::cluster_view::ClusterSnapshot;
+use crate::cluster_view::ClusterSnapshot;
 
 /// The pause before a configuration that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -113,12 +113,12 @@ impl ReviewGate {
     pub(super) fn open(
         &self,
         admission: Admission,
-        surroundings: watch::Receiver<ClusterSnapshot>,
+        snapshots: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         let admission = Arc::new(admission);
         // Engines are started once, so that it is not set yet.
         let _ = self.0.admission.set(Arc::downgrade(&admission));
-        let keeping = keep_up(Arc::clone(&admission), self.clone(), surroundings);
+        let keeping = keep_up(Arc::clone(&admission), self.clone(), snapshots);
         let task = AbortOnDropHandle::new(tokio::spawn(keeping));
         Serving { admission, managed: None, gate: Some(self.clone()), _tasks: vec![task] }
     }
@@ -134,7 +134,7 @@ impl ReviewGate {
 async fn keep_up(
     admission: Arc<Admission>,
     gate: ReviewGate,
-    mut surroundings: watch::Receiver<ClusterSnapshot>,
+    mut snapshots: watch::Receiver<ClusterSnapshot>,
 ) {
     admission.learn(None).await;
     let mut client_config = gate.0.client_config.subscribe();
@@ -151,11 +151,11 @@ async fn keep_up(
         let is_pointed = is_settled && gate.managed().is_some();
         gate.0.is_settled.send_replace(is_pointed);
         tokio::select! {
-            changed = surroundings.changed() => {
+            changed = snapshots.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                let resources = surroundings.borrow_and_update().resources.clone();
+                let resources = snapshots.borrow_and_update().resources.clone();
                 admission.resources.write().extend(resources);
             }
             _ = client_config.changed() => {}
@@ -176,7 +176,7 @@ async fn configure(admission: &Admission, gate: &ReviewGate, is_created: &mut bo
         admission.point(&name, &client_config).await
     };
     let Err(error) = configuring.await else { return true };
-    let error = crate::cycle::chain(&error);
+    let error = crate::error_chain::chain(&error);
     tracing::warn!(error, "could not update the webhook configurations; retrying");
     false
 }

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 
 use super::Admission;
 use crate::attempt::{self, Cancelled, Request};
-use crate::operator::shared::object_span;
+use crate::context::shared::object_span;
 
 /// Why a request is no review that we could answer.
 #[derive(Debug, thiserror::Error)]
@@ -167,7 +167,7 @@ impl Answer {
     }
 }
 
-/// Explicit denials are told first, then what handlers gave up on, then all else.
+/// Explicit denials come first, then permanent errors, then all others.
 fn rank(failure: &Failure) -> u8 {
     match failure.kind {
         FailureKind::Denied { .. } => 0,

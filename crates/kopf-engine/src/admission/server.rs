@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,8 +10,7 @@ use http::{Method, Response, StatusCode};
 use http_body_util::Full;
 use kopf_core::endpoint;
 use kopf_core::invoke::panic_text;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -20,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use super::review::ReviewError;
 use super::{Admission, AdmissionEndpoint, AdmissionError, Pem, conversion};
 use crate::serving::ports::{Answering, Asked, BodyError, refuse, respond};
+use crate::serving::tls;
 
 /// How often it is logged that reviews are too large.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
@@ -35,36 +34,23 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(endpoint: &AdmissionEndpoint) -> Result<Self, AdmissionError> {
-        let unusable =
-            |source: Box<dyn std::error::Error + Send + Sync>| AdmissionError::Certificate(source);
-        let read = |pem: &Pem| pem.read().map_err(|error| unusable(error.into()));
+        let read =
+            |pem: &Pem| pem.read().map_err(|error| AdmissionError::Certificate(error.into()));
         let (chain, key) = match &endpoint.certificate {
             Some((chain, key)) => (read(chain)?, read(key)?),
-            None => self_signed(endpoint).map_err(|error| unusable(error.into()))?,
+            None => self_signed(endpoint).map_err(AdmissionError::Certificate)?,
         };
         let authority = match &endpoint.authority {
             Some(authority) => read(authority)?,
             None => chain.clone(),
         };
-        let identity = (chain.clone(), key.clone());
-        let certificates = CertificateDer::pem_slice_iter(chain.as_bytes())
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| unusable(error.into()))?;
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|error| unusable(error.into()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| unusable(error.into()))?
-            .with_no_client_auth()
-            .with_single_cert(certificates, key)
-            .map_err(|error| unusable(error.into()))?;
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), authority, identity })
+        let acceptor = tls::acceptor(&chain, &key).map_err(AdmissionError::Certificate)?;
+        Ok(Self { acceptor, authority, identity: (chain, key) })
     }
 }
 
-/// A certificate that is its own authority.
-fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), rcgen::Error> {
+/// All names by which the cluster may call us.
+pub(super) fn names(endpoint: &AdmissionEndpoint) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), endpoint.address.ip().to_string()];
     names.extend(endpoint.host.clone());
     if let Some((namespace, name)) = &endpoint.service {
@@ -72,8 +58,12 @@ fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), rcgen::
     }
     names.sort();
     names.dedup();
-    let signed = rcgen::generate_simple_self_signed(names)?;
-    Ok((signed.cert.pem(), signed.signing_key.serialize_pem()))
+    names
+}
+
+/// A certificate for all names under which the cluster reaches us; it is its own authority.
+fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), tls::Unusable> {
+    tls::self_signed(names(endpoint))
 }
 
 /// How the cluster reaches us.
@@ -97,7 +87,7 @@ pub(super) fn client_config(own: &AdmissionEndpoint, local: SocketAddr, authorit
 /// What a request is for, as far as its head tells.
 #[derive(Debug, PartialEq, Eq)]
 struct Purpose<'a> {
-    /// The handler, or none for all of them.
+    /// The handler, or `None` for all of them.
     webhook: Option<&'a str>,
     /// The definition whose objects are to be converted.
     definition: Option<&'a str>,
@@ -122,7 +112,8 @@ impl Admission {
         if asked.request.method() != Method::POST {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
         }
-        let path = unquote(asked.request.uri().path().trim_matches('/'));
+        let path = asked.request.uri().path().trim_matches('/');
+        let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
         let Some(Purpose { webhook, definition, bytes_max }) = self.purpose(&path, &asked) else {
             let text = format!("there is no handler at /{path}");
             return refuse(StatusCode::NOT_FOUND, &text);
@@ -176,7 +167,7 @@ impl Admission {
         }
     }
 
-    /// What a path is for; none if nothing is there, so that no body is read for it.
+    /// What a path is for; `None` if nothing is there, so that no body is read for it.
     fn purpose<'a>(&self, path: &'a str, asked: &Asked) -> Option<Purpose<'a>> {
         let settings = asked.settings();
         let (review, conversion) = (settings.review_bytes_max, settings.conversion_bytes_max);
@@ -199,27 +190,4 @@ impl Admission {
         let webhook = Some(path);
         is_known.then_some(Purpose { webhook, definition: None, bytes_max: review })
     }
-}
-
-fn unquote(path: &str) -> String {
-    let bytes = path.as_bytes();
-    let mut unquoted = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let code = path
-            .get(index + 1..index + 3)
-            .filter(|_| bytes[index] == b'%')
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match code {
-            Some(byte) => {
-                unquoted.push(byte);
-                index += 3;
-            }
-            None => {
-                unquoted.push(bytes[index]);
-                index += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&unquoted).into_owned()
 }

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::server::{Tls, client_config};
-use super::{Admission, AdmissionEndpoint, Pem};
-use crate::watching::cluster_view::ClusterSnapshot;
+use super::{Admission, AdmissionEndpoint, Pem, SharedCertificate};
+use crate::cluster_view::ClusterSnapshot;
 
 /// How often the files are looked at, as in Kopf.
 const CHECKING: Duration = Duration::from_secs(60);
@@ -24,32 +24,37 @@ pub(super) struct Upkeep {
     pub(super) admission: Arc<Admission>,
     pub(super) endpoint: AdmissionEndpoint,
     pub(super) local: SocketAddr,
-    /// What the cluster is told to trust now.
+    /// The CA that the cluster is configured to trust now.
     pub(super) authority: String,
     /// The chain and the key in use.
     pub(super) identity: (String, String),
     /// Written here, read for every new connection.
     pub(super) acceptor: Arc<RwLock<TlsAcceptor>>,
+    /// The certificate of all replicas.
+    pub(super) shared: Option<SharedCertificate>,
 }
 
 impl Upkeep {
     /// Runs until it is dropped.
-    pub(super) async fn run(mut self, mut surroundings: watch::Receiver<ClusterSnapshot>) {
+    pub(super) async fn run(mut self, mut snapshots: watch::Receiver<ClusterSnapshot>) {
         let tenure = Arc::clone(self.admission.runtime.pool.tenure());
         let (mut is_settled, mut is_created) = (true, tenure.is_chief());
         let mut is_standby = !is_created;
-        // Not begun anew with every change: files are looked at however lively the cluster is.
+        // Not restarted with every change: files are checked even if the cluster changes often.
         let mut checking = tokio::time::interval_at(Instant::now() + CHECKING, CHECKING);
         loop {
             tokio::select! {
-                changed = surroundings.changed() => {
+                changed = snapshots.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    let resources = surroundings.borrow_and_update().resources.clone();
+                    let resources = snapshots.borrow_and_update().resources.clone();
                     self.admission.resources.write().extend(resources);
                 }
-                _ = checking.tick(), if self.has_files() => self.reload(),
+                _ = checking.tick(), if self.is_renewed() => {
+                    self.refresh(tenure.is_chief()).await;
+                    self.reload();
+                }
                 () = tokio::time::sleep(PATIENCE), if !is_settled => {}
                 () = tenure.appointed(), if is_standby => {}
             }
@@ -75,10 +80,25 @@ impl Upkeep {
             false => super::configuration::create(&self.admission, name).await,
         };
         if let Err(error) = &created {
-            let error = crate::cycle::chain(error);
+            let error = crate::error_chain::chain(error);
             tracing::warn!(error, "the webhooks could not be configured; trying again");
         }
         created.is_ok()
+    }
+
+    /// Looks at the certificate of all replicas.
+    async fn refresh(&mut self, is_chief: bool) {
+        let Some(shared) = &self.shared else { return };
+        let now = self.admission.runtime.clock.now();
+        if let Err(error) = shared.refresh(&mut self.endpoint, is_chief, now).await {
+            let error = crate::error_chain::chain(&error);
+            tracing::warn!(error, "could not look at the certificate of the replicas");
+        }
+    }
+
+    /// Whether certificates may be renewed by others.
+    fn is_renewed(&self) -> bool {
+        self.shared.is_some() || self.has_files()
     }
 
     fn has_files(&self) -> bool {
@@ -87,7 +107,7 @@ impl Upkeep {
         is_file(chain) || is_file(key) || self.endpoint.authority.as_ref().is_some_and(is_file)
     }
 
-    /// Takes renewed files into use; broken ones are told of, and the former stay.
+    /// Uses renewed files; invalid ones are logged, and the previous ones stay in use.
     fn reload(&mut self) {
         match Tls::new(&self.endpoint) {
             Ok(tls) if tls.identity != self.identity || tls.authority != self.authority => {
@@ -98,7 +118,7 @@ impl Upkeep {
             }
             Ok(_) => {}
             Err(error) => {
-                let error = crate::cycle::chain(&error);
+                let error = crate::error_chain::chain(&error);
                 tracing::warn!(error, "could not use the renewed certificate; keeping the old one");
             }
         }
@@ -110,7 +130,7 @@ impl Upkeep {
         let client_config = client_config(&self.endpoint, self.local, &self.authority);
         let configured = self.admission.point(&name, &client_config).await;
         if let Err(error) = &configured {
-            let error = crate::cycle::chain(error);
+            let error = crate::error_chain::chain(error);
             tracing::warn!(error, "could not update the webhook configurations; retrying");
         }
         configured.is_ok()

@@ -1,4 +1,4 @@
-//! What is told about an attempt: lines for the log, counts for the status, entries for the
+//! What is reported about an attempt: lines for the log, counts for the status, entries for the
 //! journal, events for the cluster. How much, depends on the family of the handler alone.
 
 use std::time::Duration;
@@ -10,10 +10,10 @@ use kopf_core::occasion::Subject;
 use kopf_core::progress::later;
 use kopf_core::retry::{Failure, FailureKind, Outcome};
 
-use crate::operator::runtime::Runtime;
-use crate::operator::shared::emit;
-use crate::serving::journal::{AttemptEnding, Episode, shorten};
-use crate::serving::status::Ending;
+use crate::context::runtime::Runtime;
+use crate::context::shared::emit;
+use crate::reporting::journal::{AttemptEnding, Episode, shorten};
+use crate::reporting::status::Ending;
 
 /// How a finished attempt went.
 pub(crate) struct Ended<'a> {
@@ -47,7 +47,7 @@ fn lines_of(kind: &HandlerKind) -> Lines {
     match kind.family() {
         Family::Changing | Family::Spawning => Lines::Posted,
         Family::Watching | Family::Admission => Lines::Logged,
-        Family::Indexing | Family::Desiring | Family::Conversion => Lines::Terse,
+        Family::Indexing | Family::Desired | Family::Conversion => Lines::Terse,
         Family::Activities => Lines::Activities,
     }
 }
@@ -55,7 +55,7 @@ fn lines_of(kind: &HandlerKind) -> Lines {
 fn events_of(kind: &HandlerKind, is_rehearsed: bool) -> Events {
     match kind.family() {
         Family::Changing | Family::Spawning => Events::All,
-        Family::Desiring if !is_rehearsed => Events::Failures,
+        Family::Desired if !is_rehearsed => Events::Failures,
         _ => Events::None,
     }
 }
@@ -63,7 +63,11 @@ fn events_of(kind: &HandlerKind, is_rehearsed: bool) -> Events {
 /// Tells that an attempt begins.
 pub(super) fn invoked(handler: &Handler) {
     match lines_of(&handler.kind) {
-        Lines::Posted | Lines::Logged => emit(&logtext::invoked(handler)),
+        Lines::Posted | Lines::Logged => {
+            if tracing::enabled!(target: "kopf.objects", tracing::Level::DEBUG) {
+                emit(&logtext::invoked(handler));
+            }
+        }
         Lines::Terse => {}
         Lines::Activities => emit_of_activity(&logtext::invoked(handler)),
     }
@@ -150,7 +154,7 @@ fn class(kind: FailureKind) -> &'static str {
         FailureKind::Arbitrary => "error",
         FailureKind::TimedOut => "timed out",
         FailureKind::OutOfRetries => "out of retries",
-        FailureKind::Children => "sub-handlers unfinished",
+        FailureKind::SubHandlers => "sub-handlers unfinished",
         FailureKind::Denied { .. } => "denied",
     }
 }
@@ -195,7 +199,7 @@ pub(crate) fn outcome(
             let text = format!("{title} failed permanently: {}", failure.message);
             recorder.record(subject, "Warning", "Failure", &text);
         }
-        (Some(failure), false) if failure.kind != FailureKind::Children => {
+        (Some(failure), false) if failure.kind != FailureKind::SubHandlers => {
             let text = format!("{title} failed temporarily: {}", failure.message);
             recorder.record(subject, "Warning", "Retry", &text);
         }

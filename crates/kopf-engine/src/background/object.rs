@@ -16,8 +16,8 @@ use kopf_model::{Object, Timestamp};
 use tokio::time::Instant;
 
 use super::{Daemon, Leaving, Spawning, yield_for_exit};
-use crate::operator::shared::{Served, Shared};
-use crate::reactor::message::Key;
+use crate::context::shared::{Served, Shared};
+use crate::key::Key;
 use crate::write::WriteLock;
 
 /// The daemons and timers of one object.
@@ -32,7 +32,7 @@ pub(crate) struct ObjectBackground {
     forever_stopped: BTreeSet<HandlerId>,
     /// What they look at.
     pub(crate) live: Option<Live>,
-    /// Taken by whoever writes, if there are any.
+    /// Taken by the next write, if there are any.
     pub(crate) write_lock: Option<WriteLock>,
     /// When the object last changed essentially, for idle timers.
     changed_at: Option<Instant>,
@@ -84,7 +84,7 @@ impl ObjectBackground {
         self.daemons.keys()
     }
 
-    /// Takes all that run, for somebody who waits for their end.
+    /// Takes all that run, for a caller that waits for their end.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Daemon> {
         std::mem::take(&mut self.daemons).into_values()
     }
@@ -97,7 +97,7 @@ impl ObjectBackground {
         let settings = shared.runtime.context.settings.read().background.clone();
         for (id, daemon) in std::mem::take(&mut self.daemons) {
             self.leaving.insert(id, daemon.leaving());
-            shared.background.stop_detached(daemon, reason, settings.clone());
+            shared.background.stop_detached(daemon.stop(reason, settings.clone()));
         }
     }
 

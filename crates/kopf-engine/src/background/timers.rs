@@ -1,13 +1,12 @@
-//! Timers without tasks: those that wait are in one list by time, and only a run has a task.
+//! Timers without tasks: those that wait are in a [`TimerQueue`], and only a run has a task.
 //!
 //! Knows when to run, not what: the run itself and the stages of stopping are `background`'s, the
 //! arithmetic of times is `kopf-core`'s.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::daemon::{AfterRun, FIRST_RUNS_STEP, after_run, idle_wait, spread};
+use kopf_core::daemon::{AfterRun, after_run, idle_wait};
 use kopf_core::handler::TimerOptions;
 use kopf_core::progress::State;
 use kopf_core::retry_pacing::RetryPacing;
@@ -18,29 +17,9 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::Runner;
-use crate::operator::clock::after;
-use crate::operator::shared::object_span;
-
-/// A place in the list: when, and which one of that moment.
-type Slot = (Instant, u64);
-
-/// All timers of an operator that wait for their time.
-#[derive(Default)]
-pub(crate) struct TimerQueue {
-    /// Written by whoever starts or stops a timer, emptied by [`TimerQueue::run`]. Locked after a timer,
-    /// never before one.
-    waiting: Mutex<Waiting>,
-    /// Told when the first one is sooner than before.
-    sooner: Notify,
-}
-
-#[derive(Default)]
-struct Waiting {
-    by_time: BTreeMap<Slot, Arc<Timer>>,
-    count: u64,
-    /// The first moment without a first run of a timer that was there before the operator.
-    free_at: Option<Instant>,
-}
+use crate::clock::after;
+use crate::context::shared::object_span;
+use crate::context::timer_queue::{Scheduled, Slot, TimerQueue};
 
 /// One timer of one object.
 pub(crate) struct Timer {
@@ -64,7 +43,7 @@ enum Condition {
 /// What a timer at rest keeps for its next run.
 struct Rest {
     runner: Runner,
-    /// The attempts of the run so far; none before its first one, when its time begins.
+    /// The attempts of the run so far; `None` before its first one, when its time begins.
     progress: Option<State>,
     origin: Instant,
     pacing: RetryPacing,
@@ -72,66 +51,6 @@ struct Rest {
 
 /// Ends the timer when its run is cancelled, or comes to an end that has no next one.
 struct Ending(Arc<Timer>);
-
-impl TimerQueue {
-    /// Runs what is due until it is dropped.
-    pub(crate) async fn run(self: Arc<Self>) {
-        loop {
-            let (due, next) = self.take_due(Instant::now());
-            for (slot, timer) in due {
-                timer.fire(slot);
-            }
-            match next {
-                Some(at) => tokio::select! {
-                    () = tokio::time::sleep_until(at) => {}
-                    () = self.sooner.notified() => {}
-                },
-                None => self.sooner.notified().await,
-            }
-        }
-    }
-
-    /// Takes a place among the first runs after a start; returns how far away it is.
-    pub(crate) fn spread(&self, options: &TimerOptions, spread_max: Duration) -> Duration {
-        let now = Instant::now();
-        let mut waiting = self.waiting.lock();
-        let place = waiting.free_at.map_or(now, |free_at| free_at.max(now));
-        waiting.free_at = Some(place + FIRST_RUNS_STEP);
-        drop(waiting);
-        spread(options, place - now, spread_max)
-    }
-
-    fn take_due(&self, now: Instant) -> (BTreeMap<Slot, Arc<Timer>>, Option<Instant>) {
-        let mut waiting = self.waiting.lock();
-        let later = waiting.by_time.split_off(&(now, u64::MAX));
-        let due = std::mem::replace(&mut waiting.by_time, later);
-        let next = if due.is_empty() {
-            waiting.by_time.first_key_value().map(|((at, _), _)| *at)
-        } else {
-            // Runs may put themselves back at once: look again.
-            Some(now)
-        };
-        (due, next)
-    }
-
-    fn put(&self, at: Instant, timer: Arc<Timer>) -> Slot {
-        let mut waiting = self.waiting.lock();
-        waiting.count += 1;
-        let slot = (at, waiting.count);
-        let is_first = waiting.by_time.first_key_value().is_none_or(|(first, _)| slot < *first);
-        waiting.by_time.insert(slot, timer);
-        if is_first {
-            self.sooner.notify_one();
-        }
-        slot
-    }
-
-    fn remove(&self, slot: Slot) {
-        let removed = self.waiting.lock().by_time.remove(&slot);
-        // Outside the lock: it may be the last owner.
-        drop(removed);
-    }
-}
 
 impl Timer {
     /// Puts a new timer to its initial rest.
@@ -215,27 +134,7 @@ impl Timer {
     }
 
     fn wait_until(self: &Arc<Self>, at: Instant, rest: Box<Rest>, condition: &mut Condition) {
-        *condition = Condition::Waiting(self.queue.put(at, Arc::clone(self)), rest);
-    }
-
-    /// Its time has come: runs, or waits on if the object has changed meanwhile.
-    fn fire(self: Arc<Self>, slot: Slot) {
-        let mut condition = self.condition.lock();
-        if !matches!(&*condition, Condition::Waiting(known, _) if *known == slot) {
-            return;
-        }
-        let Condition::Waiting(_, rest) = std::mem::replace(&mut *condition, Condition::Over)
-        else {
-            return;
-        };
-        let since = self.changed.lock().elapsed();
-        if let Some(wait) = idle_wait(self.options.idle, Duration::ZERO, since) {
-            self.wait_until(after(wait), rest, &mut condition);
-            return;
-        }
-        let span = object_span(&rest.runner.subject());
-        let run = Arc::clone(&self).run(rest);
-        *condition = Condition::Running(tokio::spawn(run.instrument(span)).abort_handle());
+        *condition = Condition::Waiting(self.queue.put(at, Arc::clone(self) as _), rest);
     }
 
     async fn run(self: Arc<Self>, mut rest: Box<Rest>) {
@@ -244,11 +143,11 @@ impl Timer {
         let mut progress = rest.progress.take().unwrap_or_else(|| rest.runner.fresh_state());
         let Some(outcome) = rest.runner.attempt(&mut progress).await else { return };
         if outcome.is_final && self.options.interval.is_none() {
-            // Nobody knows when the next run will be.
+            // It is not known when the next run will be.
             rest.runner.settle().await;
         }
         let mut condition = self.condition.lock();
-        // Looked at under the lock: whoever sets the flag later will see a timer at rest.
+        // Looked at under the lock: code that sets the flag later will see a timer at rest.
         if rest.runner.is_stopping() {
             return;
         }
@@ -270,6 +169,28 @@ impl Timer {
             }
             AfterRun::AwaitChange => *condition = Condition::AwaitingChange(started, rest),
         }
+    }
+}
+
+impl Scheduled for Timer {
+    /// Its time has come: runs, or waits on if the object has changed meanwhile.
+    fn fire(self: Arc<Self>, slot: Slot) {
+        let mut condition = self.condition.lock();
+        if !matches!(&*condition, Condition::Waiting(known, _) if *known == slot) {
+            return;
+        }
+        let Condition::Waiting(_, rest) = std::mem::replace(&mut *condition, Condition::Over)
+        else {
+            return;
+        };
+        let since = self.changed.lock().elapsed();
+        if let Some(wait) = idle_wait(self.options.idle, Duration::ZERO, since) {
+            self.wait_until(after(wait), rest, &mut condition);
+            return;
+        }
+        let span = object_span(&rest.runner.subject());
+        let run = Arc::clone(&self).run(rest);
+        *condition = Condition::Running(tokio::spawn(run.instrument(span)).abort_handle());
     }
 }
 

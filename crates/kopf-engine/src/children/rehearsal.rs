@@ -1,6 +1,6 @@
-//! Dry runs of desired children: what would be done is told instead of done.
+//! Dry runs of desired children: what would be done is reported, not done.
 //!
-//! Cycles write into it in place of the cluster; whoever started the engine reads it. The server is
+//! Cycles write into it in place of the cluster; the code that started the engine reads it. The server is
 //! asked with `dryRun=All`, so its defaults, validations and refusals are the real ones.
 
 use std::collections::{BTreeMap, BTreeSet};

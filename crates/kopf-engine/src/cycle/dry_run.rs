@@ -23,7 +23,7 @@ pub(super) async fn rehearse(
                 let manifest = &manifests[number];
                 (manifest.key.clone(), try_out(cycle, manifest, manifests, observed).await)
             }
-            Step::Delete(doomed) => (doomed.key, Action::Delete),
+            Step::Delete(deletion) => (deletion.key, Action::Delete),
             Step::Refuse { key, message } => (key, Action::Refuse(message)),
         };
         readiness.remove(&key);

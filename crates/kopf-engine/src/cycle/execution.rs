@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 
 use super::Cycle;
 use crate::attempt::Cancelled;
+use crate::callbacks;
 use crate::cycle::sub_handlers::Pass;
 use crate::write::Applied;
 
@@ -33,9 +34,9 @@ impl Cycle {
             return;
         }
         let body = String::from_utf8_lossy(self.object.raw()).into_owned();
-        crate::operator::shared::emit(&logtext::in_progress(change.reason, &body));
+        crate::context::shared::emit(&logtext::in_progress(change.reason, &body));
         if !change.diff.is_empty() && change.old.is_some() && change.new.is_some() {
-            crate::operator::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
+            crate::context::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
         }
     }
 
@@ -65,7 +66,7 @@ impl Cycle {
             memo: self.memory.memo(&self.shared.runtime.memos, self.object.uid()),
             patch: Arc::clone(&self.patch),
             subs: Mutex::new(subs),
-            wishes: Mutex::default(),
+            finished_patch: Mutex::default(),
             progressed: Notify::new(),
         })
     }
@@ -80,7 +81,12 @@ impl Cycle {
         let shared = Arc::clone(&self.shared);
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
-            let mut due = agenda.due(&shared.lifecycle, shared.runtime.clock.now());
+            let now = shared.runtime.clock.now();
+            let mut due = callbacks::choose(
+                &shared.lifecycle,
+                || pass.choosing(),
+                || agenda.due(&shared.lifecycle, now),
+            );
             due.retain(|handler| !attempted.contains(&handler.id));
             if due.is_empty() || self.mode == super::Mode::Closing {
                 return;
@@ -105,7 +111,7 @@ impl Cycle {
         handler: &Arc<Handler>,
     ) -> Result<Outcome, Cancelled> {
         let attempt = agenda.state.attempt(&handler.id, self.shared.runtime.clock.now());
-        pass.settle_wishes();
+        pass.keep_finished_patch();
         let running = pass.attempt(handler, attempt, agenda.told(handler));
         tokio::pin!(running);
         loop {
@@ -150,13 +156,13 @@ impl Cycle {
         handler: &Handler,
     ) {
         tracing::debug!("storing progress while a handler is still running");
-        // Whoever cleans up after a crash has to find the notes of the sub-handlers.
+        // The clean-up after a crash has to find the records of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
         let mut patch = agenda.checkpoint(inputs);
         // Only what finished handlers asked for: the running one may be in the middle of something.
-        let wishes = pass.wishes.lock().clone();
-        let transformations = wishes.transformations.len();
-        patch.absorb(wishes);
+        let finished_patch = pass.finished_patch.lock().clone();
+        let transformations = finished_patch.transformations.len();
+        patch.absorb(finished_patch);
         for state in pass.subs.lock().values_mut() {
             let storage = &*self.served.storages.progress;
             state.store(storage, inputs.snapshot.object(), &mut patch);

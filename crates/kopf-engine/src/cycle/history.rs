@@ -12,7 +12,7 @@ use kopf_model::{FieldPath, Patch};
 use serde_json::Value;
 
 use super::Cycle;
-use crate::serving::journal::{
+use crate::reporting::journal::{
     ChildState, Episode, FIELDS_MAX, FieldChange, Filtered, Situation, shorten,
 };
 
@@ -110,15 +110,15 @@ pub(super) fn note_end(cycle: &Cycle, error: Option<&str>) {
         filtered: filtered_ever(cycle),
         background: cycle.memory.background.ids().map(ToString::to_string).collect(),
         children: children_states(cycle),
-        wishes_failed: wishes_failed(cycle),
+        desired_failures: desired_failures(cycle),
     });
 }
 
-/// The handlers whose plain conditions the object does not meet, whatever happens to it.
+/// The handlers whose plain conditions the object does not meet in its current state.
 fn filtered_ever(cycle: &Cycle) -> Vec<Filtered> {
     let subject = cycle.subject();
     let handlers = &cycle.served.handlers;
-    let all = [&handlers.changing, &handlers.spawning, &handlers.watching, &handlers.desiring];
+    let all = [&handlers.changing, &handlers.spawning, &handlers.watching, &handlers.desired];
     all.into_iter()
         .flatten()
         .filter_map(|handler| {
@@ -145,7 +145,7 @@ fn children_states(cycle: &Cycle) -> Vec<ChildState> {
             next_at: None,
         })
         .collect();
-    for (key, refused) in desired.handlers.values().flat_map(|wished| &wished.refused) {
+    for (key, refused) in desired.handlers.values().flat_map(|remembered| &remembered.refused) {
         let child = key.to_string();
         let message = Some(shorten(refused.message.clone()));
         let next_at = Some(refused.next_at);
@@ -160,12 +160,12 @@ fn children_states(cycle: &Cycle) -> Vec<ChildState> {
     states
 }
 
-fn wishes_failed(cycle: &Cycle) -> std::collections::BTreeMap<String, String> {
+fn desired_failures(cycle: &Cycle) -> std::collections::BTreeMap<String, String> {
     let desired = cycle.memory.desired.iter();
     desired
         .flat_map(|desired| &desired.handlers)
-        .filter_map(|(id, wished)| {
-            let (_, _, text) = wished.failing.as_ref()?;
+        .filter_map(|(id, remembered)| {
+            let (_, _, text) = remembered.failing.as_ref()?;
             Some((id.to_string(), shorten(text.clone())))
         })
         .collect()

@@ -97,7 +97,7 @@ async fn deliver_event(cycle: &mut Cycle, kind: Option<EventKind>, object: Objec
     }
 }
 
-/// Calls a handler that has neither sub-handlers nor stored progress; none if it was cancelled.
+/// Calls a handler that has neither sub-handlers nor stored progress; `None` if it was cancelled.
 pub(super) async fn call(
     cycle: &mut Cycle,
     handler: &Arc<Handler>,

@@ -15,16 +15,21 @@ const OWN_CHANGES_MAX: u32 = 5;
 /// What handlers asked to change, as far as it is known before the write.
 #[derive(Default)]
 pub(super) struct Wanted {
+    /// Whether they asked for anything.
+    is_any: bool,
+    /// The fields, for an object that was written just before: others are not in a loop.
     fields: Vec<FieldPath>,
     /// The rest is known only from the answer.
     is_transformed: bool,
 }
 
-impl Wanted {
-    pub(super) fn by(patch: &Patch) -> Self {
-        let is_transformed = !patch.transformations.is_empty();
-        Self { fields: patched_fields(patch), is_transformed }
-    }
+/// Notes what handlers asked to change.
+pub(super) fn note_wanted(cycle: &mut Cycle, patch: &Patch) {
+    let is_any = !patch.merge.is_empty() || !patch.conditions.is_empty();
+    let is_recent = is_any && cycle.shared.loops.is_recent(cycle.origin.ticket.key);
+    let fields = if is_recent { patched_fields(patch) } else { Vec::new() };
+    let is_transformed = !patch.transformations.is_empty();
+    cycle.wanted = Wanted { is_any, fields, is_transformed };
 }
 
 /// The moment of the next attempt, a little later if too many were wanted at once.
@@ -35,19 +40,20 @@ pub(super) fn paced(cycle: &mut Cycle, wake_at: Timestamp) -> Timestamp {
     if pause == wait { wake_at } else { cycle.after(pause) }
 }
 
-/// Slows an object down that handlers write again and again, whatever provokes them.
+/// Slows down an object that handlers write again and again, for any reason.
 pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &Object) {
-    let Wanted { mut fields, is_transformed } = std::mem::take(&mut cycle.wanted);
+    let Wanted { mut is_any, mut fields, is_transformed } = std::mem::take(&mut cycle.wanted);
     if is_transformed {
         // Only here the trees are needed.
         let is_note = |key: &str| cycle.served.is_note(key);
         for field in changed_fields(before.value(), after.value(), is_note) {
+            is_any = true;
             if !fields.contains(&field) {
                 fields.push(field);
             }
         }
     }
-    if fields.is_empty() {
+    if !is_any {
         return;
     }
     let Some(slowdown) = cycle.shared.loops.note_write(cycle.origin.ticket.key, fields) else {
@@ -67,7 +73,7 @@ pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &
     tokio::time::sleep(slowdown.pause).await;
 }
 
-/// What came with our own write is a change to be handled, too; but not for ever.
+/// A change that came with our own write is handled as well, but not without end.
 pub(super) fn after_own_change(cycle: &mut Cycle, snapshot: &Snapshot) -> Next {
     cycle.memory.own_changes += 1;
     if cycle.memory.own_changes < OWN_CHANGES_MAX {

@@ -8,14 +8,14 @@ pub const PAUSED_ANNOTATION: &str = "kopf.dev/paused";
 
 /// Whether people want the object to be left alone.
 pub(super) fn is_paused(cycle: &Cycle) -> bool {
-    !cycle.gone && cycle.object.annotation(PAUSED_ANNOTATION) == Some("true")
+    !cycle.gone && cycle.object.note(PAUSED_ANNOTATION).as_deref() == Some("true")
 }
 
-/// Stops what runs beside the object, and does nothing else.
+/// Stops the daemons and timers of the object, and does nothing else.
 pub(super) async fn leave_alone(cycle: &mut Cycle) {
     let wait = cycle.memory.background.pause(&cycle.shared).await;
     cycle.rest.wake_at = wait.map(|wait| cycle.after(wait));
-    // Events are told once, so that nobody would ask for it again.
+    // Events come only once, so the object would not be looked at again.
     let patch = std::mem::take(&mut *cycle.patch.lock());
     cycle.memory.unsent.absorb(patch);
 }

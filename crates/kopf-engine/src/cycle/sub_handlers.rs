@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kopf_core::handler::{Handler, HandlerId, child_id};
-use kopf_core::invoke::{Attempt, BoxFuture, Children, Extensions, HandlerError};
+use kopf_core::invoke::{Attempt, BoxFuture, Extensions, HandlerError, SubHandlers};
 use kopf_core::occasion::{Change, Occasion, Reason, Subject};
 use kopf_core::plan::{change_since, deliver_result, told};
 use kopf_core::progress::State;
@@ -18,8 +18,9 @@ use kopf_model::{FieldPath, Patch, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::attempt::{self, Cancelled, Request, SubHandlers};
-use crate::operator::shared::{Served, Shared};
+use crate::attempt::{self, AttemptSubHandlers, Cancelled, Request};
+use crate::callbacks::{self, Choosing};
+use crate::context::shared::{Served, Shared};
 
 /// One pass over the handlers of a change.
 pub(crate) struct Pass {
@@ -37,12 +38,12 @@ pub(crate) struct Pass {
     /// by the cycle; never held over an await point.
     pub(crate) subs: Mutex<BTreeMap<HandlerId, State>>,
     /// What finished handlers want to change, for notes that are written while others still run.
-    pub(crate) wishes: Mutex<Patch>,
+    pub(crate) finished_patch: Mutex<Patch>,
     /// Tells the cycle that a sub-handler has finished.
     pub(crate) progressed: Notify,
 }
 
-/// What a handler is told, and its sub-handlers after it.
+/// What a handler gets, and then its sub-handlers.
 struct Matter {
     /// The change; of the field, if the handler or its parent has one.
     change: Change,
@@ -55,15 +56,20 @@ struct Matter {
 }
 
 impl Pass {
-    /// Takes down what is wanted between two handlers, when nobody is in the middle of something.
-    pub(crate) fn settle_wishes(&self) {
-        let wishes = self.patch.lock().clone();
-        *self.wishes.lock() = wishes;
+    /// What a lifecycle chooses handlers for.
+    pub(crate) fn choosing(&self) -> Choosing {
+        Choosing { subject: self.subject.clone(), change: self.change.clone() }
+    }
+
+    /// Notes what is wanted between two handlers, while none of them runs.
+    pub(crate) fn keep_finished_patch(&self) {
+        let finished_patch = self.patch.lock().clone();
+        *self.finished_patch.lock() = finished_patch;
     }
 
     /// Drops the oldest transformations: they are written, and may not be repeatable.
     pub(crate) fn forget_transformations(&self, count: usize) {
-        for patch in [&*self.patch, &self.wishes] {
+        for patch in [&*self.patch, &self.finished_patch] {
             let transformations = &mut patch.lock().transformations;
             transformations.drain(..count.min(transformations.len()));
         }
@@ -130,7 +136,7 @@ struct SubInner {
     parent: HandlerId,
     /// Earlier ids of the parent.
     was: Vec<HandlerId>,
-    /// What the parent is told.
+    /// What the parent gets.
     matter: Matter,
     registered: Mutex<Vec<Arc<Handler>>>,
     /// What has changed for sub-handlers that run again.
@@ -155,7 +161,7 @@ impl PassSubHandlers {
     }
 }
 
-impl Children for PassSubHandlers {
+impl SubHandlers for PassSubHandlers {
     fn register(&self, mut handler: Handler) {
         handler.was = self.0.former_ids(&handler);
         handler.id = child_id(&self.0.parent, &handler.id);
@@ -189,7 +195,7 @@ impl Children for PassSubHandlers {
     }
 }
 
-impl SubHandlers for PassSubHandlers {
+impl AttemptSubHandlers for PassSubHandlers {
     fn complete(&self) -> BoxFuture<Result<(), HandlerError>> {
         match self.0.executed.load(Ordering::Acquire) {
             true => Box::pin(std::future::ready(Ok(()))),
@@ -229,7 +235,9 @@ impl SubInner {
                 let mut due = state.due(&selected, now);
                 // What wants to be tried again at once waits for the next pass, as others may too.
                 due.retain(|handler| !attempted.contains(&handler.id));
-                pass.shared.lifecycle.choose(due, state)
+                let lifecycle = &pass.shared.lifecycle;
+                let choose = || lifecycle.choose(due, state);
+                callbacks::choose(lifecycle, || pass.choosing(), choose)
             };
             if chosen.is_empty() {
                 break;
@@ -246,7 +254,7 @@ impl SubInner {
             None => Ok(()),
             Some(moment) => {
                 let delay = moment.duration_since(now).try_into().unwrap_or_default();
-                Err(HandlerError::Children { delay: Some(delay) })
+                Err(HandlerError::SubHandlers { delay: Some(delay) })
             }
         }
     }
@@ -344,7 +352,7 @@ impl SubInner {
                 state.note_handled(&handler.id, seen);
             }
         }
-        pass.settle_wishes();
+        pass.keep_finished_patch();
         pass.progressed.notify_one();
         Ok(())
     }

@@ -14,7 +14,7 @@ use kopf_core::write::{
 use kopf_model::{Object, Patch};
 
 use super::{Cycle, CycleError, Mode, history};
-use crate::operator::shared::Served;
+use crate::context::shared::Served;
 use crate::write::{self, Applied, Outdated, limit, rejection};
 
 /// The least time after which a write is made again for which there was no newer state.
@@ -74,7 +74,7 @@ impl Cycle {
         Ok(applied)
     }
 
-    /// Sends what we need ourselves of a refused patch; none if that is refused, too.
+    /// Sends what we need ourselves of a refused patch; `None` if that is refused as well.
     async fn send_own_part(
         &self,
         patch: &Patch,
@@ -123,7 +123,7 @@ impl Cycle {
             Applied::Replaced => self.lose(),
             Applied::NotFound if is_repeated => return Err(CycleError::Missing),
             Applied::NotFound => {
-                // Either it is told soon that the object is gone, or the server was wrong.
+                // Either an event will soon say that the object is gone, or the server was wrong.
                 self.wait_for_newer();
                 return Ok(false);
             }
@@ -215,7 +215,7 @@ impl Cycle {
 
     pub(super) fn wait_for_newer(&mut self) {
         let timeout = self.shared.runtime.context.settings.read().persistence.consistency_timeout;
-        // Whoever does not want to wait for it is not to ask without end either.
+        // A handler that does not want to wait for it must not ask without end either.
         self.rest.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
     }
 

@@ -1,84 +1,58 @@
 //! Keeps the Lease of the leader, or waits for it.
 
-use std::sync::Arc;
-use std::time::SystemTime;
-
 use kopf_core::election::{Election, Step, Term, Times, Write};
 use kopf_core::queue::Moment;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use super::leases::{Leases, News, Written};
-use super::{Share, Tenure};
-use crate::operator::clock::Clock;
-use crate::serving::status::{Board, LeadershipStatus};
+use super::Share;
+use super::leases::{News, Written};
+use super::replica::Replica;
+use crate::reporting::status::LeadershipStatus;
 
 /// This replica as a candidate.
 pub(crate) struct Candidate {
-    leases: Leases,
+    replica: Replica,
     name: String,
     election: Election,
-    tenure: Arc<Tenure>,
-    board: Arc<Board>,
-    clock: Clock,
-    origin: Instant,
     /// When the Lease was last read or written.
     looked_at: Moment,
-    /// Whether failures were told of.
-    is_failing: bool,
     leads: bool,
     holder: Option<String>,
-    /// The term that was told last, and when its renewal was sent by the wall clock.
+    /// The term that was published last.
     told: Option<Term>,
-    wall_sent_at: SystemTime,
 }
 
 impl Candidate {
-    pub(crate) fn new(
-        leases: Leases,
-        name: String,
-        identity: &str,
-        times: Times,
-        tenure: Arc<Tenure>,
-        board: Arc<Board>,
-        clock: Clock,
-    ) -> Self {
-        let election = Election::new(identity, times);
+    pub(crate) fn new(replica: Replica, name: String, identity: &str, times: Times) -> Self {
         Self {
-            leases,
+            replica,
             name,
-            election,
-            tenure,
-            board,
-            clock,
-            origin: Instant::now(),
+            election: Election::new(identity, times),
             looked_at: Moment::ZERO,
-            is_failing: false,
             leads: false,
             holder: None,
             told: None,
-            wall_sent_at: SystemTime::now(),
         }
     }
 
     fn now(&self) -> Moment {
-        self.origin.elapsed()
+        self.replica.now()
     }
 
-    /// Runs until it is told to leave, and gives the Lease up then.
+    /// Runs until it has to stop, and then gives the Lease up.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
         tracing::info!(
             lease = self.name,
-            namespace = self.leases.namespace(),
+            namespace = self.replica.leases.namespace(),
             identity = self.election.identity(),
             "standing by until this replica leads"
         );
         let fields = format!("metadata.name={}", self.name);
-        let mut hearing = self.leases.hear(None, Some(fields));
+        let mut hearing = self.replica.leases.hear(None, Some(fields));
         loop {
             self.publish();
             let now = self.now();
-            let until = match self.election.step(now, self.clock.now()) {
+            let until = match self.election.step(now, self.replica.clock.now()) {
                 Step::Read => {
                     self.read().await;
                     continue;
@@ -89,7 +63,7 @@ impl Candidate {
                 }
                 Step::Wait(until) => until,
             };
-            // The watch may be deaf, so the Lease is read now and then as well.
+            // The watch may miss events, so the Lease is read now and then as well.
             let look_at = match self.leads {
                 true => until,
                 false => self.looked_at + self.election.times().retry_period,
@@ -97,7 +71,7 @@ impl Candidate {
             tokio::select! {
                 _ = &mut leaving => break,
                 news = hearing.next() => self.hear(news),
-                () = tokio::time::sleep_until(self.origin + until.min(look_at)) => {
+                () = tokio::time::sleep_until(self.replica.origin + until.min(look_at)) => {
                     if self.now() >= look_at && !self.leads {
                         self.read().await;
                     }
@@ -122,12 +96,12 @@ impl Candidate {
     }
 
     async fn read(&mut self) {
-        let answer = self.leases.read(&self.name).await;
+        let answer = self.replica.leases.read(&self.name).await;
         let now = self.now();
         self.looked_at = now;
         match answer {
             Ok(found) => {
-                self.is_failing = false;
+                self.replica.note_success();
                 self.election.observe(found.map(|found| (found.record, found.version)), now);
             }
             Err(error) => {
@@ -139,13 +113,13 @@ impl Candidate {
 
     async fn write(&mut self, write: &Write) {
         let sent_at = self.now();
-        self.wall_sent_at = SystemTime::now();
-        let written = self.leases.write(&self.name, write, serde_json::json!({})).await;
+        self.replica.note_sent();
+        let written = self.replica.leases.write(&self.name, write, serde_json::json!({})).await;
         let now = self.now();
         self.looked_at = now;
         match written {
             Written::Done(version) => {
-                self.is_failing = false;
+                self.replica.note_success();
                 self.election.succeed(write, version, sent_at, now);
             }
             Written::Conflict => self.election.fail(true, now),
@@ -156,9 +130,9 @@ impl Candidate {
         }
     }
 
-    /// Failures in a row are told once.
+    /// Failures in a row are logged once.
     fn complain(&mut self, error: &str) {
-        if !std::mem::replace(&mut self.is_failing, true) {
+        if self.replica.note_failure() {
             let lease = &self.name;
             tracing::warn!(lease, error, "the Lease cannot be kept; trying again");
         }
@@ -170,12 +144,11 @@ impl Candidate {
         let term = self.election.term(now);
         match term {
             Some(term) if self.told != Some(term) => {
-                let wall_until = self.wall_sent_at + self.election.times().renew_deadline;
-                let until = self.origin + term.until;
-                self.tenure.open(term.number, until, wall_until, Share::All);
+                let deadline = self.election.times().renew_deadline;
+                self.replica.open_gate(term, deadline, Share::All);
             }
             Some(_) => {}
-            None => self.tenure.close(),
+            None => self.replica.tenure.close(),
         }
         self.told = term;
         let holder = self.election.holder().map(str::to_owned);
@@ -189,11 +162,19 @@ impl Candidate {
             (true, _) if !was_leading => {
                 let number = term.map(|term| term.number);
                 tracing::info!(lease = self.name, term = number, "this replica leads now");
+                self.replica.leases.announce(&self.name, self.election.identity(), "became leader");
             }
             (false, Some(holder)) => {
                 tracing::info!(lease = self.name, holder, "another replica leads; standing by");
             }
-            (false, None) if was_leading => tracing::warn!("this replica does not lead any more"),
+            (false, None) if was_leading => {
+                tracing::warn!("this replica does not lead any more");
+                self.replica.leases.announce(
+                    &self.name,
+                    self.election.identity(),
+                    "stopped leading",
+                );
+            }
             _ => {}
         }
         self.holder = holder.clone();
@@ -201,15 +182,15 @@ impl Candidate {
         let number = term.map(|term| term.number);
         let status =
             LeadershipStatus { identity, leads, term: number, holder, ..Default::default() };
-        self.board.update(|board| board.leadership = Some(status.clone()));
+        self.replica.publish(&status);
     }
 
     /// Gives the Lease up, so that another replica leads at once.
     async fn leave(&mut self) {
         // Read and written at most twice: others do not touch a Lease that is held.
         for _ in 0..4 {
-            let step = self.election.leave(self.clock.now());
-            self.tenure.close();
+            let step = self.election.leave(self.replica.clock.now());
+            self.replica.tenure.close();
             match step {
                 Some(Step::Read) => self.read().await,
                 Some(Step::Write(write)) => {

@@ -25,15 +25,17 @@ pub(crate) struct Leases {
     resource: Arc<Resource>,
     namespace: Arc<str>,
     patience: Duration,
+    /// Whether changes of the leadership become events.
+    is_announced: bool,
 }
 
 /// What became of a write.
 pub(crate) enum Written {
     /// It has this version now.
     Done(String),
-    /// Somebody else was faster.
+    /// Another writer was faster.
     Conflict,
-    /// Nobody knows.
+    /// It is not known.
     Unknown(RequestError),
 }
 
@@ -72,7 +74,52 @@ impl Leases {
             ..Resource::cluster_wide(lease::GROUP, "leases", "Lease")
         };
         let (resource, namespace) = (Arc::new(resource), namespace.into());
-        Self { cluster, resource, namespace, patience }
+        Self { cluster, resource, namespace, patience, is_announced: false }
+    }
+
+    /// Makes events of changes of the leadership, or not.
+    pub(crate) fn announced(mut self, is_announced: bool) -> Self {
+        self.is_announced = is_announced;
+        self
+    }
+
+    /// Posts an event about a Lease, as client-go does, without waiting for it. Operators need not
+    /// be allowed to do so.
+    pub(crate) fn announce(&self, name: &str, identity: &str, what: &str) {
+        if !self.is_announced {
+            return;
+        }
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let namespace = Arc::clone(&self.namespace);
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": format!("{name}-"), "namespace": *namespace},
+            "involvedObject": {
+                "apiVersion": format!("{}/{}", lease::GROUP, lease::VERSION),
+                "kind": "Lease", "name": name, "namespace": *namespace,
+            },
+            "type": "Normal",
+            "reason": "LeaderElection",
+            "message": format!("{identity} {what}"),
+            "source": {"component": identity},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        });
+        let (cluster, patience) = (self.cluster.clone(), self.patience);
+        tokio::spawn(async move {
+            let resource = Resource {
+                version: "v1".to_owned(),
+                namespaced: true,
+                ..Resource::cluster_wide("", "events", "Event")
+            };
+            let body = body.to_string().into();
+            let posting = cluster.create_patiently(&resource, Some(&namespace), body, &[]);
+            if let Ok(Err(error)) = tokio::time::timeout(patience, posting).await {
+                tracing::debug!(%error, "could not post an event about the leadership");
+            }
+        });
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -84,7 +131,7 @@ impl Leases {
         Target { resource: &self.resource, namespace, name, subresource: None }
     }
 
-    /// Reads a Lease; none if it does not exist.
+    /// Reads a Lease; `None` if it does not exist.
     pub(crate) async fn read(&self, name: &str) -> Result<Option<Found>, RequestError> {
         let reading = self.cluster.get(self.target(name));
         match self.limited(reading).await {
@@ -143,7 +190,7 @@ impl Leases {
         self.limited(self.cluster.patch(self.target(name), content, Urgency::Urgent)).await
     }
 
-    /// Deletes a Lease that nobody holds.
+    /// Deletes a Lease without a holder.
     pub(crate) async fn delete(&self, name: &str) -> Result<(), RequestError> {
         let deleting = async {
             let object = self.cluster.get(self.target(name)).await?;
@@ -176,6 +223,7 @@ impl Leases {
             label_selector: labels,
             field_selector: fields,
             shard_selector: None,
+            part: None,
             limits: WatchLimits::default(),
             managed_fields: false,
             backlog: None,
@@ -204,7 +252,7 @@ impl Found {
 }
 
 impl Hearing {
-    /// The next changes; waits for ever if there are none.
+    /// The next changes; waits until there are any.
     pub(crate) async fn next(&mut self) -> Vec<News> {
         loop {
             let Some(((), batch)) = self.observations.recv().await else {

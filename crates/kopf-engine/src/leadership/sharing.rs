@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use kopf_core::election::{Step, Term, Times, Write};
 use kopf_core::queue::Moment;
@@ -13,75 +13,67 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::leases::{Found, Leases, News, Written};
-use super::{Share, Tenure};
-use crate::operator::clock::Clock;
-use crate::serving::status::{Board, LeadershipStatus};
+use super::Share;
+use super::leases::{Found, News, Written};
+use super::replica::Replica;
+use crate::reporting::status::LeadershipStatus;
 
 /// The end of the name of the Lease that has the table.
 const TABLE_SUFFIX: &str = "shards";
 
 /// This replica as a member.
 pub(crate) struct Sharer {
-    leases: Leases,
+    replica: Replica,
     /// The name of the group: the beginning of the names of its Leases.
     group: String,
     membership: Membership,
-    tenure: Arc<Tenure>,
-    board: Arc<Board>,
-    clock: Clock,
-    origin: Instant,
-    wall_sent_at: SystemTime,
     table_read_at: Moment,
     /// Nothing is done about the Leases of others before.
     others_at: Moment,
     told: Option<(Term, BTreeSet<u32>)>,
     /// What was reported last: our ranges, and how many members there are.
     reported: Option<(BTreeSet<u32>, usize)>,
-    /// Counts the changes of our share; and those with which ranges were taken from the reactor.
+    hand_over: HandOver,
+    /// How many members the last event was about.
+    announced: usize,
+}
+
+/// The ranges that are given to others.
+#[derive(Default)]
+struct HandOver {
+    /// Counts the changes of our share.
     revision: u64,
-    handed_over: BTreeMap<u32, u64>,
-    is_failing: bool,
-    /// Since when ranges are being given away, and how long that took the last time.
-    draining_since: Option<Instant>,
-    handover: Option<Duration>,
+    /// The ranges that were taken from the reactor, and by which revision.
+    ranges: BTreeMap<u32, u64>,
+    /// Since when ranges are being given away.
+    since: Option<Instant>,
+    /// How long that took the last time.
+    took: Option<Duration>,
 }
 
 impl Sharer {
-    #[expect(clippy::too_many_arguments, reason = "each is a different part of the engine")]
     pub(crate) fn new(
-        leases: Leases,
+        replica: Replica,
         group: String,
         identity: &str,
         times: Times,
         ranges: Ranges,
-        tenure: Arc<Tenure>,
-        board: Arc<Board>,
-        clock: Clock,
     ) -> Self {
         Self {
-            leases,
+            replica,
             group,
             membership: Membership::new(identity, times, ranges),
-            tenure,
-            board,
-            clock,
-            origin: Instant::now(),
-            wall_sent_at: SystemTime::now(),
             table_read_at: Moment::ZERO,
             others_at: Moment::ZERO,
             told: None,
             reported: None,
-            revision: 0,
-            handed_over: BTreeMap::new(),
-            is_failing: false,
-            draining_since: None,
-            handover: None,
+            hand_over: HandOver::default(),
+            announced: 0,
         }
     }
 
     fn now(&self) -> Moment {
-        self.origin.elapsed()
+        self.replica.now()
     }
 
     fn name_of(&self, identity: &str) -> String {
@@ -101,13 +93,13 @@ impl Sharer {
         json!({"labels": {GROUP_LABEL: self.group}})
     }
 
-    /// Runs until it is told to leave, and gives everything up then.
+    /// Runs until it has to stop, and then gives everything up.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
-        let (group, namespace) = (self.group.clone(), self.leases.namespace().to_owned());
+        let (group, namespace) = (self.group.clone(), self.replica.leases.namespace().to_owned());
         let identity = self.membership.own().identity().to_owned();
         tracing::info!(group, namespace, identity, "sharing the objects with other replicas");
-        let mut hearing = self.leases.hear(Some(format!("{GROUP_LABEL}={group}")), None);
-        let tenure = Arc::clone(&self.tenure);
+        let mut hearing = self.replica.leases.hear(Some(format!("{GROUP_LABEL}={group}")), None);
+        let tenure = Arc::clone(&self.replica.tenure);
         loop {
             let drained = tenure.drained();
             let Some(until) = self.work().await else { continue };
@@ -115,7 +107,7 @@ impl Sharer {
                 _ = &mut leaving => break,
                 news = hearing.next() => self.hear(news),
                 () = drained => {}
-                () = tokio::time::sleep_until(self.origin + until) => {}
+                () = tokio::time::sleep_until(self.replica.origin + until) => {}
             }
         }
         drop(hearing);
@@ -124,9 +116,9 @@ impl Sharer {
 
     /// Does one thing that is to be done; returns how long to wait if there is none.
     async fn work(&mut self) -> Option<Moment> {
-        for (range, revision) in self.tenure.take_drained() {
+        for (range, revision) in self.replica.tenure.take_drained() {
             // It may have been ours again since.
-            if self.handed_over.get(&range).is_some_and(|it| *it <= revision) {
+            if self.hand_over.ranges.get(&range).is_some_and(|it| *it <= revision) {
                 self.membership.drained(range);
             }
         }
@@ -134,7 +126,7 @@ impl Sharer {
         self.membership.review(now);
         self.publish();
         let retry_period = self.membership.own().times().retry_period;
-        let until = match self.membership.own().step(now, self.clock.now()) {
+        let until = match self.membership.own().step(now, self.replica.clock.now()) {
             Step::Read => {
                 self.read_own().await;
                 return None;
@@ -151,7 +143,7 @@ impl Sharer {
         match self.membership.table_step(now) {
             TableStep::Read => self.read_table().await,
             TableStep::Write(write) => self.write_table(write).await,
-            // The watch may be deaf, so the table is read now and then as well.
+            // The watch may miss events, so the table is read now and then as well.
             TableStep::Rest if now >= self.table_read_at + retry_period => self.read_table().await,
             TableStep::Rest => {
                 let look_at = self.table_read_at + retry_period;
@@ -161,21 +153,22 @@ impl Sharer {
         None
     }
 
-    /// Ends the lives of those who are dead, and looks for owners that are not known; tells whether
+    /// Ends the terms of members whose Leases have expired, and looks for unknown owners; tells whether
     /// there was anything to do.
     async fn look_after_others(&mut self, now: Moment) -> bool {
-        let burial = self.membership.burials(now, self.clock.now()).into_iter().next();
-        if let Some(burial) = burial {
-            let (name, metadata) = (self.name_of(&burial.identity), self.metadata());
-            let written = self.leases.write(&name, &burial.write, metadata).await;
+        let expiration =
+            self.membership.expirations(now, self.replica.clock.now()).into_iter().next();
+        if let Some(expiration) = expiration {
+            let (name, metadata) = (self.name_of(&expiration.identity), self.metadata());
+            let written = self.replica.leases.write(&name, &expiration.write, metadata).await;
             let now = self.now();
             match written {
                 Written::Done(version) => {
-                    let (record, identity) = (burial.write.record, &burial.identity);
+                    let (record, identity) = (expiration.write.record, &expiration.identity);
                     tracing::info!(identity, "the Lease of another replica has expired");
                     self.membership.observe_member(identity, Some((record, version)), now);
                 }
-                Written::Conflict => self.probe(&burial.identity).await,
+                Written::Conflict => self.probe(&expiration.identity).await,
                 Written::Unknown(error) => self.rest_from_others(&error.report()),
             }
             return true;
@@ -186,9 +179,9 @@ impl Sharer {
             self.others_at = self.now() + self.membership.own().times().retry_period;
             return true;
         }
-        let remains = self.membership.remains(now).into_iter().next();
-        if let Some(identity) = remains {
-            if let Err(error) = self.leases.delete(&self.name_of(&identity)).await {
+        let leftover = self.membership.leftovers(now).into_iter().next();
+        if let Some(identity) = leftover {
+            if let Err(error) = self.replica.leases.delete(&self.name_of(&identity)).await {
                 self.rest_from_others(&error.report());
             }
             self.membership.observe_member(&identity, None, now);
@@ -205,7 +198,7 @@ impl Sharer {
     /// Reads the Lease of another member.
     async fn probe(&mut self, identity: &str) {
         let sent_at = self.now();
-        match self.leases.read(&self.name_of(identity)).await {
+        match self.replica.leases.read(&self.name_of(identity)).await {
             Ok(Some(found)) => {
                 let now = self.now();
                 let found = Some((found.record, found.version));
@@ -221,7 +214,7 @@ impl Sharer {
 
     async fn read_own(&mut self) {
         let name = self.own_name();
-        let answer = self.leases.read(&name).await;
+        let answer = self.replica.leases.read(&name).await;
         let now = self.now();
         match answer {
             Ok(found) => {
@@ -238,12 +231,12 @@ impl Sharer {
     async fn write_own(&mut self, write: &Write) {
         let name = self.own_name();
         let sent_at = self.now();
-        self.wall_sent_at = SystemTime::now();
-        let written = self.leases.write(&name, write, self.metadata()).await;
+        self.replica.note_sent();
+        let written = self.replica.leases.write(&name, write, self.metadata()).await;
         let now = self.now();
         match written {
             Written::Done(version) => {
-                self.is_failing = false;
+                self.replica.note_success();
                 self.membership.own().succeed(write, version, sent_at, now);
             }
             Written::Conflict => self.membership.own().fail(true, now),
@@ -255,7 +248,7 @@ impl Sharer {
     }
 
     async fn read_table(&mut self) {
-        let answer = self.leases.read(&self.table_name()).await;
+        let answer = self.replica.leases.read(&self.table_name()).await;
         self.table_read_at = self.now();
         match answer {
             Ok(found) => self.take_table(found.as_ref()),
@@ -272,17 +265,17 @@ impl Sharer {
         let record = LeaseRecord {
             holder: self.membership.own().identity().to_owned(),
             duration: Some(self.membership.own().times().lease_duration),
-            renewed: Some(self.clock.now()),
+            renewed: Some(self.replica.clock.now()),
             transitions: write.table.revision,
             ..LeaseRecord::default()
         };
         let lease = Write { record, precondition: write.precondition.clone() };
-        let written = self.leases.write(&self.table_name(), &lease, metadata).await;
+        let written = self.replica.leases.write(&self.table_name(), &lease, metadata).await;
         let now = self.now();
         match written {
             Written::Done(version) => {
-                if let Some(since) = self.draining_since.take() {
-                    self.handover = Some(since.elapsed());
+                if let Some(since) = self.hand_over.since.take() {
+                    self.hand_over.took = Some(since.elapsed());
                 }
                 self.membership.table_written(write, version, now);
             }
@@ -302,7 +295,7 @@ impl Sharer {
             Some(table) => {
                 self.membership.observe_table(Some((table, found.version.clone())), now);
             }
-            // Nobody acts by it, and nobody can know who did: to be deleted by hand.
+            // No replica acts by it, and it is not known which did: it has to be deleted by hand.
             None => {
                 self.complain("the table of shares cannot be read");
                 self.membership.table_failed(false, now);
@@ -333,9 +326,9 @@ impl Sharer {
         }
     }
 
-    /// Failures in a row are told once.
+    /// Failures in a row are logged once.
     fn complain(&mut self, error: &str) {
-        if !std::mem::replace(&mut self.is_failing, true) {
+        if self.replica.note_failure() {
             let group = &self.group;
             tracing::warn!(group, error, "the Leases of the shares cannot be kept; trying again");
         }
@@ -349,14 +342,14 @@ impl Sharer {
                 self.reported = None;
                 self.report(None);
             }
-            self.handed_over.clear();
-            return self.tenure.close();
+            self.hand_over.ranges.clear();
+            return self.replica.tenure.close();
         };
         let draining = self.membership.draining().clone();
         if draining.is_empty() {
-            self.draining_since = None;
+            self.hand_over.since = None;
         } else {
-            self.draining_since.get_or_insert_with(Instant::now);
+            self.hand_over.since.get_or_insert_with(Instant::now);
         }
         let begun: BTreeSet<u32> = held.difference(&draining).copied().collect();
         self.note_hand_over(&held, &begun, &draining);
@@ -367,11 +360,11 @@ impl Sharer {
         }
         let ranges = self.membership.table().map(|table| table.ranges);
         let Some(ranges) = ranges else { return };
-        let wall_until = self.wall_sent_at + self.membership.own().times().renew_deadline;
-        self.revision += u64::from(is_news);
-        let (held_now, revision) = (Arc::new(begun.clone()), self.revision);
+        let deadline = self.membership.own().times().renew_deadline;
+        self.hand_over.revision += u64::from(is_news);
+        let (held_now, revision) = (Arc::new(begun.clone()), self.hand_over.revision);
         let share = Share::Ranges { ranges, held: held_now, revision };
-        self.tenure.open(term.number, self.origin + term.until, wall_until, share);
+        self.replica.open_gate(term, deadline, share);
         self.told = Some((term, begun));
     }
 
@@ -392,12 +385,12 @@ impl Sharer {
         begun: &BTreeSet<u32>,
         draining: &BTreeSet<u32>,
     ) {
-        self.handed_over.retain(|range, _| held.contains(range) && !begun.contains(range));
+        self.hand_over.ranges.retain(|range, _| held.contains(range) && !begun.contains(range));
         let former = self.told.as_ref().map(|(_, begun)| begun);
         for range in draining {
             if former.is_some_and(|former| former.contains(range)) {
-                self.handed_over.insert(*range, self.revision + 1);
-            } else if !self.handed_over.contains_key(range) {
+                self.hand_over.ranges.insert(*range, self.hand_over.revision + 1);
+            } else if !self.hand_over.ranges.contains_key(range) {
                 self.membership.drained(*range);
             }
         }
@@ -408,24 +401,28 @@ impl Sharer {
         let mut status = LeadershipStatus {
             identity: self.membership.own().identity().to_owned(),
             members,
-            handover: self.handover,
+            handover: self.hand_over.took,
             ..LeadershipStatus::default()
         };
         if let Some((held, term, ranges)) = held {
             let (count, all) = (held.len(), ranges.count());
             tracing::info!(ranges = count, all, members, "the share of this replica has changed");
+            if std::mem::replace(&mut self.announced, members) != members {
+                let what = format!("shares the objects among {members} members");
+                self.replica.leases.announce(&self.table_name(), &status.identity, &what);
+            }
             (status.leads, status.term) = (true, Some(term.number));
             status.ranges = Some((held.into_iter().collect(), all));
         }
-        self.board.update(|board| board.leadership = Some(status.clone()));
+        self.replica.publish(&status);
     }
 
     /// Gives everything up, so that the others take it at once.
     async fn leave(&mut self) {
         // Read and written at most twice: others do not touch a Lease that is held.
         for _ in 0..4 {
-            let step = self.membership.leave(self.clock.now());
-            self.tenure.close();
+            let step = self.membership.leave(self.replica.clock.now());
+            self.replica.tenure.close();
             match step {
                 Some(Step::Read) => self.read_own().await,
                 Some(Step::Write(write)) => self.write_own(&write).await,

@@ -1,31 +1,31 @@
 //! The gate in front of all work: open while this replica has the right to act.
 //!
 //! Written by the task that keeps the Lease, asked before every attempt of a handler and before
-//! every write. It closes by the clock, whatever that task does.
+//! every write. It closes by the clock, no matter what that task does.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use kopf_core::shards::Ranges;
 use kopf_model::Object;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-
-use crate::reactor::message::Message;
 
 /// The gate.
 pub(crate) struct Tenure {
     /// Written by the keeper of the Lease and by [`Tenure::watch`]; read by everybody. News for the
     /// reactor are sent under the lock, so that they come in the right order.
     grant: Mutex<Grant>,
-    /// Which objects are ours, for those who wait for a change.
+    /// Which objects are ours, as published last; for tasks that wait for a change.
     share: watch::Sender<Share>,
+    /// How often everything was lost; written under the lock of the grant.
+    losses: AtomicU64,
     /// When the gate closes by itself.
     deadline: watch::Sender<Option<Instant>>,
-    reactor: OnceLock<mpsc::UnboundedSender<Message>>,
+    listener: OnceLock<Listener>,
     /// The ranges on which nothing is done any more, with the share by which they were handed over;
     /// written by the reactor, taken by the keeper of the table.
     drained: Mutex<Vec<(u32, u64)>>,
@@ -34,12 +34,15 @@ pub(crate) struct Tenure {
     is_shared: AtomicBool,
 }
 
+/// Gets every new share.
+type Listener = Box<dyn Fn(Share) + Send + Sync>;
+
 /// What we may do.
 enum Grant {
-    /// Everything, for ever: there are no other replicas.
+    /// Everything, without a limit: there are no other replicas.
     Unlimited,
     Nothing,
-    /// Some things, until a moment. By the wall clock, too: the monotonic one may stand still while
+    /// Some things, until a moment. By the wall clock as well: the monotonic one may stand still while
     /// the machine is suspended.
     Term {
         number: u64,
@@ -73,7 +76,7 @@ impl Leadership {
     }
 
     /// The number of the term, which grows with every change of the leader; to be sent along with
-    /// whatever must not be done by a leader of the past. `None` without replicas, and while
+    /// everything that a former leader must not do. `None` without replicas, and while
     /// another replica leads.
     #[must_use]
     pub fn term(&self) -> Option<u64> {
@@ -111,15 +114,16 @@ impl Grant {
 }
 
 impl Tenure {
-    /// A gate that is open for ever, unless it is closed.
+    /// A gate that stays open until it is closed.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             grant: Mutex::new(Grant::Unlimited),
             share: watch::Sender::new(Share::All),
+            losses: AtomicU64::new(0),
             drained: Mutex::default(),
             drained_news: Notify::new(),
             deadline: watch::Sender::new(None),
-            reactor: OnceLock::new(),
+            listener: OnceLock::new(),
             is_shared: AtomicBool::new(false),
         })
     }
@@ -135,15 +139,22 @@ impl Tenure {
         self.is_shared.load(Ordering::Relaxed)
     }
 
-    /// Tells the reactor from now on.
-    pub(crate) fn report_to(&self, reactor: mpsc::UnboundedSender<Message>) {
+    /// Reports every new share from now on.
+    pub(crate) fn report_to(&self, listener: impl Fn(Share) + Send + Sync + 'static) {
         // Engines are started once.
-        let _ = self.reactor.set(reactor);
+        let _ = self.listener.set(Box::new(listener));
     }
 
     /// Whether anything may be done at this moment.
     pub(crate) fn is_open(&self) -> bool {
         self.grant.lock().is_open()
+    }
+
+    /// The number of our right to act, if we have one at this moment. What was begun by one right
+    /// must not be written by another one: others may have acted in between.
+    pub(crate) fn right(&self) -> Option<u64> {
+        let grant = self.grant.lock();
+        grant.is_open().then(|| self.losses.load(Ordering::Relaxed))
     }
 
     /// Which objects are ours at this moment.
@@ -153,7 +164,7 @@ impl Tenure {
 
     /// Waits until nothing may be done.
     pub(crate) async fn closed(&self) {
-        // Nobody drops the sender before us.
+        // The sender is ours, and lives as long as we do.
         let _ = self.share.subscribe().wait_for(|share| *share == Share::Nothing).await;
     }
 
@@ -196,20 +207,29 @@ impl Tenure {
 
     fn set(&self, grant: Grant) {
         let mut current = self.grant.lock();
-        let former = current.share();
+        // It may have ended by the clock without a notice, because the process was frozen.
+        if current.share() == Share::Nothing {
+            self.tell(&Share::Nothing);
+        }
         *current = grant;
-        self.tell(&current, &former);
+        self.tell(&current.share());
     }
 
     /// Tells everybody what has changed; under the lock.
-    fn tell(&self, current: &Grant, former: &Share) {
-        let share = current.share();
-        self.share.send_if_modified(|known| std::mem::replace(known, share.clone()) != share);
-        if let Some(reactor) = self.reactor.get()
-            && share != *former
-        {
-            // The reactor is gone only when nobody cares any more.
-            let _ = reactor.send(Message::Share(share));
+    fn tell(&self, share: &Share) {
+        let is_news = self.share.send_if_modified(|known| {
+            let is_news = *known != *share;
+            known.clone_from(share);
+            is_news
+        });
+        if !is_news {
+            return;
+        }
+        if *share == Share::Nothing {
+            self.losses.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(report) = self.listener.get() {
+            report(share.clone());
         }
     }
 
@@ -228,17 +248,16 @@ impl Tenure {
                 changed = deadline.changed() => if changed.is_err() { return },
                 () = expiry => {
                     let mut grant = self.grant.lock();
-                    let Grant::Term { share, until: kept, .. } = &*grant else {
+                    let Grant::Term { until: kept, .. } = &*grant else {
                         drop(grant);
                         self.deadline.send_replace(None);
                         continue;
                     };
                     // It may have been prolonged at the last moment.
                     if Instant::now() >= *kept {
-                        let former = share.clone();
                         *grant = Grant::Nothing;
                         tracing::warn!("the Lease was not renewed in time; standing by");
-                        self.tell(&grant, &former);
+                        self.tell(&Share::Nothing);
                         self.deadline.send_replace(None);
                     }
                 }

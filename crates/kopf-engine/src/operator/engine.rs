@@ -1,10 +1,10 @@
-//! The engine as others see it: built from handlers, run until told to stop.
+//! The public face of the engine: built from handlers, run until it is asked to stop.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use kopf_client::{Cluster, Login, LoginError, Policy, default_login};
-use kopf_core::handler::HandlerKind;
+use kopf_client::{Cluster, Login, LoginError, default_login};
+use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
 use kopf_core::invoke::{Extensions, Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
@@ -14,31 +14,33 @@ use kopf_core::settings::{LeadershipMode, Settings};
 use kopf_core::shards::Ranges;
 use kopf_model::namespace::NamespacePattern;
 use parking_lot::RwLock;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::admission::{Admission, AdmissionEndpoint, AdmissionError, ReviewGate, Serving};
-use crate::attempt::Pool;
-use crate::background::BackgroundTasks;
+use crate::attempt::activities::{self, ActivityError, HandlerLogin};
 use crate::children::rehearsal::Rehearsal;
-use crate::cycle::loops::Loops;
+use crate::clock::Clock;
+use crate::cluster_view::{ClusterSnapshot, Scope};
+use crate::context::background_tasks::BackgroundTasks;
+use crate::context::memos::Memos;
+use crate::context::runtime::Runtime;
+use crate::context::shared::Shared;
+use crate::context::tuning::{Marks, Tuning, policy};
 use crate::leadership::{
-    self, Candidate, Keeper, Leadership, LeadershipError, Leases, Sharer, Tenure,
+    self, Candidate, Keeper, Leadership, LeadershipError, Leases, Replica, Sharer, Tenure,
 };
-use crate::operator::activities::{self, ActivityError, HandlerLogin};
-use crate::operator::clock::Clock;
-use crate::operator::memos::Memos;
+use crate::operator::electing::Electing;
+use crate::operator::late_handlers::{LateHandlers, add_index};
 use crate::operator::peering;
-use crate::operator::poster::Recorder;
-use crate::operator::runtime::Runtime;
-use crate::operator::shared::Shared;
-use crate::operator::tuning::{Marks, Tuning};
-use crate::reactor::Reactor;
-use crate::serving::journal::Journal;
+use crate::pool::Pool;
+use crate::reactor::{Mailbox, Reactor};
+use crate::reporting::journal::Journal;
+use crate::reporting::poster::Recorder;
+use crate::reporting::status::{Board, StatusHandle};
 use crate::serving::ports::Ports;
 use crate::serving::probes::{Probes, ProbesEndpoint, ProbesError};
-use crate::serving::status::{Board, StatusHandle};
-use crate::watching::cluster_view::{ClusterSnapshot, Scope};
+use crate::write::loops::Loops;
 
 /// How long events that still wait may be posted at the end.
 const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -52,13 +54,14 @@ pub struct Engine {
     cluster: Cluster,
     scope: Scope,
     lifecycle: Lifecycle,
-    poster: crate::operator::poster::Poster,
+    poster: crate::reporting::poster::Poster,
     runtime: Arc<Runtime>,
     tenure: Arc<Tenure>,
-    stores: HashMap<kopf_core::handler::HandlerId, Arc<Index>>,
+    stores: HashMap<HandlerId, Arc<Index>>,
     ready: watch::Sender<bool>,
     identity: Option<String>,
     endpoints: Endpoints,
+    late_handlers: Option<LateHandlers>,
 }
 
 /// Where others reach the operator.
@@ -83,6 +86,7 @@ pub struct EngineBuilder {
     identity: Option<String>,
     endpoints: Endpoints,
     rehearsal: Option<Rehearsal>,
+    late_handlers: Option<LateHandlers>,
 }
 
 enum Source {
@@ -103,6 +107,9 @@ pub enum EngineError {
         /// Which handler, and why.
         source: ActivityError,
     },
+    /// Startup handlers have registered handlers that cannot be used.
+    #[error("handlers that were registered at startup cannot be used: {0}")]
+    LateHandlers(String),
     /// The prefix of our annotations is empty.
     #[error("annotation prefixes in settings.persistence must not be empty")]
     EmptyPrefix,
@@ -132,7 +139,7 @@ struct Connected {
     marks: Marks,
     tuning: Tuning,
     probes: Option<AbortOnDropHandle<()>>,
-    surroundings: watch::Sender<ClusterSnapshot>,
+    snapshots: watch::Sender<ClusterSnapshot>,
     admission: Option<Serving>,
 }
 
@@ -159,6 +166,7 @@ impl Engine {
             identity: None,
             endpoints: Endpoints::default(),
             rehearsal: None,
+            late_handlers: None,
         }
     }
 
@@ -186,6 +194,19 @@ impl Engine {
         self.ready.subscribe()
     }
 
+    /// Adds the handlers that startup handlers have registered.
+    fn add_late_handlers(&mut self) -> Result<(), EngineError> {
+        let Some(late_handlers) = self.late_handlers.take() else { return Ok(()) };
+        for handler in late_handlers().map_err(EngineError::LateHandlers)? {
+            let handler = self.registry.add(handler);
+            add_index(&handler, &self.runtime.indexes, &mut self.stores);
+        }
+        if self.registry.admission().next().is_some() {
+            self.runtime.memos.share_with_reviews();
+        }
+        Ok(())
+    }
+
     /// Runs until the shutdown is asked for, then winds up in order.
     ///
     /// When the startup handlers have succeeded, the cleanup handlers run, also when the cluster is
@@ -194,23 +215,26 @@ impl Engine {
     /// # Errors
     /// Fails when a startup or cleanup handler fails for good, or when there are no credentials.
     /// Nothing that the cluster does later ends it.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
         tokio::pin!(shutdown);
         tokio::select! {
             started = self.start_up() => started?,
             () = &mut shutdown => return Ok(()),
         }
         // From here on the startup is taken back, however this ends.
-        let connecting = self.connect(&mut shutdown).await;
+        let connecting = match self.add_late_handlers() {
+            Ok(()) => self.connect(&mut shutdown).await,
+            Err(error) => Err(error),
+        };
         let Ok(Some(connected)) = connecting else {
             let cleaned_up = self.give_up().await;
             return connecting.map(drop).and(cleaned_up);
         };
-        let Connected { keeper, marks, tuning, probes, surroundings, admission } = connected;
+        let Connected { keeper, marks, tuning, probes, snapshots, admission } = connected;
         let (close_poster, closing) = oneshot::channel();
         let posting = self.poster.run(Arc::clone(&self.runtime.context), closing);
         let poster = AbortOnDropHandle::new(tokio::spawn(posting));
-        let (sender, messages) = mpsc::unbounded_channel();
+        let (mailbox, notices) = Mailbox::new();
         let shared = Arc::new(Shared {
             cluster: self.cluster,
             registry: self.registry.clone(),
@@ -219,11 +243,11 @@ impl Engine {
             stores: self.stores,
             lifecycle: self.lifecycle,
             tenure: self.tenure,
-            children: crate::children::ChildStore::default(),
+            children: Arc::default(),
             loops: Loops::new(),
-            surroundings,
+            snapshots,
             background: BackgroundTasks::default(),
-            messages: sender,
+            notices,
         });
         // However this ends, even by being dropped in the middle: no task outlives it.
         let _ended = shared.background.ended.clone().drop_guard();
@@ -236,7 +260,7 @@ impl Engine {
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
         let peering = AbortOnDropHandle::new(tokio::spawn(peering));
         let is_paused = peering::begins_paused(&self.runtime.context.settings.read().peering);
-        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), messages, tuning);
+        let reactor = Reactor::new(Arc::clone(&shared), self.scope.clone(), mailbox, tuning);
         let reactor = reactor.starting_paused(is_paused).run(&mut shutdown).await;
         let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
         let ending = async {
@@ -247,14 +271,14 @@ impl Engine {
             }
             finish_posting(poster, close_poster).await;
             let cleaned_up = clean_up(&self.registry, &self.runtime).await;
-            // Cleaning up is work, too: others begin when it is done.
+            // Cleaning up is work as well: other replicas start when it is done.
             // Without the resource the task ends by itself, and there is no record to take back.
             if !peering.is_finished() {
                 peering.abort();
                 let leaving = peering::leave(&shared, &self.scope, &identity);
                 let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
             }
-            // Nothing is done any more: another replica may begin.
+            // No work is left: another replica may begin.
             election.leave().await;
             cleaned_up
         };
@@ -267,7 +291,7 @@ impl Engine {
         started.map_err(|source| EngineError::Activity { phase: "start", source }).map(drop)
     }
 
-    /// Takes up what startup handlers have set, and reaches the cluster; none if it is told to end.
+    /// Takes up what startup handlers have set, and reaches the cluster; `None` if it has to stop.
     async fn connect(
         &self,
         shutdown: impl Future<Output = ()>,
@@ -289,28 +313,28 @@ impl Engine {
         };
         self.runtime.context.state.insert(Arc::new(self.cluster.client().await?));
         let keeper = self.keeper(&settings).await?;
-        let surroundings = watch::Sender::default();
+        let snapshots = watch::Sender::default();
         let admission = match self.admission() {
             None => None,
             Some(admission) if self.endpoints.gate.is_some() => {
                 let gate = self.endpoints.gate.as_ref();
-                gate.map(|gate| admission.start_behind(gate, surroundings.subscribe()))
+                gate.map(|gate| admission.start_behind(gate, snapshots.subscribe()))
             }
             Some(admission) => {
                 let endpoint = self.endpoints.admission.clone();
-                let surroundings = surroundings.subscribe();
-                match admission.start(endpoint, ports, surroundings, shutdown).await? {
+                let snapshots = snapshots.subscribe();
+                match admission.start(endpoint, ports, snapshots, shutdown).await? {
                     None => return Ok(None),
                     serving => serving,
                 }
             }
         };
-        Ok(Some(Connected { keeper, marks, tuning, probes, surroundings, admission }))
+        Ok(Some(Connected { keeper, marks, tuning, probes, snapshots, admission }))
     }
 
     /// This replica among others, if there may be any.
     async fn keeper(&self, settings: &Settings) -> Result<Option<Keeper>, EngineError> {
-        let settings = &settings.leadership;
+        let (settings, is_announced) = (&settings.leadership, settings.posting.enabled);
         if settings.mode == LeadershipMode::Alone {
             return Ok(None);
         }
@@ -319,22 +343,19 @@ impl Engine {
         let name = leadership::name_of(settings)?;
         let times = settings.times().map_err(LeadershipError::from)?;
         // So that there is time for another attempt when one is stuck.
-        let leases = Leases::new(self.cluster.unfenced(), &namespace, times.renew_deadline / 3);
+        let leases = Leases::new(self.cluster.unfenced(), &namespace, times.renew_deadline / 3)
+            .announced(is_announced);
         let identity = self.identity.clone().unwrap_or_else(leadership::identity);
         let (tenure, board) = (Arc::clone(&self.tenure), Arc::clone(&self.runtime.board));
-        let clock = self.runtime.clock.clone();
+        let replica = Replica::new(leases, tenure, board, self.runtime.clock.clone());
         Ok(Some(match settings.mode {
             LeadershipMode::Shards => {
                 let ranges = Ranges::new(settings.shard_field, settings.ranges);
-                let sharer =
-                    Sharer::new(leases, name, &identity, times, ranges, tenure, board, clock);
+                let identity = leadership::as_name(&identity);
+                let sharer = Sharer::new(replica, name, &identity, times, ranges);
                 Keeper::Sharer(Box::new(sharer))
             }
-            _ => {
-                let candidate =
-                    Candidate::new(leases, name, &identity, times, tenure, board, clock);
-                Keeper::Candidate(Box::new(candidate))
-            }
+            _ => Keeper::Candidate(Box::new(Candidate::new(replica, name, &identity, times))),
         }))
     }
 
@@ -356,6 +377,7 @@ impl Engine {
         let probes = Probes {
             endpoint,
             status: self.status(),
+            cluster: self.cluster.unfenced(),
             runtime: Arc::clone(&self.runtime),
             handlers: self.registry.activities(Activity::Probe),
             registered: self.registry.iter().cloned().collect(),
@@ -373,7 +395,7 @@ impl Engine {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, status) = (self.ready(), self.status());
         let task = tokio::spawn(self.run(async move {
-            // Dropping the handle asks for the end, too.
+            // Dropping the handle also asks for the end.
             let _ = stopped.await;
         }));
         Running { stop: Some(stop), task, ready, status }
@@ -491,6 +513,17 @@ impl EngineBuilder {
         self
     }
 
+    /// Also takes the handlers that startup handlers register: asks for them once, after the startup.
+    ///
+    /// Login handlers among them are not called, because the way to log in is chosen before.
+    pub fn late_handlers(
+        mut self,
+        late_handlers: impl FnOnce() -> Result<Vec<Handler>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.late_handlers = Some(Box::new(late_handlers));
+        self
+    }
+
     /// Serves liveness, readiness and metrics there.
     pub fn probes(mut self, endpoint: ProbesEndpoint) -> Self {
         self.endpoints.probes = Some(endpoint);
@@ -516,7 +549,7 @@ impl EngineBuilder {
             Source::Default => Cluster::new(default_login(), policy),
         };
         let gate = Arc::clone(&tenure);
-        let cluster = cluster.fenced_by(Arc::new(move || gate.is_open()));
+        let cluster = cluster.fenced_by(Arc::new(move || gate.right()));
         let queue_max = self.settings.posting.queue_max;
         let (recorder, poster) = Recorder::new(cluster.clone(), self.clock.clone(), queue_max);
         let context = Arc::new(OperatorContext {
@@ -526,10 +559,8 @@ impl EngineBuilder {
         });
         let indexes = Arc::new(Indexes::default());
         let mut stores = HashMap::new();
-        for handler in self.registry.iter().filter(|it| matches!(it.kind, HandlerKind::Index)) {
-            let index = Arc::new(Index::default());
-            indexes.insert(Arc::clone(&handler.id), Arc::clone(&index) as Arc<_>);
-            stores.insert(Arc::clone(&handler.id), index);
+        for handler in self.registry.iter() {
+            add_index(handler, &indexes, &mut stores);
         }
         let has_admission = self.registry.admission().next().is_some();
         let runtime = Arc::new(Runtime {
@@ -561,6 +592,7 @@ impl EngineBuilder {
             ready,
             identity: self.identity,
             endpoints: self.endpoints,
+            late_handlers: self.late_handlers,
         }
     }
 }
@@ -627,41 +659,13 @@ impl Running {
     }
 }
 
-/// The tasks that take part in the election of a leader; they end when this is dropped.
-struct Electing {
-    leaving: oneshot::Sender<()>,
-    task: Option<AbortOnDropHandle<()>>,
-    _watch: Option<AbortOnDropHandle<()>>,
-}
-
-impl Electing {
-    /// Takes part if there may be other replicas.
-    fn start(keeper: Option<Keeper>, shared: &Arc<Shared>) -> Self {
-        shared.tenure.report_to(shared.messages.clone());
-        let (leaving, left) = oneshot::channel();
-        let spawn = |keeper: Keeper| AbortOnDropHandle::new(tokio::spawn(keeper.run(left)));
-        let task = keeper.map(spawn);
-        let watch = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&shared.tenure).watch()));
-        let watch = task.is_some().then(watch);
-        Self { leaving, task, _watch: watch }
-    }
-
-    /// Lets another replica lead, if we do.
-    async fn leave(self) {
-        let Some(task) = self.task else { return };
-        // It has ended only if it is not needed.
-        let _ = self.leaving.send(());
-        let _ = tokio::time::timeout(leadership::LEAVING_GRACE, task).await;
-    }
-}
-
 async fn clean_up(registry: &Registry, runtime: &Runtime) -> Result<(), EngineError> {
     let handlers = registry.activities(Activity::Cleanup);
     let cleaned_up = activities::run(runtime, Activity::Cleanup, &handlers).await;
     cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source }).map(drop)
 }
 
-/// Gives up what takes longer than this; none to wait for ever.
+/// Gives up what takes longer than this; `None` waits without a limit.
 async fn within<T>(
     patience: Option<std::time::Duration>,
     ending: impl Future<Output = Result<T, EngineError>>,
@@ -669,22 +673,6 @@ async fn within<T>(
     let Some(patience) = patience else { return ending.await };
     let ended = tokio::time::timeout(patience, ending).await;
     ended.unwrap_or(Err(EngineError::Overdue { patience }))
-}
-
-/// The limits of requests.
-pub(crate) fn policy(settings: &Settings) -> Policy {
-    let networking = &settings.networking;
-    Policy {
-        request_timeout: networking.request_timeout,
-        connect_timeout: networking.connect_timeout,
-        watch_connect_timeout: settings.watching.connect_timeout,
-        error_backoffs: networking.error_backoffs.clone(),
-        enforce_retry_after: networking.enforce_retry_after,
-        trust_env: networking.trust_env,
-        concurrent_writes_max: networking.concurrent_writes_max,
-        managed_fields: settings.watching.managed_fields,
-        names_rules: true,
-    }
 }
 
 /// Lets the poster send what is still waiting, but not for long.

@@ -20,10 +20,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::operator::shared::Shared;
-use crate::reactor::message::Message;
-use crate::serving::status::{Board, Purpose, WatchStatus};
-use crate::watching::cluster_view::{ClusterSnapshot, Scope};
+use crate::cluster_view::{ClusterSnapshot, Scope};
+use crate::context::notice::Notice;
+use crate::context::shared::Shared;
+use crate::reporting::status::{Board, Purpose, WatchStatus};
 
 /// How often the cluster is asked for the peering resource while it does not exist.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,7 +57,7 @@ struct Watched {
     is_failing: bool,
 }
 
-/// Who we are for others: the pod's name, or user, host, time and some luck.
+/// Our identity: the name of the pod, or user, host, time and a random suffix.
 pub(crate) fn identity(now: Timestamp) -> String {
     if let Ok(id) = std::env::var("POD_ID") {
         return id;
@@ -79,7 +79,7 @@ pub fn person() -> String {
     format!("{user}@{host}")
 }
 
-/// Whether nothing is done before the peers are known; those who stand alone ask nobody.
+/// Whether nothing is done before the peers are known; a standalone operator has none.
 pub(crate) fn begins_paused(settings: &Settings) -> bool {
     settings.mandatory && !settings.standalone
 }
@@ -99,14 +99,14 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     if resources.is_empty() {
         return;
     }
-    let mut surroundings = shared.surroundings.subscribe();
+    let mut snapshots = shared.snapshots.subscribe();
     if scope != Scope::Cluster {
         // The namespaces are not known before the first discovery.
-        let _gone = surroundings.wait_for(|known| *known != ClusterSnapshot::default()).await;
+        let _gone = snapshots.wait_for(|known| *known != ClusterSnapshot::default()).await;
     }
     let mut places: BTreeMap<(String, Option<Arc<str>>), Joined> = BTreeMap::new();
     loop {
-        let namespaces = served_namespaces(&scope, &surroundings.borrow_and_update());
+        let namespaces = served_namespaces(&scope, &snapshots.borrow_and_update());
         places.retain(|(_, namespace), (place, _)| {
             let is_served = namespaces.contains(namespace);
             if !is_served {
@@ -130,17 +130,17 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
             });
         }
         pauses.remove(&shared, "the peering resource");
-        if surroundings.changed().await.is_err() {
+        if snapshots.changed().await.is_err() {
             return;
         }
     }
 }
 
 /// The namespaces with a peering object each; none stands for the whole cluster.
-fn served_namespaces(scope: &Scope, surroundings: &ClusterSnapshot) -> BTreeSet<Option<Arc<str>>> {
+fn served_namespaces(scope: &Scope, snapshot: &ClusterSnapshot) -> BTreeSet<Option<Arc<str>>> {
     match scope {
         Scope::Cluster => BTreeSet::from([None]),
-        Scope::Namespaces(_) => surroundings.namespaces.iter().cloned().map(Some).collect(),
+        Scope::Namespaces(_) => snapshot.namespaces.iter().cloned().map(Some).collect(),
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
         return;
     }
     let plural = peering::plural(*scope == Scope::Cluster);
-    let namespaces = served_namespaces(scope, &shared.surroundings.borrow());
+    let namespaces = served_namespaces(scope, &shared.snapshots.borrow());
     let resources = match discover(shared, plural).await {
         Ok(resources) => resources,
         Err(error) => {
@@ -232,16 +232,14 @@ impl Pauses {
         let mut pauses = self.0.lock();
         pauses.insert(who.to_owned(), is_paused);
         let is_any = pauses.values().any(|is_paused| *is_paused);
-        // The reactor is gone only when nobody cares any more.
-        let _ = shared.messages.send(Message::Paused(is_any));
+        shared.notices.send(Notice::Paused(is_any));
     }
 
     fn remove(&self, shared: &Shared, who: &str) {
         let mut pauses = self.0.lock();
         pauses.remove(who);
         let is_any = pauses.values().any(|is_paused| *is_paused);
-        // The reactor is gone only when nobody cares any more.
-        let _ = shared.messages.send(Message::Paused(is_any));
+        shared.notices.send(Notice::Paused(is_any));
     }
 
     fn get(&self, who: &str) -> bool {
@@ -302,6 +300,7 @@ impl Place {
             label_selector: None,
             field_selector: Some(format!("metadata.name={name}")),
             shard_selector: None,
+            part: None,
             limits: WatchLimits::default(),
             managed_fields: false,
             backlog: None,
@@ -419,7 +418,7 @@ impl Watched {
         }
     }
 
-    /// Failures in a row are told once.
+    /// Failures in a row are logged once.
     fn tell(&mut self, error: &RequestError) {
         if error.is_unreached() || std::mem::replace(&mut self.is_failing, true) {
             return;

@@ -13,11 +13,21 @@ use kopf_core::write::Version;
 use tokio::time::Instant;
 
 use super::{Reactor, group_of, jobs};
+use crate::clock::after;
 use crate::cycle::{self, Mode};
-use crate::operator::clock::after;
-use crate::reactor::message::{Key, Message};
+use crate::key::Key;
+use crate::reactor::message::Message;
 
 impl Reactor {
+    /// Writes the last snapshot, when nothing is being done any more.
+    async fn save_last(&mut self) {
+        // Before anything is watched, the file of the last time is still right.
+        let snapshots = self.watches.snapshots().filter(|_| self.watches.iter().next().is_some());
+        if let Some(snapshots) = snapshots {
+            snapshots.save_last(self.watches.snapshot()).await;
+        }
+    }
+
     /// Winds up within the limits of the settings.
     pub(crate) async fn close(mut self) {
         let settings = self.shared.settings();
@@ -38,6 +48,7 @@ impl Reactor {
         }
         self.persist(settings.queueing.exit_timeout).await;
         self.stop_daemons(&settings.background).await;
+        self.save_last().await;
     }
 
     /// Waits for the running cycles.

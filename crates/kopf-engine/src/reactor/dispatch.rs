@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use kopf_core::queue::{Limits, Moment, Next, Queue, Ticket, Urgency};
 use kopf_model::Timestamp;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::standby::Sharing;
+use crate::clock::Clock;
+use crate::context::shared::Shared;
 use crate::cycle::{self, Job};
-use crate::operator::clock::Clock;
-use crate::operator::shared::Shared;
-use crate::reactor::message::{Key, Message};
+use crate::key::Key;
+use crate::reactor::message::Message;
 
 /// No further object is begun while this many writes wait for the cluster.
 const WAITING_WRITES_MAX: usize = 16;
@@ -23,6 +25,8 @@ const QUEUE_AGING: Duration = Duration::from_secs(1);
 /// What waits, what runs, and which objects are ours.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
+    /// Where cycles report that they are done.
+    sender: mpsc::UnboundedSender<Message>,
     queue: Queue<Key>,
     pub(super) cycles: JoinSet<()>,
     origin: Instant,
@@ -42,11 +46,16 @@ pub(super) struct Load {
 }
 
 impl Dispatch {
-    pub(super) fn new(shared: Arc<Shared>, limits: Limits) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        sender: mpsc::UnboundedSender<Message>,
+        limits: Limits,
+    ) -> Self {
         let now = Instant::now();
         Self {
             sharing: Sharing::new(shared.tenure.share()),
             shared,
+            sender,
             queue: Queue::new(limits),
             cycles: JoinSet::new(),
             origin: now,
@@ -119,13 +128,12 @@ impl Dispatch {
 
     /// Runs a cycle, which tells the reactor when it is done.
     pub(super) fn spawn(&mut self, job: Job) {
-        let shared = Arc::clone(&self.shared);
+        let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
         self.cycles.spawn(async move {
-            let messages = shared.messages.clone();
             // On the heap at once: it is large, and spawning moves a task several times.
             let done = Box::pin(cycle::run(shared, job)).await;
-            // The reactor is gone only when nobody cares any more.
-            let _ = messages.send(Message::Done(Box::new(done)));
+            // The reactor is gone only at the very end, when it does not matter.
+            let _ = sender.send(Message::Done(Box::new(done)));
         });
     }
 

@@ -13,12 +13,21 @@ use kopf_core::write::Version;
 use kopf_model::Object;
 
 use super::Reactor;
+use super::standby::newest;
+use crate::context::shared::{Served, object_span};
 use crate::cycle::{Done, Mode};
-use crate::operator::shared::{Served, object_span};
-use crate::reactor::message::Key;
-use crate::reactor::store::{Record, Uid};
+use crate::key::Key;
+use crate::key::Uid;
+use crate::store::Record;
 
 impl Reactor {
+    /// Takes up what is remembered of the objects of a watch, as if it had been listed.
+    fn continue_watch(&mut self, id: u32) {
+        if self.watches.restore(id) {
+            self.shared.runtime.board.update_watch(id, |status| status.listed = true);
+        }
+    }
+
     pub(super) fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
         let mut is_heard = false;
         for observation in batch {
@@ -45,8 +54,11 @@ impl Reactor {
                         continue;
                     }
                     watch.note_listed();
+                    watch.saved.note_listed(&version);
                     for uid in watch.store.missing() {
-                        self.vanish(id, uid);
+                        if !self.is_leaving(id, uid) {
+                            self.vanish(id, uid);
+                        }
                     }
                     self.shared.runtime.board.update_watch(id, |status| status.listed = true);
                 }
@@ -57,6 +69,10 @@ impl Reactor {
                         ChangeKind::Deleted => EventKind::Deleted,
                     };
                     self.see(id, Some(kind), object);
+                }
+                Observation::Continued { .. } => self.continue_watch(id),
+                Observation::Reached { version } => {
+                    watch.saved.note_version(Version::parse(&version));
                 }
                 Observation::Disturbed { error, retry_in } => {
                     let missing = self.watches.note_failure(id, &error, retry_in);
@@ -77,8 +93,13 @@ impl Reactor {
     fn see(&mut self, id: u32, kind: Option<EventKind>, object: Object) {
         let Some(watch) = self.watches.get_mut(id) else { return };
         let served = Arc::clone(&watch.served);
+        let is_ours = self.dispatch.sharing.has(&object);
+        if served.is_parted() && !is_ours {
+            // It was ours when this was sent. The replica that has it now gets it as well.
+            return;
+        }
         let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
-        if !served.handlers.desiring.is_empty() {
+        if !served.handlers.desired.is_empty() {
             self.children.note_owner(object.uid(), key);
         }
         let gone = kind == Some(EventKind::Deleted);
@@ -88,9 +109,8 @@ impl Reactor {
         }
         let urgency = if watch.is_listing { Urgency::Backlog } else { Urgency::Fresh };
         let (record, is_new) = watch.store.enter(key.uid);
-        let is_ours = self.dispatch.sharing.has(&object);
         if is_new {
-            // Whoever takes over finds all objects at once, as after a start.
+            // The replica that takes over finds all objects at once, as after a start.
             record.flags.noticed_by_listing = kind.is_none() || !is_ours;
         }
         if !gone {
@@ -98,7 +118,7 @@ impl Reactor {
         }
         let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
         let newest = waiting.map_or(record.version, Version::of).max(record.version);
-        // Whatever is heard of an object that was taken for gone has to be looked at afterwards.
+        // News of an object that was taken for gone have to be looked at afterwards.
         let is_new = is_new || record.flags.leaving;
         let is_known = !is_new && !gone && version.is_covered_by(newest);
         // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
@@ -127,6 +147,15 @@ impl Reactor {
         if is_begun || is_indexed || (gone && !is_ours) {
             self.dispatch.offer(key, urgency);
         }
+    }
+
+    /// Whether an object is not in the lists any more only because it is being handed over.
+    fn is_leaving(&mut self, id: u32, uid: Uid) -> bool {
+        let Some(watch) = self.watches.get_mut(id).filter(|it| it.served.is_parted()) else {
+            return false;
+        };
+        let object = watch.store.get(uid).and_then(|record| newest(record));
+        object.is_some_and(|object| !self.dispatch.sharing.has(object))
     }
 
     /// An object that was not in the last list does not exist any more.
@@ -185,7 +214,7 @@ impl Reactor {
         let Some(watch) = self.watches.get_mut(key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };
         record.flags = done.flags;
-        record.flags.busy = false;
+        (record.flags.busy, record.flags.remembered) = (false, false);
         record.memory =
             Some(done.memory).filter(|it| !it.is_trivial(self.shared.runtime.memos.operator()));
         let is_newest = |body: &Object| Version::of(body) >= record.version;
@@ -228,7 +257,7 @@ impl Reactor {
         }
     }
 
-    /// Looks at all objects of a watch anew, and waits for its list as for the first one: the server
+    /// Looks at all objects of a watch again, and waits for its list as for the first one: the server
     /// was restored from a backup.
     fn doubt(&mut self, id: u32) {
         let Some(watch) = self.watches.get_mut(id) else { return };
@@ -240,10 +269,10 @@ impl Reactor {
     }
 
     /// A stream tells its version at its end only, by when its objects were taken for known: all of
-    /// them have to be told once more.
+    /// them have to be sent once more.
     fn begin_anew(&mut self, id: u32) {
         self.doubt(id);
-        // Whoever ends the pause begins anew in any case.
+        // The end of the pause starts all watches again in any case.
         if !self.dispatch.is_paused {
             self.watches.follow_anew(id);
         }

@@ -8,11 +8,11 @@ use kopf_core::write::Version;
 use kopf_model::Object;
 
 use super::standby::Sharing;
+use crate::context::shared::Served;
 use crate::cycle::{Job, Mode};
-use crate::operator::shared::Served;
-use crate::reactor::memory::Memory;
-use crate::reactor::message::Key;
-use crate::reactor::store::Record;
+use crate::key::Key;
+use crate::store::Record;
+use crate::store::memory::Memory;
 use crate::watching::{ChildWatches, Watches};
 
 /// Takes all that is known of an object; hands the ticket back if there is nothing to be done.
@@ -69,8 +69,8 @@ pub(super) fn prepare(
             None => return Err(ticket),
         },
     };
-    if record.body.is_none() && served.is_shared {
-        // Whoever hands objects over has to know which ones are busy.
+    if record.body.is_none() && (served.is_shared || served.is_saved) {
+        // The handover and the snapshot have to know which objects are busy.
         record.body = Some(object.at_rest());
     }
     record.flags.busy = true;

@@ -1,19 +1,19 @@
 //! Tells that event handlers are too slow for their objects, so that events are lost.
 //!
-//! Every lost event is counted; the log gets a line once in a while, whatever is going on.
+//! Every lost event is counted; the log gets a line at most once in a while.
 
 use std::time::Duration;
 
 use kopf_model::Object;
 use tokio::time::Instant;
 
-use crate::reactor::store::EVENTS_MAX;
-use crate::serving::status::Board;
+use crate::reporting::status::Board;
+use crate::store::EVENTS_MAX;
 
 /// Between two lines about lost events of any objects.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What is to be told about lost events; owned by the reactor.
+/// What is reported about lost events; owned by the reactor.
 #[derive(Default)]
 pub(crate) struct LostEvents {
     told_at: Option<Instant>,
@@ -24,7 +24,7 @@ pub(crate) struct LostEvents {
 impl LostEvents {
     /// Counts one lost event of an object.
     pub(crate) fn note(&mut self, board: &Board, object: &Object) {
-        board.update(|status| status.events_lost += 1);
+        board.update(|status| status.work.events_lost += 1);
         self.untold += 1;
         if self.told_at.is_some_and(|at| at.elapsed() < SILENCE) {
             return;

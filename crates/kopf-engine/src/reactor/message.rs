@@ -1,42 +1,33 @@
-//! What the parts of a running engine tell the reactor.
+//! What reaches the reactor: finished cycles, and notices from the parts below it.
 
-use std::collections::BTreeSet;
+use tokio::sync::mpsc;
 
-use kopf_client::{Discovered, RequestError};
-use kopf_core::handler::HandlerId;
-use kopf_core::queue::QueueKey;
-
+use crate::context::notice::{Notice, Notices};
 use crate::cycle::Done;
-use crate::leadership::Share;
-use crate::reactor::store::Uid;
 
-/// Which object of which watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) watch: u32,
-    /// The namespace as a number; objects of one namespace share their turns.
-    pub(crate) group: u32,
-    pub(crate) uid: Uid,
-}
-
-impl QueueKey for Key {
-    type Group = u32;
-
-    fn group(&self) -> u32 {
-        self.group
-    }
-}
-
-/// What is told.
+/// One message.
 pub(crate) enum Message {
-    /// A worker has finished with an object.
+    /// A cycle has finished with an object.
     Done(Box<Done>),
-    /// A daemon or a timer has ended.
-    BackgroundEnded { key: Key, handler: HandlerId },
-    /// Discovery has answered for some groups, or for all.
-    Discovered { groups: Option<BTreeSet<String>>, result: Result<Discovered, RequestError> },
-    /// Operations are to be paused in favour of others, or resumed.
-    Paused(bool),
-    /// Which objects are ours has changed.
-    Share(Share),
+    /// Another part of the engine reports something.
+    Notice(Notice),
+}
+
+/// Both ends of the reactor's channel.
+pub(crate) struct Mailbox {
+    pub(super) sender: mpsc::UnboundedSender<Message>,
+    pub(super) messages: mpsc::UnboundedReceiver<Message>,
+}
+
+impl Mailbox {
+    /// A mailbox, and the way into it for parts that do not know the reactor.
+    pub(crate) fn new() -> (Self, Notices) {
+        let (sender, messages) = mpsc::unbounded_channel();
+        let notify = sender.clone();
+        let notices = Notices::new(move |notice| {
+            // At the very end the reactor may be gone; then the notice does not matter.
+            let _ = notify.send(Message::Notice(notice));
+        });
+        (Self { sender, messages }, notices)
+    }
 }

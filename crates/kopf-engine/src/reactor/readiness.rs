@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use crate::operator::shared::Shared;
-use crate::reactor::message::Key;
+use crate::context::shared::Shared;
+use crate::key::Key;
 use crate::watching::{ChildWatches, Discovery, FirstList, Watches};
 
 /// How far the operator has come.

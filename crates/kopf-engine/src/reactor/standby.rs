@@ -1,12 +1,14 @@
 //! Which objects are ours, when there are other replicas.
 //!
-//! Objects that are not ours are watched and indexed, and their newest states are kept, so that
-//! whoever takes over begins at once, without a list. What was ours is forgotten when it is handed
-//! over: others go on from there, and it is listed again if it comes back.
+//! A standby watches and keeps all objects, so that it begins at once, without a list, when it
+//! leads. Replicas with shares watch and keep only their own objects, except where there are
+//! indexes. What was ours is forgotten when it is handed over: others go on from there, and it is
+//! listed again if it comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kopf_client::Part;
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::Urgency;
 use kopf_core::shards::Ranges;
@@ -14,9 +16,10 @@ use kopf_model::Object;
 
 use super::readiness::Readiness;
 use super::{Reactor, group_of};
+use crate::key::Key;
+use crate::key::Uid;
 use crate::leadership::Share;
-use crate::reactor::message::Key;
-use crate::reactor::store::{Record, Uid};
+use crate::store::Record;
 
 /// Which objects are ours, and what is being handed over to other replicas.
 pub(super) struct Sharing {
@@ -25,11 +28,26 @@ pub(super) struct Sharing {
     leaving: BTreeMap<u32, BTreeSet<(u32, Uid)>>,
     /// Whether there are objects whose newest states are not known.
     has_gaps: bool,
+    /// Our ranges, each with the revision of the share by which it became ours.
+    since: BTreeMap<u32, u64>,
 }
 
 impl Sharing {
     pub(super) fn new(share: Share) -> Self {
-        Self { share, leaving: BTreeMap::new(), has_gaps: false }
+        Self { share, leaving: BTreeMap::new(), has_gaps: false, since: BTreeMap::new() }
+    }
+
+    /// What is to be watched of resources of which only our share is.
+    fn part(&mut self) -> Part {
+        let Share::Ranges { ranges, held, revision } = &self.share else {
+            self.since.clear();
+            return Part::nothing();
+        };
+        self.since.retain(|range, _| held.contains(range));
+        for range in held.iter() {
+            self.since.entry(*range).or_insert(*revision);
+        }
+        Part::new(*ranges, self.since.clone())
     }
 
     /// Whether an object is ours; the others are only watched and indexed.
@@ -45,6 +63,8 @@ pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
         return;
     }
     let former = std::mem::replace(&mut sharing.share, share.clone());
+    // Only from here, so that everything watched is either ours or was ours until now.
+    reactor.feed.set_part(sharing.part());
     match (&former, &share) {
         (Share::Ranges { ranges, held: before, .. }, Share::Ranges { held: after, .. }) => {
             let lost = before.difference(after).copied().collect();
@@ -52,7 +72,7 @@ pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
             hand_over(reactor, *ranges, &lost);
             finish_hand_over(reactor);
             let has_gaps = is_more && std::mem::take(&mut reactor.dispatch.sharing.has_gaps);
-            // Whoever ends a pause lists anew in any case.
+            // The end of a pause lists everything again in any case.
             if has_gaps && !reactor.dispatch.is_paused {
                 reactor.watches.resume();
             }
@@ -66,7 +86,7 @@ pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
     reactor.check_readiness();
 }
 
-/// Forgets what this replica did, and begins as after a start: whatever is known of objects is
+/// Forgets what this replica did, and begins as after a start: what is known of objects is
 /// of no use after others have acted on them.
 fn begin_as_standby(reactor: &mut Reactor) {
     let stopped = reactor.watches.restart(reactor.dispatch.is_paused);
@@ -103,43 +123,53 @@ fn hand_over(reactor: &mut Reactor, ranges: Ranges, lost: &BTreeSet<u32>) {
 
 /// Tells which ranges nothing is done about any more; called whenever something has ended.
 pub(super) fn finish_hand_over(reactor: &mut Reactor) {
-    let Reactor { shared, watches, dispatch, .. } = reactor;
+    let Reactor { shared, watches, dispatch, children, .. } = reactor;
     let sharing = &mut dispatch.sharing;
     if sharing.leaving.is_empty() {
         return;
     }
     let Share::Ranges { held, revision, .. } = &sharing.share else { return };
     let (held, revision) = (Arc::clone(held), *revision);
-    let (has_gaps, mut returned) = (&mut sharing.has_gaps, Vec::new());
+    let (has_gaps, mut returned, mut gone) = (&mut sharing.has_gaps, Vec::new(), Vec::new());
     sharing.leaving.retain(|range, objects| {
         let is_ours = held.contains(range);
         objects.retain(|(id, uid)| {
-            let watch = watches.get_mut(*id);
-            let Some(record) = watch.and_then(|watch| watch.store.get(*uid)) else {
-                return false;
-            };
+            let Some(watch) = watches.get_mut(*id) else { return false };
+            let is_parted = watch.served.is_parted();
+            let Some(record) = watch.store.get(*uid) else { return false };
             let memory = record.memory.as_ref();
             let is_over =
                 !record.flags.busy && memory.is_none_or(|memory| memory.background.has_ended());
-            if is_over {
-                *has_gaps |= record.forget_our_work();
-                if let Some(object) = newest(record).filter(|_| is_ours) {
-                    returned.push(Key { watch: *id, group: group_of(object), uid: *uid });
-                }
+            if !is_over {
+                return true;
             }
-            !is_over
+            let object = newest(record).cloned();
+            let key = object.map(|it| (Key { watch: *id, group: group_of(&it), uid: *uid }, it));
+            if is_parted && !is_ours {
+                watch.store.remove(*uid);
+                gone.extend(key);
+                return false;
+            }
+            *has_gaps |= record.forget_our_work();
+            returned.extend(key.filter(|_| is_ours).map(|(key, _)| key));
+            false
         });
         if objects.is_empty() && !is_ours {
             shared.tenure.report_drained(*range, revision);
         }
         !objects.is_empty()
     });
+    for (key, object) in gone {
+        dispatch.forget(key);
+        children.forget_owner(object.uid());
+    }
     for key in returned {
         dispatch.offer(key, Urgency::Backlog);
     }
 }
 
-fn newest(record: &Record) -> Option<&Object> {
+/// The newest state that is known of an object.
+pub(super) fn newest(record: &Record) -> Option<&Object> {
     let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
     waiting.or(record.body.as_ref())
 }

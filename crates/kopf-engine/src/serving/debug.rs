@@ -1,7 +1,7 @@
 //! What the debug endpoint tells of the operator as a whole: its status and its handlers.
 //!
 //! Plain values that other programs read back, such as the web UI. Made from the engine's own
-//! structures when somebody asks; nothing is kept here, and nothing depends on it.
+//! structures on request; nothing is kept here, and nothing depends on it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::settings::{DiffbaseStorageSetting, Persistence, ProgressStorageSetting, Settings};
 use serde::{Deserialize, Serialize};
 
-use crate::serving::status::{HandlerStatus, LATENCY_BOUNDS, Status, WatchStatus};
+use crate::reporting::status::{HandlerStatus, LATENCY_BOUNDS, Status, WatchStatus};
 
 /// How the operator is doing at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct WatchReport {
     pub purpose: String,
     /// What is watched: `plural.version.group`.
     pub resource: String,
-    /// The namespace, or none for the whole cluster.
+    /// The namespace, or `None` for the whole cluster.
     pub namespace: Option<String>,
     /// The label selector, if there is one.
     pub labels: Option<String>,
@@ -123,6 +123,8 @@ pub struct RequestCount {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorReport {
+    /// The name of the operator, if it has one.
+    pub name: Option<String>,
     /// The version of the engine.
     pub version: String,
     /// The finalizer.
@@ -153,6 +155,8 @@ pub struct HandlerReport {
     pub resources: Option<String>,
     /// The documentation of the function.
     pub description: Option<String>,
+    /// The signature of the function.
+    pub signature: Option<String>,
     /// The options of its kind and what is done when it fails, as name and value.
     pub options: Vec<(String, String)>,
     /// Under which conditions it is called, one sentence each.
@@ -163,8 +167,8 @@ pub struct HandlerReport {
     pub rights: Vec<String>,
 }
 
-/// Whether a request is for an address rather than for a name, which could be a name of somebody
-/// else's site that was made to lead to this machine.
+/// Whether a request is for an address rather than for a name, which could be that of another
+/// site that was made to resolve to this machine.
 pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
     let authority = host.and_then(|host| host.parse::<Authority>().ok());
@@ -178,9 +182,9 @@ pub(crate) fn is_local(headers: &HeaderMap) -> bool {
 pub(crate) fn status(status: &Status) -> StatusReport {
     let purposes = [
         ("handlers", &status.watches),
-        ("discovery", &status.scouts),
-        ("children", &status.children),
-        ("peering", &status.peering),
+        ("discovery", &status.engine_watches.discovery),
+        ("children", &status.engine_watches.children),
+        ("peering", &status.engine_watches.peering),
     ];
     let watches = purposes
         .into_iter()
@@ -195,22 +199,22 @@ pub(crate) fn status(status: &Status) -> StatusReport {
         paused: status.paused,
         waiting_for: status.waiting_for.clone(),
         watches: watches.collect(),
-        queued: status.queued,
-        queue_age: status.queue_age.as_secs_f64(),
-        delayed: status.delayed,
-        running: status.running,
-        background: status.background,
-        blocking: status.blocking,
-        blocking_waiting: status.blocking_waiting,
+        queued: status.work.queued,
+        queue_age: status.work.queue_age.as_secs_f64(),
+        delayed: status.work.delayed,
+        running: status.work.running,
+        background: status.work.background,
+        blocking: status.work.blocking,
+        blocking_waiting: status.work.blocking_waiting,
         objects: status.objects,
         store_bytes: status.store_bytes,
         memory_bytes: resident_bytes(),
         handlers: status.handlers.iter().map(|(id, it)| (id.clone(), counts(it))).collect(),
-        events_lost: status.events_lost,
+        events_lost: status.work.events_lost,
         requests: requests.collect(),
-        writes: status.write_load.0,
-        writes_max: status.write_load.1,
-        reactor_age: status.reactor_age.as_secs_f64(),
+        writes: status.work.write_load.0,
+        writes_max: status.work.write_load.1,
+        reactor_age: status.work.reactor_age.as_secs_f64(),
     }
 }
 
@@ -254,6 +258,7 @@ fn resident_bytes() -> Option<u64> {
 pub(crate) fn operator<'a>(
     handlers: impl IntoIterator<Item = &'a Handler>,
     settings: &Settings,
+    name: Option<&str>,
     actions: bool,
 ) -> OperatorReport {
     let Persistence { finalizer, progress_storage, diffbase_storage, .. } = &settings.persistence;
@@ -269,6 +274,7 @@ pub(crate) fn operator<'a>(
         _ => None,
     };
     OperatorReport {
+        name: name.map(str::to_owned),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         finalizer: finalizer.clone(),
         progress_prefix: progress_prefix.cloned(),
@@ -285,7 +291,8 @@ fn handler(handler: &Handler) -> HandlerReport {
         id: handler.id.to_string(),
         kind: kind(&handler.kind).to_owned(),
         resources: handler.selector.as_ref().map(ToString::to_string),
-        description: handler.description.clone(),
+        description: handler.docs.description.clone(),
+        signature: handler.docs.signature.clone(),
         options: options(handler),
         conditions: conditions(&handler.filters),
         children: handler.children.iter().map(ToString::to_string).collect(),
@@ -408,7 +415,7 @@ fn rights(handler: &Handler) -> Vec<String> {
     if let Some(selector) = &handler.selector
         && !handler.kind.family().is_asked()
     {
-        let touches = handler.touches;
+        let touches = handler.access.touches;
         let keeps_state = !matches!(handler.kind, HandlerKind::Event | HandlerKind::Index);
         let patches = keeps_state || touches.object;
         let verbs = if patches { "list, watch, patch" } else { "list, watch" };
@@ -420,7 +427,7 @@ fn rights(handler: &Handler) -> Vec<String> {
             rights.push("create events".to_owned());
         }
     }
-    for need in &handler.needs {
+    for need in &handler.access.needs {
         let group = if need.group.is_empty() { String::new() } else { format!(".{}", need.group) };
         rights.push(format!("{} {}{group}", need.verbs.join(", "), need.resource));
     }

@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::serving::status::{LATENCY_BOUNDS, Status, WatchStatus};
+use crate::reporting::status::{LATENCY_BOUNDS, Status, WatchStatus};
 
 /// The media type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,7 +20,7 @@ pub(crate) fn render(status: &Status) -> String {
     handlers(&mut text, status);
     let help = "Events of objects whose event handlers were too slow for them.";
     text.family("kopf_events_lost", "counter", help);
-    text.sample("kopf_events_lost_total", &[], &status.events_lost);
+    text.sample("kopf_events_lost_total", &[], &status.work.events_lost);
     text.family("kopf_api_requests", "counter", "Answers of the API server; code 0 is no answer.");
     for ((method, code), count) in &status.requests {
         let labels = [("method", method.as_str()), ("code", &code.to_string())];
@@ -31,20 +31,24 @@ pub(crate) fn render(status: &Status) -> String {
 }
 
 fn engine(text: &mut Text, status: &Status) {
-    let queue_age = status.queue_age.as_secs_f64();
+    let queue_age = status.work.queue_age.as_secs_f64();
     let gauges: [(&str, &str, f64); 12] = [
         ("kopf_ready", "Whether all watches have listed.", f64::from(u8::from(status.ready))),
         ("kopf_paused", "Whether a peer has precedence.", f64::from(u8::from(status.paused))),
-        ("kopf_queue_due", "Objects waiting for being handled now.", count(status.queued)),
+        ("kopf_queue_due", "Objects waiting for being handled now.", count(status.work.queued)),
         ("kopf_queue_age_seconds", "How long the first of them has been waiting.", queue_age),
-        ("kopf_queue_delayed", "Objects waiting for a later moment.", count(status.delayed)),
-        ("kopf_running", "Objects being handled.", count(status.running)),
-        ("kopf_background", "Daemons and timers.", count(status.background)),
-        ("kopf_threads_busy", "Blocking handlers that run.", count(status.blocking)),
-        ("kopf_threads_awaited", "Blocking handlers that wait.", count(status.blocking_waiting)),
+        ("kopf_queue_delayed", "Objects waiting for a later moment.", count(status.work.delayed)),
+        ("kopf_running", "Objects being handled.", count(status.work.running)),
+        ("kopf_background", "Daemons and timers.", count(status.work.background)),
+        ("kopf_threads_busy", "Blocking handlers that run.", count(status.work.blocking)),
+        (
+            "kopf_threads_awaited",
+            "Blocking handlers that wait.",
+            count(status.work.blocking_waiting),
+        ),
         ("kopf_store_bytes", "The approximate size of the stores.", count(status.store_bytes)),
-        ("kopf_writes_in_flight", "Writes under way.", count(status.write_load.0)),
-        ("kopf_writes_in_flight_max", "Writes allowed at once.", count(status.write_load.1)),
+        ("kopf_writes_in_flight", "Writes under way.", count(status.work.write_load.0)),
+        ("kopf_writes_in_flight_max", "Writes allowed at once.", count(status.work.write_load.1)),
     ];
     for (name, help, value) in gauges {
         text.family(name, "gauge", help);
@@ -78,11 +82,11 @@ fn leadership(text: &mut Text, status: &Status) {
 
 fn watches(text: &mut Text, status: &Status) {
     let watches: Vec<Labelled<'_>> = status.watches.iter().map(|it| labelled(it, None)).collect();
-    // An operator may well have handlers of namespaces, too: series must differ.
+    // An operator may also handle namespaces: series must differ.
     let own = [
-        ("discovery", &status.scouts),
-        ("children", &status.children),
-        ("peering", &status.peering),
+        ("discovery", &status.engine_watches.discovery),
+        ("children", &status.engine_watches.children),
+        ("peering", &status.engine_watches.peering),
     ];
     let own = own.into_iter().flat_map(|(purpose, watches)| {
         watches.iter().map(move |watch| labelled(watch, Some(purpose)))

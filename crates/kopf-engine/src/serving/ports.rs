@@ -33,8 +33,8 @@ mod connection;
 pub(crate) use body::BodyError;
 use connection::{Connection, Phase, Watched};
 
-/// The ports that an operator can have: one for probes, one for webhooks.
-const PORTS: usize = 2;
+/// The ports that an operator can have: for probes, for webhooks, for protected metrics.
+const PORTS: usize = 3;
 /// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often a full port is logged.
@@ -164,7 +164,7 @@ impl Ports {
             let connection = Arc::clone(connection);
             async move {
                 connection.enter_unbounded(Phase::Answering);
-                // A body that nobody wants is not read: the connection ends with the answer.
+                // A body that is not needed is not read: the connection ends with the answer.
                 let is_empty = request.body().is_end_stream();
                 let asked = Asked {
                     request,

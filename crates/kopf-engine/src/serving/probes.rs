@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::OptionFuture;
 use http::{Method, Response, StatusCode};
 use http_body_util::Full;
+use kopf_client::Cluster;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::Output;
 use kopf_core::occasion::Activity;
@@ -19,13 +21,14 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::operator::activities::{self, ActivityError};
-use crate::operator::runtime::Runtime;
+use crate::attempt::activities::{self, ActivityError};
+use crate::context::runtime::Runtime;
+use crate::reporting::journal::Unknown;
+use crate::reporting::status::{LeadershipStatus, StatusHandle};
 use crate::serving::debug;
-use crate::serving::journal::Unknown;
 use crate::serving::metrics;
 use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
-use crate::serving::status::{LeadershipStatus, StatusHandle};
+use crate::serving::protected::{MetricsEndpoint, MetricsError};
 
 /// How long the answers of probe handlers are kept.
 const PROBES_KEPT: Duration = Duration::from_secs(10);
@@ -34,13 +37,19 @@ const REOPENING_GRACE: Duration = Duration::from_secs(30);
 
 /// Why the probes cannot be served.
 #[derive(Debug, thiserror::Error)]
-#[error("could not serve probes on {address}")]
-pub struct ProbesError {
-    /// The address.
-    pub address: SocketAddr,
-    /// What is wrong with it.
-    #[source]
-    pub source: std::io::Error,
+#[non_exhaustive]
+pub enum ProbesError {
+    /// The address cannot be used.
+    #[error("could not serve probes on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What is wrong with it.
+        source: std::io::Error,
+    },
+    /// The metrics have a port of their own that cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
 }
 
 /// Where probes are served.
@@ -48,10 +57,14 @@ pub struct ProbesError {
 pub struct ProbesEndpoint {
     /// The address to listen on.
     pub address: SocketAddr,
-    /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are beside it.
+    /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are served as well.
     pub path: String,
+    /// The name of the operator, for the web UI.
+    pub operator: Option<String>,
     /// Whether the web UI offers actions: run again, pause and resume objects, retry.
     pub actions: bool,
+    /// Where metrics are served to those who may read them, instead of here to everybody.
+    pub metrics: Option<MetricsEndpoint>,
     /// A socket that listens there already.
     listener: Option<Arc<std::net::TcpListener>>,
 }
@@ -59,7 +72,8 @@ pub struct ProbesEndpoint {
 impl ProbesEndpoint {
     /// Probes at an address; the socket is opened when the engine starts.
     pub fn new(address: SocketAddr, path: impl Into<String>) -> Self {
-        Self { address, path: path.into(), actions: false, listener: None }
+        let (operator, metrics, listener) = (None, None, None);
+        Self { address, path: path.into(), operator, actions: false, metrics, listener }
     }
 
     /// Probes on a free port of this machine, for this machine only.
@@ -73,9 +87,10 @@ impl ProbesEndpoint {
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, listener))
         };
-        let (address, listener) = open().map_err(|source| ProbesError { address, source })?;
+        let (address, listener) =
+            open().map_err(|source| ProbesError::Listen { address, source })?;
         let listener = Some(Arc::new(listener));
-        Ok(Self { address, path: "/healthz".into(), actions: false, listener })
+        Ok(Self { listener, ..Self::new(address, "/healthz") })
     }
 
     async fn listen(&self) -> Result<TcpListener, ProbesError> {
@@ -83,7 +98,7 @@ impl ProbesEndpoint {
             Some(listener) => listener.try_clone().and_then(TcpListener::from_std),
             None => TcpListener::bind(self.address).await,
         };
-        listener.map_err(|source| ProbesError { address: self.address, source })
+        listener.map_err(|source| ProbesError::Listen { address: self.address, source })
     }
 }
 
@@ -91,6 +106,8 @@ impl ProbesEndpoint {
 pub(crate) struct Probes {
     pub(crate) endpoint: ProbesEndpoint,
     pub(crate) status: StatusHandle,
+    /// Reviews who reads protected metrics.
+    pub(crate) cluster: Cluster,
     pub(crate) runtime: Arc<Runtime>,
     /// Those that contribute to the liveness answer.
     pub(crate) handlers: Vec<Arc<Handler>>,
@@ -108,8 +125,18 @@ impl Probes {
     ) -> Result<AbortOnDropHandle<()>, ProbesError> {
         let listener = self.endpoint.listen().await?;
         tracing::debug!(address = %self.endpoint.address, "serving probes");
+        let metrics = match self.endpoint.metrics.clone() {
+            Some(endpoint) => {
+                let (cluster, status) = (self.cluster.clone(), self.status.clone());
+                Some(endpoint.serve(Arc::clone(&ports), cluster, status).await?)
+            }
+            None => None,
+        };
         let port = Port { listener, tls: None, answering: Arc::new(self) };
-        Ok(AbortOnDropHandle::new(tokio::spawn(ports.serve(port))))
+        let serving = async move {
+            tokio::join!(ports.serve(port), OptionFuture::from(metrics));
+        };
+        Ok(AbortOnDropHandle::new(tokio::spawn(serving)))
     }
 }
 
@@ -127,6 +154,9 @@ impl Answering for Probes {
                 && debug::is_local(asked.request.headers()) =>
             {
                 self.debug(path, uri.query().unwrap_or_default())
+            }
+            "/metrics" if self.endpoint.metrics.is_some() => {
+                refuse(StatusCode::NOT_FOUND, "metrics are served on a port of their own")
             }
             "/metrics" => {
                 let text = metrics::render(&self.status.snapshot());
@@ -150,10 +180,9 @@ impl Probes {
             "/debug/operator" => {
                 let settings = self.runtime.context.settings.read();
                 let handlers = self.registered.iter().map(|handler| &**handler);
-                return json(
-                    StatusCode::OK,
-                    &debug::operator(handlers, &settings, self.endpoint.actions),
-                );
+                let ProbesEndpoint { operator, actions, .. } = &self.endpoint;
+                let report = debug::operator(handlers, &settings, operator.as_deref(), *actions);
+                return json(StatusCode::OK, &report);
             }
             _ => {}
         }
@@ -198,7 +227,7 @@ impl Probes {
             return respond(StatusCode::OK, "text/plain", text);
         }
         if status.paused {
-            // Standing by is all that can be asked of it: a rolling update would wait for ever for
+            // Standing by is all that can be asked of it: a rolling update would never stop waiting for
             // a new operator that gives way to the old one.
             return respond(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
         }

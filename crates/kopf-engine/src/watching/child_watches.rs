@@ -10,10 +10,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::feed::{Feed, Tag};
 use super::first_list::FirstList;
 use super::watches::Watches;
-use crate::operator::shared::{Served, Shared};
-use crate::reactor::message::Key;
-use crate::serving::status::{Purpose, WatchStatus};
-use crate::watching::cluster_view::Desired;
+use crate::cluster_view::Desired;
+use crate::context::shared::{Served, Shared};
+use crate::key::Key;
+use crate::reporting::status::{Purpose, WatchStatus};
 
 /// The watches of children, and whom they concern.
 pub(crate) struct ChildWatches {
@@ -50,7 +50,7 @@ impl ChildWatches {
 
     /// Whether handlers of a resource have to wait for the first list of children that they look at.
     ///
-    /// Not for ever: a kind of children that cannot be listed must not keep those handlers from
+    /// With a limit: a kind of children that cannot be listed must not keep those handlers from
     /// their objects that do not look at it. The others fail and are tried again.
     pub(crate) fn are_awaited(&self, served: &Served) -> bool {
         let is_looked_at = |watch: &ChildWatch| {
@@ -96,7 +96,7 @@ impl ChildWatches {
         self.shared.children.begin(id, desired.clone());
         let (resource, namespace) = (desired.resource.clone(), desired.namespace.clone());
         let mut collection = self.feed.collection(resource, namespace, &self.shared.settings());
-        // Whatever else is chosen: all children count.
+        // Filters do not apply: all children count.
         collection.label_selector = Some(kopf_core::desired::OWNER_LABEL.to_owned());
         (collection.field_selector, collection.shard_selector) = (None, None);
         tracing::debug!(%collection, "starting a watch of children");

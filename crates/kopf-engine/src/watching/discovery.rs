@@ -15,9 +15,9 @@ use super::feed::{Feed, Tag};
 use super::first_list::{FirstList, Outage};
 use super::meta_watch::{MetaWatch, Namespaces};
 use super::patchability;
-use crate::operator::shared::Shared;
-use crate::reactor::message::Message;
-use crate::watching::cluster_view::{ClusterView, Desired, Revision, Scope};
+use crate::cluster_view::{ClusterView, Desired, Revision, Scope};
+use crate::context::notice::Notice;
+use crate::context::shared::Shared;
 
 /// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
 const PAUSES: [Duration; 6] = [
@@ -154,7 +154,7 @@ impl Discovery {
         let Some(groups) = self.rediscovery.groups.take() else { return };
         self.rediscovery.next_at = None;
         let shared = Arc::clone(&self.shared);
-        // What else the groups have is told by the CRDs, and leads to a whole discovery.
+        // CRDs announce what else the groups have, which leads to a whole discovery.
         let versions = match self.is_discovered {
             true => None,
             false => ClusterView::wanted_versions(&self.interests),
@@ -168,8 +168,7 @@ impl Discovery {
             if let Ok(discovered) = &mut result {
                 patchability::confirm(&shared.cluster, &handlers, &scope, discovered).await;
             }
-            // The reactor is gone only when nobody cares any more.
-            let _ = shared.messages.send(Message::Discovered { groups, result });
+            shared.notices.send(Notice::Discovered { groups, result });
         });
         self.rediscovery.under_way = Some(AbortOnDropHandle::new(discovery));
     }
@@ -229,7 +228,7 @@ impl Discovery {
         let revision = self.cluster_view.revise(&self.handlers, &self.scope);
         let waiting_for = revision.waiting_for.clone();
         self.shared.runtime.board.update(|status| status.waiting_for = waiting_for);
-        self.tell_surroundings();
+        self.publish_snapshot();
         revision
     }
 
@@ -238,10 +237,10 @@ impl Discovery {
         self.cluster_view.children(&self.handlers, &self.scope)
     }
 
-    /// Tells those who work beside the reactor what the cluster has, if that is news.
-    pub(super) fn tell_surroundings(&self) {
-        let now = self.cluster_view.surroundings();
-        self.shared.surroundings.send_if_modified(|known| {
+    /// Publishes what the cluster serves to other tasks, if it has changed.
+    pub(super) fn publish_snapshot(&self) {
+        let now = self.cluster_view.snapshot();
+        self.shared.snapshots.send_if_modified(|known| {
             let is_changed = *known != now;
             *known = now;
             is_changed

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use kopf_client::{Collection, Observation, WatchLimits, Watcher};
+use kopf_client::{Collection, Observation, Part, Remembered, WatchLimits, Watcher};
 use kopf_core::settings::Settings;
 use kopf_model::Resource;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::operator::shared::Shared;
+use crate::context::shared::Shared;
 use crate::watching::server_filters::joined;
 
 /// How many batches of observations may wait; watches stop reading beyond that.
@@ -32,18 +32,32 @@ pub(crate) struct Feed {
     sink: mpsc::Sender<(Tag, Vec<Observation>)>,
     /// How many objects wait, for lists to slow down.
     backlog: watch::Sender<usize>,
+    /// The share of the objects that is followed, where replicas share them.
+    part: watch::Sender<Arc<Part>>,
 }
 
 impl Feed {
     pub(crate) fn new(shared: Arc<Shared>) -> (Arc<Self>, Observations) {
         let (sink, observations) = mpsc::channel(BATCHES_MAX);
-        let feed = Self { shared, sink, backlog: watch::Sender::new(0) };
+        let part = watch::Sender::new(Arc::new(Part::nothing()));
+        let feed = Self { shared, sink, backlog: watch::Sender::new(0), part };
         (Arc::new(feed), observations)
     }
 
     /// Tells the lists how many objects wait.
     pub(crate) fn set_backlog(&self, ready: usize) {
         self.backlog.send_if_modified(|known| std::mem::replace(known, ready) != ready);
+    }
+
+    /// Tells the watches which share of the objects to follow.
+    pub(crate) fn set_part(&self, part: Part) {
+        let part = Arc::new(part);
+        self.part.send_if_modified(|known| std::mem::replace(known, Arc::clone(&part)) != part);
+    }
+
+    /// The share of the objects that is followed, and its changes.
+    pub(super) fn part(&self) -> watch::Receiver<Arc<Part>> {
+        self.part.subscribe()
     }
 
     /// A collection as the settings want it.
@@ -59,6 +73,7 @@ impl Feed {
             label_selector: joined(watching.label_selectors.collect(&resource)),
             field_selector: joined(watching.field_selectors.collect(&resource)),
             shard_selector,
+            part: None,
             resource,
             namespace,
             limits: WatchLimits {
@@ -79,8 +94,18 @@ impl Feed {
 
     /// Starts a task that follows a collection until the reactor or the handle is gone.
     pub(super) fn follow(&self, collection: Collection, tag: Tag) -> AbortOnDropHandle<()> {
+        self.follow_from(None, collection, tag)
+    }
+
+    /// The same, beginning with what is remembered.
+    pub(super) fn follow_from(
+        &self,
+        remembered: Option<Remembered>,
+        collection: Collection,
+        tag: Tag,
+    ) -> AbortOnDropHandle<()> {
         let cluster = self.shared.cluster.clone();
         let watcher = Watcher::new(cluster, collection, tag, self.sink.clone());
-        AbortOnDropHandle::new(tokio::spawn(watcher.run()))
+        AbortOnDropHandle::new(tokio::spawn(watcher.remembering(remembered).run()))
     }
 }

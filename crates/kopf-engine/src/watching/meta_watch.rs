@@ -14,9 +14,9 @@ use tokio_util::task::AbortOnDropHandle;
 use super::discovery::Discovery;
 use super::feed::{Feed, Tag};
 use super::first_list::FirstList;
-use crate::operator::shared::Shared;
-use crate::serving::status::{Board, Purpose, WatchStatus};
-use crate::watching::cluster_view::ClusterView;
+use crate::cluster_view::ClusterView;
+use crate::context::shared::Shared;
+use crate::reporting::status::{Board, Purpose, WatchStatus};
 
 /// One such watch.
 pub(super) struct MetaWatch {
@@ -55,7 +55,7 @@ impl MetaWatch {
         let status = WatchStatus { resource: resource.to_string(), ..WatchStatus::default() };
         let id = shared.runtime.board.add_watch(Purpose::Discovery, status);
         let mut collection = feed.collection(resource, None, &shared.settings());
-        // Whatever is chosen of the objects: what decides about their watches must be seen.
+        // No filters here: this watch decides which other watches are needed.
         (collection.label_selector, collection.field_selector) = (None, None);
         collection.shard_selector = None;
         let task = feed.follow(collection, tag);
@@ -119,7 +119,7 @@ impl Discovery {
         if !self.is_discovered() {
             return;
         }
-        self.tell_surroundings();
+        self.publish_snapshot();
         if !stale.is_empty() {
             self.rediscover(Some(stale), Duration::ZERO);
         }
@@ -163,7 +163,7 @@ impl Discovery {
         is_changed
     }
 
-    /// Refusals last, and are told once.
+    /// Refusals are permanent, and are logged once.
     fn tell(&mut self, what: &'static str, error: &RequestError) {
         if error.is_unreached() {
             return;

@@ -11,7 +11,7 @@ use kopf_core::handler::Handler;
 use kopf_model::Resource;
 use kopf_model::namespace::NamespacePattern;
 
-use crate::watching::cluster_view::{Scope, is_doubtful};
+use crate::cluster_view::{Scope, is_doubtful};
 
 /// Where the server is asked if the operator serves no namespace of a known name.
 const ANY_NAMESPACE: &str = "default";
@@ -29,7 +29,7 @@ pub(super) async fn confirm(
     let namespace = namespace_of(scope);
     let mut doubtful: Vec<&mut Resource> = discovered.resources.iter_mut().collect();
     doubtful.retain(|resource| is_doubtful(resource, handlers));
-    let answers = doubtful.iter().map(|resource| cluster.is_patchable(resource, namespace));
+    let answers = doubtful.iter().map(|resource| Patchable::ask(cluster, resource, namespace));
     let answers = futures::future::join_all(answers).await;
     for (resource, patchable) in doubtful.into_iter().zip(answers) {
         tracing::debug!(%resource, ?patchable, "discovery lists no patch; asked the server");

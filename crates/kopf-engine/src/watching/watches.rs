@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::{Failure, RequestError};
+use kopf_core::snapshot::{self, Snapshot};
 use kopf_core::write::Version;
 use kopf_model::Resource;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::feed::{Feed, Tag};
 use super::first_list::FirstList;
-use crate::operator::shared::{Served, Shared};
-use crate::reactor::message::Key;
-use crate::reactor::store::{Record, Store};
-use crate::serving::status::{Purpose, WatchStatus};
-use crate::watching::cluster_view::Desired;
+use super::saved::Saved;
+use crate::cluster_view::Desired;
+use crate::context::shared::{Served, Shared};
+use crate::key::Key;
+use crate::reporting::status::{Purpose, WatchStatus};
+use crate::snapshots::Snapshots;
+use crate::store::{Record, Store};
 use crate::watching::server_filters::narrow;
 
 /// All watches of the objects of handlers.
@@ -23,6 +26,8 @@ pub(crate) struct Watches {
     shared: Arc<Shared>,
     feed: Arc<Feed>,
     by_id: BTreeMap<u32, Watch>,
+    /// Where objects are remembered across restarts.
+    snapshots: Option<Arc<Snapshots>>,
 }
 
 /// One watch.
@@ -36,11 +41,13 @@ pub(crate) struct Watch {
     is_failing: bool,
     /// The version of the last list, or of an event since.
     newest: Version,
+    /// What is remembered of its objects across restarts.
+    pub(crate) saved: Saved,
 }
 
 impl Watches {
     pub(crate) fn new(shared: Arc<Shared>, feed: Arc<Feed>) -> Self {
-        Self { shared, feed, by_id: BTreeMap::new() }
+        Self { shared, feed, by_id: BTreeMap::new(), snapshots: None }
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Watch> {
@@ -84,8 +91,8 @@ impl Watches {
             match known {
                 // The subresources or the names may be others now.
                 Some(watch) if is_redefined(&watch.desired.resource, &desired.resource) => {
-                    let served = Served::new(Arc::clone(&desired.resource), &self.shared);
-                    watch.served = Arc::new(served);
+                    let resource = Arc::clone(&desired.resource);
+                    watch.served = served(resource, &self.shared, self.snapshots.as_deref()).0;
                     watch.desired = desired;
                 }
                 Some(_) => {}
@@ -99,10 +106,12 @@ impl Watches {
     fn start(&mut self, desired: Desired) {
         let settings = self.shared.settings();
         let (resource, namespace) = (Arc::clone(&desired.resource), desired.namespace.clone());
-        let served = Arc::new(Served::new(Arc::clone(&resource), &self.shared));
+        let snapshots = self.snapshots.as_deref();
+        let (served, basis) = served(Arc::clone(&resource), &self.shared, snapshots);
         let mut collection =
             self.feed.collection(Arc::clone(&resource), namespace.clone(), &settings);
         narrow(&mut collection, &served.handlers);
+        collection.part = served.is_parted().then(|| self.feed.part());
         let status = WatchStatus {
             resource: resource.to_string(),
             awaited: true,
@@ -113,7 +122,8 @@ impl Watches {
         };
         let id = self.shared.runtime.board.add_watch(Purpose::Handlers, status);
         tracing::debug!(%collection, "starting a watch");
-        let task = self.feed.follow(collection, Tag::Served(id));
+        let saved = Saved::recall(snapshots, &collection, basis.as_deref());
+        let task = self.feed.follow_from(saved.remembered(), collection, Tag::Served(id));
         let watch = Watch {
             desired,
             served,
@@ -123,6 +133,7 @@ impl Watches {
             is_listing: false,
             is_failing: false,
             newest: Version::default(),
+            saved,
         };
         self.by_id.insert(id, watch);
     }
@@ -153,6 +164,7 @@ impl Watches {
             (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
         let mut collection = self.feed.collection(resource, namespace, &self.shared.settings());
         narrow(&mut collection, &watch.served.handlers);
+        collection.part = watch.served.is_parted().then(|| self.feed.part());
         watch.task = self.feed.follow(collection, Tag::Served(id));
     }
 
@@ -169,6 +181,41 @@ impl Watches {
         for id in ids {
             self.follow_anew(id);
         }
+    }
+
+    /// Reads what is remembered, if the settings say so.
+    pub(crate) async fn open_snapshots(&mut self) {
+        let settings = self.shared.settings();
+        self.snapshots = Snapshots::open(&settings, &self.shared.cluster).await;
+    }
+
+    /// Where objects are remembered across restarts.
+    pub(crate) fn snapshots(&self) -> Option<Arc<Snapshots>> {
+        self.snapshots.clone()
+    }
+
+    /// What is to be remembered of all objects.
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let sections = self.by_id.values_mut().filter_map(|watch| {
+            let is_complete = watch.first_list.is_complete() && !watch.is_listing;
+            watch.saved.section(&mut watch.store, is_complete)
+        });
+        Snapshot { sections: sections.collect() }
+    }
+
+    /// Takes up what is remembered of the objects of a watch; tells whether there is such a watch.
+    pub(crate) fn restore(&mut self, id: u32) -> bool {
+        let Some(watch) = self.by_id.get_mut(&id) else { return false };
+        let version = watch.saved.restore(&mut watch.store);
+        watch.note_version(version);
+        watch.note_listed();
+        tracing::info!(
+            resource = %watch.desired.resource,
+            namespace = watch.desired.namespace.as_deref(),
+            objects = watch.store.len(),
+            "going on from the snapshot, without a list"
+        );
+        true
     }
 
     /// Notes that the server has spoken on a watch.
@@ -223,6 +270,7 @@ impl Watch {
     /// Notes the version of an event.
     pub(crate) fn note_version(&mut self, version: Version) {
         self.newest = self.newest.max(version);
+        self.saved.note_version(version);
     }
 
     /// Notes the end of a list.
@@ -230,7 +278,7 @@ impl Watch {
         self.first_list.complete();
     }
 
-    /// Looks at all objects anew, and waits for the list as for the first one.
+    /// Looks at all objects again, and waits for the list as for the first one.
     pub(crate) fn doubt(&mut self) {
         tracing::warn!(
             resource = %self.desired.resource,
@@ -247,8 +295,20 @@ impl Watch {
     }
 }
 
+/// The handlers of a resource, and what decides whether its objects may be remembered.
+fn served(
+    resource: Arc<Resource>,
+    shared: &Shared,
+    snapshots: Option<&Snapshots>,
+) -> (Arc<Served>, Option<String>) {
+    let mut served = Served::new(resource, shared);
+    let basis = snapshots.and_then(|it| snapshot::basis(&served.handlers, it.settings()));
+    served.is_saved = basis.is_some();
+    (Arc::new(served), basis)
+}
+
 /// Whether a resource of the same name is another one now: its definition may have been changed, or
-/// deleted and made anew before we looked.
+/// deleted and created again before we looked.
 fn is_redefined(one: &Resource, other: &Resource) -> bool {
     one.namespaced != other.namespaced
         || one.subresources != other.subresources

@@ -1,8 +1,8 @@
-//! A rejected write, where nobody may look whether its content is wrong or its version old.
+//! A rejected write, where we may not look whether its content is wrong or its version old.
 //!
 //! The server does not tell these apart, and an operator need not be allowed to read its objects:
 //! the watch brings newer versions by itself. If it brings none and the write is still refused, it
-//! would be tried for ever without a sign.
+//! would be retried without end and without a log line.
 
 use kopf_client::RequestError;
 use kopf_model::{Object, Resource};
@@ -16,7 +16,7 @@ pub(crate) struct AmbiguousRefusal {
 }
 
 impl AmbiguousRefusal {
-    /// Takes note of a refusal; a second one for the same version is told, once.
+    /// Takes note of a refusal; a second one for the same version is logged, once.
     pub(crate) fn note(&mut self, resource: &Resource, object: &Object, error: &RequestError) {
         let version = object.resource_version();
         if self.version.as_deref() != Some(version) {

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// Nobody waits longer for the write of another, which may have got stuck: conflicts do less harm.
+/// The longest wait for another write, which may be stuck: conflicts do less harm.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The lock of one object.
 #[derive(Clone, Default)]
 pub(crate) struct WriteLock(Arc<Mutex<()>>);
 
-/// Nobody else writes until this is dropped.
+/// No other write begins until this is dropped.
 pub(crate) struct WriteGuard {
     _held: OwnedMutexGuard<()>,
 }
 
 impl WriteLock {
-    /// Waits until nobody else writes; none if that takes too long.
+    /// Waits until no other write is under way; `None` if that takes too long.
     pub(crate) async fn take(&self) -> Option<WriteGuard> {
         let held = tokio::time::timeout(PATIENCE, Arc::clone(&self.0).lock_owned()).await;
         held.ok().map(|held| WriteGuard { _held: held })

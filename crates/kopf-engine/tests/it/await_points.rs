@@ -140,7 +140,7 @@ impl Town {
     fn parent(&self) -> Handler {
         let calls = self.calls.clone();
         async_handler("parent", HandlerKind::Create, move |call| {
-            let children = call.children.clone().expect("children");
+            let children = call.sub_handlers.clone().expect("children");
             for (id, failures) in [("good", 0), ("bad", 1)] {
                 let calls = calls.clone();
                 children.register(async_handler(id, HandlerKind::Sub, move |call| {

@@ -152,7 +152,7 @@ async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end()
     for name in ["a", "b"] {
         world.merge(name, json!({"spec": {"x": 2}})).await;
     }
-    eventually("a queue", || engine.status().snapshot().queued == 1).await;
+    eventually("a queue", || engine.status().snapshot().work.queued == 1).await;
     engine.stop().await.expect("a clean end");
     assert_eq!(world.calls.all(), ["begun", "begun", "tidied up", "tidied up"]);
 }

@@ -23,7 +23,7 @@ fn conversion(
     function: impl Fn(Call) -> Returned + Send + Sync + 'static,
 ) -> Handler {
     let of = |version| Selector::exact("kopf.dev", version, "kopfexamples");
-    let options = ConvertOptions { to: of(to), crd: None };
+    let options = ConvertOptions { to: of(to), definition: None };
     let id = format!("{from}-{to}");
     let handler = handler(&id, HandlerKind::Convert(options), function);
     handler.for_resources(of(from))

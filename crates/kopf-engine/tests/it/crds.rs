@@ -141,8 +141,11 @@ async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_al
     let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
     let engine = world.start_built(world.engine(handlers).namespaces(["def*"])).await;
     let scout = || {
-        let scouts = engine.status().snapshot().scouts;
-        scouts.into_iter().find(|scout| scout.resource == resource).expect("it is on the board")
+        let discovery_watches = engine.status().snapshot().engine_watches.discovery;
+        discovery_watches
+            .into_iter()
+            .find(|scout| scout.resource == resource)
+            .expect("it is on the board")
     };
     tokio::time::sleep(SILENCE_MAX * 2).await;
     let failing = scout();

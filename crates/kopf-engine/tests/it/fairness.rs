@@ -174,7 +174,7 @@ async fn events_that_are_lost_to_a_slow_handler_are_told_and_counted() {
     for number in 0..KEPT + 6 {
         world.merge("busy", json!({"spec": {"x": number}})).await;
     }
-    eventually("the loss", || engine.status().snapshot().events_lost == 6).await;
+    eventually("the loss", || engine.status().snapshot().work.events_lost == 6).await;
     let warning = logged.line_with("the oldest ones are lost");
     assert!(warning.contains("name=\"busy\""), "{warning}");
     assert_eq!(logged.count("the oldest ones are lost"), 1, "one line is enough for a while");

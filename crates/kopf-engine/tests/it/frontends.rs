@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kopf_core::handler::{DaemonOptions, HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, fail_callback};
-use kopf_engine::ReviewGate;
+use kopf_engine::{EngineError, ReviewGate};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -79,13 +79,13 @@ async fn the_progress_of_sub_handlers_of_a_front_end_goes_with_that_of_their_par
     let calls = world.calls.clone();
     let parent = handler("parent", HandlerKind::Create, move |call| {
         calls.note(format!("parent:{}", call.attempt.retry));
-        call.children.expect("sub-handlers").note(vec!["parent/sub".into()]);
+        call.sub_handlers.expect("sub-handlers").note(vec!["parent/sub".into()]);
         if call.attempt.retry > 0 {
             return Ok(Output::Nothing);
         }
         let record = json!({"retries": 1, "success": true, "failure": false});
         call.patch.lock().set_annotation(RECORD, Some(record.to_string()));
-        Err(HandlerError::Children { delay: Some(Duration::from_secs(5)) })
+        Err(HandlerError::SubHandlers { delay: Some(Duration::from_secs(5)) })
     });
     let engine = world.start(vec![parent]).await;
     world.create("a", json!({})).await;
@@ -141,6 +141,61 @@ async fn callbacks_see_the_memo_and_the_patch_of_their_object() {
     assert_eq!(world.calls.all(), ["seen: true"]);
     engine.stop().await.expect("a clean end");
 }
+
+#[tokio::test(start_paused = true)]
+async fn handlers_that_startup_handlers_register_serve_like_all_others() {
+    let world = World::new().await;
+    let late = Arc::new(Mutex::new(Vec::new()));
+    let (registered, calls) = (Arc::clone(&late), world.calls.clone());
+    let startup = handler("startup", HandlerKind::Startup, move |_| {
+        let calls = calls.clone();
+        let create = handler("create", HandlerKind::Create, move |call| {
+            let index = call.indexes.get("index").expect("the index that was registered");
+            calls.note(format!("create: {}", index.keys().len()));
+            Ok(Output::Nothing)
+        });
+        let index = handler("index", HandlerKind::Index, |_| Ok(Output::Json(json!({"all": 1}))));
+        registered.lock().extend([create, index]);
+        Ok(Output::Nothing)
+    });
+    let late_handlers = move || Ok(std::mem::take(&mut *late.lock()));
+    let engine = world.engine(vec![startup]).late_handlers(late_handlers).build().start();
+    engine.settled().await;
+    world.create("a", json!({})).await;
+    world.until_handled("a").await;
+    assert_eq!(world.calls.all(), ["create: 1"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_handlers_that_cannot_be_used_end_the_start() {
+    let world = World::new().await;
+    let late_handlers = || Err("handler 'create' has no resource".to_owned());
+    let engine = world.engine(Vec::new()).late_handlers(late_handlers).build();
+    let error = engine.run(std::future::pending()).await.expect_err("it cannot start");
+    let expected =
+        "handlers that were registered at startup cannot be used: handler 'create' has no resource";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_of_a_failed_startup_carries_the_original_of_the_front_end() {
+    let world = World::new().await;
+    let startup = handler("startup", HandlerKind::Startup, |_| {
+        let error = HandlerError::Permanent { message: "KeyError('x')".into() };
+        Err(error.with_object(Arc::new(KeyError("x"))))
+    });
+    let engine = world.engine(vec![startup]).build();
+    let error = engine.run(std::future::pending()).await.expect_err("it cannot start");
+    let EngineError::Activity { source, .. } = error else { panic!("another error: {error}") };
+    assert_eq!(source.message, "KeyError('x')");
+    let object = source.object.expect("the original").0;
+    assert_eq!(object.downcast_ref::<KeyError>(), Some(&KeyError("x")));
+}
+
+/// An exception of another language.
+#[derive(Debug, PartialEq)]
+struct KeyError(&'static str);
 
 #[tokio::test]
 async fn reviews_of_a_front_end_are_answered_and_the_cluster_is_pointed_to_it() {

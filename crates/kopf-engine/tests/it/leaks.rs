@@ -54,7 +54,7 @@ async fn timers_at_rest_have_no_tasks() {
     create_all(&world).await;
     eventually("the first runs", || world.calls.count() == OBJECTS).await;
     quiesce().await;
-    assert_eq!(engine.status().snapshot().background, OBJECTS);
+    assert_eq!(engine.status().snapshot().work.background, OBJECTS);
     assert_eq!(tasks(), without_objects, "timers at rest need nothing");
     eventually("the second runs", || world.calls.count() == 2 * OBJECTS).await;
     quiesce().await;
@@ -64,7 +64,7 @@ async fn timers_at_rest_have_no_tasks() {
     let runs = world.calls.count();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(world.calls.count(), runs, "no timer outlives its object");
-    assert_eq!(engine.status().snapshot().background, 0);
+    assert_eq!(engine.status().snapshot().work.background, 0);
     engine.stop().await.expect("a clean end");
     quiesce().await;
     assert_eq!(tasks(), before, "nothing outlives the operator");
@@ -119,7 +119,7 @@ async fn a_crd_that_goes_takes_everything_along() {
     eventually("daemon and timer", || world.calls.count() == 2).await;
     let delete = kube::api::DeleteParams::default();
     world.crds().delete("kopfexamples.kopf.dev", &delete).await.expect("deleted");
-    eventually("the end", || engine.status().snapshot().background == 0).await;
+    eventually("the end", || engine.status().snapshot().work.background == 0).await;
     let runs = world.calls.count();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(world.calls.count(), runs);
@@ -183,7 +183,7 @@ async fn a_pause_leaves_no_daemons_and_timers() {
     quiesce().await;
     assert_eq!(tasks(), without_objects + OBJECTS);
     freeze(&world, 300).await;
-    eventually("the pause", || engine.status().snapshot().background == 0).await;
+    eventually("the pause", || engine.status().snapshot().work.background == 0).await;
     quiesce().await;
     let in_pause = tasks();
     assert!(in_pause < without_objects, "{in_pause}, and {without_objects} without objects");
@@ -192,7 +192,7 @@ async fn a_pause_leaves_no_daemons_and_timers() {
     assert_eq!(world.calls.count(), calls, "nothing runs in a pause");
     assert_eq!(tasks(), in_pause);
     eventually("the resumption", || !engine.status().snapshot().paused).await;
-    eventually("all again", || engine.status().snapshot().background == 2 * OBJECTS).await;
+    eventually("all again", || engine.status().snapshot().work.background == 2 * OBJECTS).await;
     quiesce().await;
     assert_eq!(tasks(), without_objects + OBJECTS);
     engine.stop().await.expect("a clean end");
@@ -258,10 +258,10 @@ async fn a_resource_that_is_not_served_any_more_leaves_no_retries_behind() {
         handler("create_fn", HandlerKind::Create, |_| Err(temporary("tomorrow", 86_400.0)));
     let engine = world.start(vec![create]).await;
     world.create("a", json!({})).await;
-    eventually("the retry", || engine.status().snapshot().delayed == 1).await;
+    eventually("the retry", || engine.status().snapshot().work.delayed == 1).await;
     world.serve(false).await;
     eventually("the end of the watch", || engine.status().snapshot().watches.is_empty()).await;
     quiesce().await;
-    assert_eq!(engine.status().snapshot().delayed, 0);
+    assert_eq!(engine.status().snapshot().work.delayed, 0);
     engine.stop().await.expect("a clean end");
 }

@@ -39,7 +39,8 @@ async fn a_graceful_end_writes_what_the_server_did_not_take_before() {
     world.journal.add_rule(failing_patches(500, usize::MAX));
     world.create("a", json!({"x": 1})).await;
     let status = engine.status();
-    eventually("the pause", || world.calls.count() == 1 && status.snapshot().delayed == 1).await;
+    eventually("the pause", || world.calls.count() == 1 && status.snapshot().work.delayed == 1)
+        .await;
     world.journal.clear_rules();
     engine.stop().await.expect("a clean end");
     let object = world.get("a").await;
@@ -119,7 +120,7 @@ async fn an_index_forgets_objects_that_go_with_their_namespace_while_they_are_ha
     })
     .await;
     release.notify_one();
-    eventually("the end of the handler", || engine.status().snapshot().running == 0).await;
+    eventually("the end of the handler", || engine.status().snapshot().work.running == 0).await;
     create("b", "team-2").await;
     eventually("the second call", || world.calls.count() == 2).await;
     assert_eq!(world.calls.all(), ["a", "b"]);
@@ -177,8 +178,9 @@ async fn a_retry_whose_time_comes_while_events_wait_is_not_lost() {
     let engine = world.start_built(world.engine(vec![create, event]).settings(settings)).await;
     world.create("a", json!({"x": 1})).await;
     let status = engine.status();
-    eventually("both calls", || world.calls.count() == 2 && status.snapshot().queued == 1).await;
-    eventually("the time of the retry", || status.snapshot().queue_age > RETRIED_AFTER).await;
+    eventually("both calls", || world.calls.count() == 2 && status.snapshot().work.queued == 1)
+        .await;
+    eventually("the time of the retry", || status.snapshot().work.queue_age > RETRIED_AFTER).await;
     gate.add_permits(1);
     world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["a:0", "b:0", "a:1"]);

@@ -80,7 +80,7 @@ async fn the_pages_of_a_list_wait_for_those_who_handle_the_objects() {
     settings.watching.backlog_max = 5;
     let engine = world.engine(vec![create]).settings(settings).build().start();
     let status = engine.status();
-    eventually("the first worker", || status.snapshot().running == 1).await;
+    eventually("the first worker", || status.snapshot().work.running == 1).await;
     quiesce().await;
     let known = status.snapshot().objects;
     assert!(known < OBJECTS / 2, "{known} objects are in memory, and nobody can handle them");

@@ -303,7 +303,7 @@ async fn blocking_handlers_wait_for_threads_and_that_is_seen() {
     }
     let load = || {
         let status = engine.status().snapshot();
-        (status.blocking, status.blocking_waiting)
+        (status.work.blocking, status.work.blocking_waiting)
     };
     eventually("the jam", || load() == (1, 2)).await;
     for _ in 0..3 {
@@ -427,7 +427,7 @@ async fn many_objects_are_handled_with_one_patch_each() {
     quiesce().await;
     assert_eq!(world.writes().len(), 600);
     let status = engine.status().snapshot();
-    assert_eq!((status.objects, status.queued, status.running), (600, 0, 0));
+    assert_eq!((status.objects, status.work.queued, status.work.running), (600, 0, 0));
     engine.stop().await.expect("a clean end");
 }
 
@@ -439,10 +439,9 @@ async fn selectors_of_the_settings_are_checked_by_the_server() {
     let selector = || kopf_model::Selector::parse(&["kopf.dev", "*"]).expect("a selector");
     settings.watching.label_selectors.insert(selector(), "tier=live");
     settings.watching.field_selectors.insert(selector(), "metadata.name!=b");
-    settings
-        .watching
-        .shard_selectors
-        .insert(selector(), "shardRange(object.metadata.uid, '0x0', '0x8')");
+    // The server evaluates it, so it covers all objects.
+    let all = "shardRange(object.metadata.uid, '0x0000000000000000', '0x10000000000000000')";
+    settings.watching.shard_selectors.insert(selector(), all);
     let mut create = world.noting("create_fn", HandlerKind::Create);
     create.filters.labels = vec![("team".into(), kopf_core::filter::MetaFilter::Present)];
     let engine = world.start_built(world.engine(vec![create]).settings(settings)).await;

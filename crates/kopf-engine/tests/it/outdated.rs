@@ -163,7 +163,7 @@ async fn subhandlers_that_have_succeeded_get_the_change_as_well() {
     let world = World::new().await;
     let (quick, slow) = (fast(&world, HandlerKind::Sub), flaky(&world, HandlerKind::Sub));
     let parent = handler("parent", HandlerKind::Update, move |call| {
-        let children = call.children.expect("children");
+        let children = call.sub_handlers.expect("children");
         children.register(quick.clone());
         children.register(slow.clone());
         Ok(Output::Nothing)
@@ -188,7 +188,7 @@ async fn a_finished_parent_runs_its_subhandlers_again() {
     let world = World::new().await;
     let quick = fast(&world, HandlerKind::Sub);
     let parent = handler("parent", HandlerKind::Update, move |call| {
-        call.children.expect("children").register(quick.clone());
+        call.sub_handlers.expect("children").register(quick.clone());
         Ok(Output::Nothing)
     });
     let engine = world.start(vec![parent, flaky(&world, HandlerKind::Update)]).await;

@@ -87,7 +87,7 @@ async fn a_graceful_end_writes_down_all_objects_whatever_the_limit_of_workers() 
     }
     eventually("the calls", || world.calls.count() == 3).await;
     world.create_from(object).await;
-    eventually("the last object", || engine.status().snapshot().running == 1).await;
+    eventually("the last object", || engine.status().snapshot().work.running == 1).await;
     engine.stop().await.expect("a clean end");
     for name in names {
         let object = world.get(name).await;

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use http::Method;
-use kopf_core::handler::{Handler, HandlerKind, TimerOptions};
-use kopf_core::invoke::Output;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use kopf_core::handler::{Handler, HandlerKind, TimerOptions, WebhookOptions};
+use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_core::settings::{LeadershipMode, Settings};
 use kopf_engine::{EngineBuilder, Leadership, Running};
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::proxy::{Fault, Journal, Proxy, Recorded, Rule};
@@ -207,7 +209,7 @@ async fn a_leader_that_cannot_renew_stops_everything_before_another_one_begins()
     });
     eventually("the end of its term", || !leader.leads()).await;
     assert!(!standby.leads(), "the deadline is shorter than the Lease");
-    eventually("the end of the daemon", || leader.running.status().snapshot().background == 0)
+    eventually("the end of the daemon", || leader.running.status().snapshot().work.background == 0)
         .await;
     let (calls, writes) = (leader.calls.count(), leader.writes());
     world.merge("a", json!({"spec": {"x": 2}})).await;
@@ -299,4 +301,61 @@ async fn times_that_are_not_safe_are_refused_at_the_start() {
     let engine = world.engine(Vec::new()).settings(settings).build();
     let error = engine.run(std::future::pending()).await.expect_err("it must not run");
     assert!(matches!(error, kopf_engine::EngineError::Leadership(_)), "{error:?}");
+}
+
+/// A replica that checks objects, with a port of its own.
+fn start_checking(world: &World, identity: &str) -> Running {
+    let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| {
+        Err(HandlerError::Denied { message: "too small".into(), code: 418 })
+    });
+    let builder = builder(world, &Journal::default(), vec![check]).identity(identity);
+    builder.admission(crate::webhooks::endpoint()).build().start()
+}
+
+fn leads(running: &Running) -> bool {
+    running.status().snapshot().leadership.is_some_and(|it| it.leads)
+}
+
+/// Waits until the webhook answers that an object is too small.
+async fn until_checked(world: &World, name: &str) {
+    let mut last = String::new();
+    for _ in 0..200 {
+        let object = serde_json::from_value(json!({
+            "apiVersion": "kopf.dev/v1", "kind": "KopfExample", "metadata": {"name": name},
+        }));
+        let created = world.api().create(&PostParams::default(), &object.expect("one")).await;
+        last = created.map_or_else(|error| error.to_string(), |_| "it was created".to_owned());
+        if last.contains("too small") {
+            return;
+        }
+        let _ = world.api().delete(name, &DeleteParams::default()).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("nobody checks: {last}");
+}
+
+/// Sockets and a paused clock do not go together, so this runs in real time.
+#[tokio::test]
+async fn replicas_share_a_webhook_certificate() {
+    let world = World::new().await;
+    let one = start_checking(&world, "one");
+    until_checked(&world, "first").await;
+    let two = start_checking(&world, "two");
+    two.settled().await;
+    assert!(leads(&one) && !leads(&two));
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "default");
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+    let made = secrets.get("demo-webhooks").await.expect("a Secret").data.expect("data");
+    let trusted = || async {
+        let configuration = configurations.get("my-operator.dev").await.expect("a configuration");
+        configuration.webhooks.expect("webhooks")[0].client_config.ca_bundle.clone()
+    };
+    assert_eq!(trusted().await.as_ref(), made.get("ca.crt"));
+    // The other one shows the same certificate when it leads.
+    one.stop().await.expect("a clean end");
+    until_checked(&world, "second").await;
+    assert!(leads(&two));
+    assert_eq!(trusted().await.as_ref(), made.get("ca.crt"));
+    assert_eq!(secrets.get("demo-webhooks").await.expect("a Secret").data, Some(made));
+    two.stop().await.expect("a clean end");
 }

@@ -100,6 +100,10 @@ fn handlers(judge: &Judge, replica: &'static str) -> Vec<Handler> {
 }
 
 fn start(world: &World, judge: &Judge, replica: &'static str) -> Running {
+    start_with(world, replica, handlers(judge, replica))
+}
+
+fn start_with(world: &World, replica: &'static str, handlers: Vec<Handler>) -> Running {
     let proxy = Proxy { service: world.server.service(), journal: Journal::default() };
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -108,13 +112,17 @@ fn start(world: &World, judge: &Judge, replica: &'static str) -> Running {
     settings.leadership.name = Some("demo".into());
     settings.leadership.namespace = Some("default".into());
     settings.leadership.ranges = RANGES;
-    let builder = world.engine(handlers(judge, replica)).identity(replica);
+    let builder = world.engine(handlers).identity(replica);
     builder.client(kube::Client::new(proxy, "default")).settings(settings).build().start()
 }
 
 fn ranges(running: &Running) -> usize {
     let leadership = running.status().snapshot().leadership;
     leadership.and_then(|it| it.ranges).map_or(0, |(held, _)| held.len())
+}
+
+fn objects(running: &Running) -> usize {
+    running.status().snapshot().objects
 }
 
 async fn create_all(world: &World) {
@@ -145,6 +153,9 @@ async fn every_object_is_served_by_exactly_one_of_the_replicas() {
     eventually("three shares", || judge.are_all_served(&["one", "two", "three"])).await;
     let all = [&one, &two, &three];
     eventually("even shares", || all.iter().all(|it| (2..=3).contains(&ranges(it)))).await;
+    // Nobody keeps what is not its own.
+    let kept = || all.iter().map(|it| objects(it)).sum::<usize>();
+    eventually("every object at one place", || kept() == OBJECTS).await;
     edit_all(&world, 2).await;
     assert_eq!(judge.calls("create"), [1; OBJECTS]);
     assert_eq!(judge.calls("update"), [1; OBJECTS]);
@@ -162,4 +173,50 @@ async fn every_object_is_served_by_exactly_one_of_the_replicas() {
     assert_eq!(judge.calls("update"), [3; OBJECTS]);
     assert_eq!(judge.0.lock().violations, Vec::<String>::new());
     three.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn indexes_are_whole_on_every_replica() {
+    let (world, judge) = (World::new().await, Judge::default());
+    let indexing = || {
+        let mut handlers = handlers(&judge, "any");
+        handlers.push(handler("index", HandlerKind::Index, |_| Ok(Output::Nothing)));
+        handlers
+    };
+    let replicas = ["one", "two"].map(|it| start_with(&world, it, indexing()));
+    eventually("two shares", || replicas.iter().all(|it| ranges(it) == 4)).await;
+    create_all(&world).await;
+    eventually("all objects", || replicas.iter().all(|it| objects(it) == OBJECTS)).await;
+    eventually("all created", || judge.calls("create") == [1; OBJECTS]).await;
+    for replica in replicas {
+        replica.stop().await.expect("a clean end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_are_created_while_shares_move_are_handled_once() {
+    let (world, judge) = (World::new().await, Judge::default());
+    let mut replicas = vec![start(&world, &judge, "one")];
+    for (number, name) in ["two", "three", "four", "five"].into_iter().enumerate() {
+        for place in 0..OBJECTS / 4 {
+            world.create(&format!("object-{number}-{place}"), json!({"x": 1})).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            if place == 2 {
+                replicas.push(start(&world, &judge, name));
+            }
+            if place == 4 && number % 2 == 1 {
+                replicas.remove(0).stop().await.expect("a clean end");
+            }
+        }
+    }
+    eventually("all created", || judge.calls("create").len() == OBJECTS).await;
+    let everybody = ["three", "four", "five"];
+    eventually("all served", || judge.are_all_served(&everybody)).await;
+    let kept = || replicas.iter().map(objects).sum::<usize>();
+    eventually("every object at one place", || kept() == OBJECTS).await;
+    assert_eq!(judge.calls("create"), [1; OBJECTS]);
+    assert_eq!(judge.0.lock().violations, Vec::<String>::new());
+    for replica in replicas {
+        replica.stop().await.expect("a clean end");
+    }
 }

@@ -16,7 +16,7 @@ async fn finished_subhandlers_are_not_run_again_with_the_parent() {
     let good = world.noting("good", HandlerKind::Sub);
     let parent = handler("parent", HandlerKind::Create, move |call| {
         calls.note("parent");
-        let children = call.children.expect("children");
+        let children = call.sub_handlers.expect("children");
         children.register(good.clone());
         let calls = calls.clone();
         children.register(handler("bad", HandlerKind::Sub, move |call| {
@@ -43,7 +43,7 @@ async fn subhandlers_go_on_after_a_restart() {
         let calls = world.calls.clone();
         let good = world.noting("good", HandlerKind::Sub);
         handler("parent", HandlerKind::Create, move |call| {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             children.register(good.clone());
             let calls = calls.clone();
             children.register(handler("bad", HandlerKind::Sub, move |call| {
@@ -78,12 +78,12 @@ async fn explicit_execution_and_nesting_work() {
     let parent = async_handler("parent", HandlerKind::Create, move |call| {
         let calls = calls.clone();
         async move {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             let inner = calls.clone();
             children.register(handler("sub", HandlerKind::Sub, move |call| {
                 inner.note("sub");
                 let innermost = inner.clone();
-                call.children.expect("children").register(handler(
+                call.sub_handlers.expect("children").register(handler(
                     "subsub",
                     HandlerKind::Sub,
                     move |call| {
@@ -129,7 +129,7 @@ async fn success_of_a_subhandler_is_written_while_a_slow_sibling_runs() {
             Ok(Output::Json(json!("result")))
         });
         handler("parent", HandlerKind::Create, move |call| {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             children.register(quick.clone());
             children.register(sleeping("middle", 5));
             children.register(sleeping("slow", 30));
@@ -161,7 +161,7 @@ async fn a_parent_in_the_middle_of_something_is_not_written_with_its_subhandlers
     let parent = async_handler("parent", HandlerKind::Create, move |call| {
         let quick = quick.clone();
         async move {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             children.register(quick);
             children.execute().await?;
             call.patch.lock().set(&"status.phase".into(), json!("half"));
@@ -192,11 +192,11 @@ async fn fields_of_subhandlers_must_have_changed_where_those_of_the_parent_must(
         let x = sub_of_field(&world, if id == "update" { "ux" } else { "cx" }, "spec.x");
         let y = sub_of_field(&world, if id == "update" { "uy" } else { "cy" }, "spec.y");
         handler(id, kind, move |call| {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             children.register(x.clone());
             let inner = y.clone();
             children.register(handler("deep", HandlerKind::Sub, move |call| {
-                call.children.expect("children").register(inner.clone());
+                call.sub_handlers.expect("children").register(inner.clone());
                 Ok(Output::Nothing)
             }));
             Ok(Output::Nothing)
@@ -221,7 +221,7 @@ async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let parent = handler("parent", HandlerKind::Field, move |call| {
-        let children = call.children.expect("children");
+        let children = call.sub_handlers.expect("children");
         let noting = |id: &'static str| {
             let calls = calls.clone();
             handler(id, HandlerKind::Sub, move |call| {
@@ -259,7 +259,7 @@ async fn renamed_subhandlers_of_renamed_handlers_go_on_where_they_were() {
     let parent = |id: &'static str, quick: Handler| {
         let calls = world.calls.clone();
         handler(id, HandlerKind::Create, move |call| {
-            let children = call.children.expect("children");
+            let children = call.sub_handlers.expect("children");
             children.register(quick.clone());
             let calls = calls.clone();
             children.register(handler("slow", HandlerKind::Sub, move |call| {

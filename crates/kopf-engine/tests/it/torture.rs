@@ -22,7 +22,7 @@ fn handlers(world: &World) -> Vec<Handler> {
     });
     let calls = world.calls.clone();
     let parent = handler("parent", HandlerKind::Create, move |call| {
-        let children = call.children.expect("children");
+        let children = call.sub_handlers.expect("children");
         for id in ["a", "b"] {
             let calls = calls.clone();
             children.register(handler(id, HandlerKind::Sub, move |_| {
@@ -230,7 +230,7 @@ fn noting_values(world: &World) -> Vec<Handler> {
     field.filters.field = Some("spec.x".into());
     let subs = [noting("sub", HandlerKind::Sub, 0), noting("later_sub", HandlerKind::Sub, 1)];
     let parent = handler("parent", HandlerKind::Update, move |call| {
-        let children = call.children.expect("children");
+        let children = call.sub_handlers.expect("children");
         subs.iter().for_each(|sub| children.register(sub.clone()));
         Ok(Output::Nothing)
     });

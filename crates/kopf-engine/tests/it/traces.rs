@@ -121,7 +121,7 @@ fn t1_handlers(world: &World) -> Vec<Handler> {
     let (calls, a, b) = (world.calls.clone(), sub("a", "r-a"), sub("b", "r-b"));
     let create_subs = handler("create_subs", HandlerKind::Create, move |call| {
         calls.note(format!("create_subs:{}", call.attempt.retry));
-        let children = call.children.expect("a changing handler has children");
+        let children = call.sub_handlers.expect("a changing handler has children");
         children.register(a.clone());
         children.register(b.clone());
         Ok(Output::Nothing)

@@ -169,7 +169,7 @@ async fn the_number_of_threads_follows_the_settings_also_while_all_are_busy() {
     let (engine, context) = start(world.engine(vec![create])).await;
     let load = || {
         let status = engine.status().snapshot();
-        (status.blocking, status.blocking_waiting)
+        (status.work.blocking, status.work.blocking_waiting)
     };
     context.settings.write().execution.max_workers = 1;
     tokio::time::sleep(TAKEN_UP).await;

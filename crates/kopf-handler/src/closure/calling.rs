@@ -55,7 +55,7 @@ where
     }
 }
 
-/// A function of some inputs, whatever they are and whatever it returns.
+/// A function of some inputs, of any types, that returns any type.
 pub trait Callable<Inputs>: Send + Sync + 'static {
     /// What it returns.
     type Made;
@@ -81,7 +81,7 @@ pub trait Inputs<HandlerKind: Kind>: Sized {
 #[diagnostic::on_unimplemented(
     message = "a closure for `{HandlerKind}` has no input `{Self}`",
     label = "`{Self}` is not an input of this closure",
-    note = "closures take the inputs of their kind by value: `Spec`, and `This<Database>` for the typed object; `&Spec`, `&Database` and `&mut Patch` are for functions with attributes"
+    note = "closures take the inputs of their kind by value: `Spec`, and `Typed<Database>` for the typed object; `&Spec`, `&Database` and `&mut Patch` are for functions with attributes"
 )]
 pub trait Given<HandlerKind: Kind>: Input<HandlerKind> {}
 

@@ -13,7 +13,7 @@ use crate::kind::AdmissionKind;
 
 /// The whole admission request; dereferences to [`kopf_core::occasion::Review`].
 #[derive(Clone, Debug)]
-pub struct Review(Arc<kopf_core::occasion::Review>);
+pub struct AdmissionRequest(Arc<kopf_core::occasion::Review>);
 
 /// Warnings for the user who asks; `kubectl` prints them.
 ///
@@ -26,7 +26,7 @@ pub struct Review(Arc<kopf_core::occasion::Review>);
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Vec<String>);
 
-/// Whether nothing will be persisted whatever the answer.
+/// Whether the request is a dry run: nothing is stored, no matter what is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DryRun(pub bool);
 
@@ -42,7 +42,7 @@ pub struct User(Value);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
-impl Deref for Review {
+impl Deref for AdmissionRequest {
     type Target = kopf_core::occasion::Review;
 
     fn deref(&self) -> &kopf_core::occasion::Review {
@@ -84,7 +84,7 @@ impl User {
 }
 
 impl Headers {
-    /// The value of a header, whatever the case of its name.
+    /// The value of a header; the case of its name does not matter.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         let mut headers = self.0.iter();
@@ -116,7 +116,7 @@ macro_rules! from_review {
 }
 
 from_review! {
-    Review = |review| Self(Arc::clone(review));
+    AdmissionRequest = |review| Self(Arc::clone(review));
     DryRun = |review| Self(review.dry_run);
     Operation = |review| Self(review.operation.clone());
     User = |review| Self(review.user_info.clone());

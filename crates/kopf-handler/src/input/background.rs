@@ -12,7 +12,7 @@ use super::change::wrong_occasion;
 use super::{Input, subject};
 use crate::error::Error;
 use crate::kind::BackgroundKind;
-use crate::view::View;
+use crate::object::FromObject;
 
 /// The stop flag of a daemon or a timer.
 ///
@@ -34,7 +34,7 @@ impl Stopped {
         self.reason().is_some()
     }
 
-    /// Why the handler should end, or none while it should go on.
+    /// Why the handler should end, or `None` while it should go on.
     #[must_use]
     pub fn reason(&self) -> Option<StopReason> {
         self.0.reason()
@@ -73,13 +73,13 @@ pub struct Live<T> {
     view: PhantomData<fn() -> T>,
 }
 
-impl<T: View> Live<T> {
+impl<T: FromObject> Live<T> {
     /// The newest known state.
     ///
     /// # Errors
     /// Fails when the object does not fit the type.
     pub fn get(&self) -> Result<T, Error> {
-        T::view(&Subject { resource: Arc::clone(&self.resource), object: self.live.get() })
+        T::from_object(&Subject { resource: Arc::clone(&self.resource), object: self.live.get() })
     }
 }
 
@@ -91,7 +91,7 @@ impl<T> Clone for Live<T> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: BackgroundKind, T: View> Input<K> for Live<T> {
+impl<K: BackgroundKind, T: FromObject> Input<K> for Live<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         let Occasion::Background { live } = &call.occasion else {
             return Err(wrong_occasion(call));

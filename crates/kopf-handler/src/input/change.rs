@@ -14,7 +14,7 @@ use super::{Input, InputRef, Operation, subject};
 use crate::error::Error;
 use crate::filter::Sight;
 use crate::kind::{CausedKind, ChangeKind, DiffKind, Event, NewKind, OldKind};
-use crate::view::{Object, View};
+use crate::object::{FromObject, Object};
 
 /// What differs between the object as last handled and now; reduced to the field in field handlers.
 ///
@@ -31,14 +31,14 @@ pub struct Diff(Arc<kopf_model::Diff>);
 
 /// Why the handler is called: for functions with several attributes, which can tell them apart.
 ///
-/// Indexes, desired children and observers are functions of what is there, whatever has happened,
+/// Indexes, desired children and observers are functions of the current state, no matter what happened,
 /// and several things may have happened since they were last called: they have no cause.
 ///
 /// ```
 /// use kopf_core::Reason;
 /// use kopf_handler::input::Cause;
 ///
-/// // With `#[kopf::on::create]`, `#[kopf::on::update]` and `#[kopf::timer]` above it.
+/// // With `#[kopf::on::create]`, `#[kopf::on::update]` and `#[kopf::on::timer]` above it.
 /// async fn reconcile(cause: Cause) {
 ///     match cause {
 ///         Cause::Change { reason: Reason::Create, .. } => println!("a new one"),
@@ -61,20 +61,20 @@ pub enum Cause {
     Event(Option<EventKind>),
     /// The object is there, and nothing else has to happen: in daemons and timers.
     Background,
-    /// Somebody asks for this operation: in webhooks.
+    /// This operation is requested: in webhooks.
     Review(Operation),
 }
 
 /// The state before: the essence of the object, or the field in field handlers.
 ///
-/// None for objects that were never handled, and for absent fields; so creations have none at all.
+/// `None` for objects that were never handled, and for absent fields; so creations have none at all.
 /// In webhooks it is the whole object before the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Old<T = Value>(pub Option<T>);
 
 /// The state now: the essence of the object, or the field in field handlers.
 ///
-/// None for absent fields, and for deletions in webhooks.
+/// `None` for absent fields, and for deletions in webhooks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct New<T = Value>(pub Option<T>);
 
@@ -90,7 +90,7 @@ pub struct Change<T = Value> {
 /// An event as the server sent it; shown as its JSON.
 #[derive(Clone, Debug)]
 pub struct RawEvent {
-    /// The type; none for objects from a list.
+    /// The type; `None` for objects from a list.
     pub kind: Option<EventKind>,
     /// The object.
     pub object: Object,
@@ -265,11 +265,11 @@ impl<K: DiffKind, T: DeserializeOwned + Send + Sync + 'static> Input<K> for Chan
 impl Input<Event> for RawEvent {
     fn take(call: &Call) -> Result<Self, Error> {
         let Occasion::Event { kind } = &call.occasion else { return Err(wrong_occasion(call)) };
-        Ok(Self { kind: *kind, object: Object::view(subject(call)?)? })
+        Ok(Self { kind: *kind, object: Object::from_object(subject(call)?)? })
     }
 }
 
-/// The type of the raw event; none for objects from a list.
+/// The type of the raw event; `None` for objects from a list.
 #[diagnostic::do_not_recommend]
 impl Input<Event> for Option<EventKind> {
     fn take(call: &Call) -> Result<Self, Error> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{InputMut, InputRef, Plain, subject};
 use crate::error::Error;
-use crate::kind::{ObjectKind, ViewKind};
+use crate::kind::{ObjectKind, ReadKind};
 
 /// The conditions in the object's status.
 ///
@@ -94,7 +94,7 @@ impl Conditions {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ViewKind> InputRef<K> for Conditions {
+impl<K: ReadKind> InputRef<K> for Conditions {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::read(call)
     }

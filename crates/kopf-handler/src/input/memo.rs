@@ -1,4 +1,4 @@
-//! Values kept in memory beside an object, from its first appearance to its deletion.
+//! Values kept in memory for an object, from its first event to its deletion.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::duration::Seconds;
 use crate::error::{Error, temporary};
 use crate::kind::{self, BriefKind, Kind};
 
-/// A value kept in memory beside the object; lost when the operator restarts.
+/// A value kept in memory for the object; lost when the operator restarts.
 ///
 /// Taken as `&mut Memo<T>`: it is the value itself, held for as long as the handler runs. Daemons
 /// run for long, and take a [`SharedMemo`] instead. So should handlers that write to their own
@@ -127,7 +127,7 @@ fn own<T: Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
 /// The operator's own memo, which objects copy.
 fn copied<T: Clone + Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
     memo.get_or_insert_copied(Mutex::default, |value| {
-        // Nobody holds the operator's memo for longer than a function that cannot wait.
+        // The operator's memo is held only by functions that cannot wait.
         Mutex::new(futures::executor::block_on(value.lock()).clone())
     })
 }

@@ -1,4 +1,4 @@
-//! Inputs about the object itself: views by reference and by value, the log, Kubernetes events.
+//! Inputs about the object itself: by reference and by value, patches, Kubernetes events.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -11,23 +11,23 @@ use serde_json::{Map, Value, json};
 
 use super::{Input, InputMut, InputRef, Plain, subject};
 use crate::error::Error;
-use crate::kind::{Mutate, ObjectKind, ViewKind};
+use crate::kind::{Mutate, ObjectKind, ReadKind};
 use crate::merge;
-use crate::view::{Annotations, Labels, Meta, Name, Namespace, Object, Spec, Uid, View};
+use crate::object::{Annotations, FromObject, Labels, Meta, Name, Namespace, Object, Spec, Uid};
 
 #[diagnostic::do_not_recommend]
-impl<K: ViewKind, T: View> InputRef<K> for T {
+impl<K: ReadKind, T: FromObject> InputRef<K> for T {
     fn take(call: &Call) -> Result<Self, Error> {
-        T::view(subject(call)?)
+        T::from_object(subject(call)?)
     }
 }
 
 macro_rules! by_value {
     ($($type:ident),*) => {$(
         #[diagnostic::do_not_recommend]
-        impl<K: ViewKind> Input<K> for $type {
+        impl<K: ReadKind> Input<K> for $type {
             fn take(call: &Call) -> Result<Self, Error> {
-                Self::view(subject(call)?)
+                Self::from_object(subject(call)?)
             }
         }
     )*};
@@ -37,11 +37,11 @@ by_value!(Object, Spec, Meta, Labels, Annotations, Name, Namespace, Uid);
 
 /// The object as a typed value, for closures, which cannot borrow their inputs.
 ///
-/// In mutating webhooks, `&mut This<T>` turns every change into the answer's patch.
+/// In mutating webhooks, `&mut Typed<T>` turns every change into the answer's patch.
 #[derive(Clone, Debug)]
-pub struct This<T>(pub T);
+pub struct Typed<T>(pub T);
 
-impl<T> Deref for This<T> {
+impl<T> Deref for Typed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -49,16 +49,16 @@ impl<T> Deref for This<T> {
     }
 }
 
-impl<T> DerefMut for This<T> {
+impl<T> DerefMut for Typed<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ViewKind, T: View> Input<K> for This<T> {
+impl<K: ReadKind, T: FromObject> Input<K> for Typed<T> {
     fn take(call: &Call) -> Result<Self, Error> {
-        Ok(Self(T::view(subject(call)?)?))
+        Ok(Self(T::from_object(subject(call)?)?))
     }
 }
 
@@ -66,26 +66,26 @@ impl<K: ViewKind, T: View> Input<K> for This<T> {
 #[derive(Debug)]
 pub struct Mutable<T> {
     before: Value,
-    this: This<T>,
+    object: Typed<T>,
 }
 
-impl<T> AsMut<This<T>> for Mutable<T> {
-    fn as_mut(&mut self) -> &mut This<T> {
-        &mut self.this
+impl<T> AsMut<Typed<T>> for Mutable<T> {
+    fn as_mut(&mut self) -> &mut Typed<T> {
+        &mut self.object
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> for This<T> {
+impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> for Typed<T> {
     type Held = Mutable<T>;
 
     async fn take(call: &Call) -> Result<Mutable<T>, Error> {
-        let this = This(T::view(subject(call)?)?);
-        Ok(Mutable { before: serde_json::to_value(&this.0)?, this })
+        let object = Typed(T::from_object(subject(call)?)?);
+        Ok(Mutable { before: serde_json::to_value(&object.0)?, object })
     }
 
     fn put_back(held: Mutable<T>, call: &Call) -> Result<(), Error> {
-        let after = serde_json::to_value(&held.this.0)?;
+        let after = serde_json::to_value(&held.object.0)?;
         if let Some(Value::Object(changes)) = merge::difference(&held.before, &after) {
             kopf_model::merge::combine(&mut call.patch.lock().merge, changes);
         }
@@ -180,57 +180,6 @@ impl<K: ObjectKind> InputMut<K> for Patch {
     }
 }
 
-/// Logs about the object: its lines carry the reference to it.
-#[derive(Clone)]
-pub struct Log(Option<Subject>);
-
-#[diagnostic::do_not_recommend]
-impl<K: crate::kind::Kind> Input<K> for Log {
-    fn take(call: &Call) -> Result<Self, Error> {
-        Ok(Self(call.subject.clone()))
-    }
-}
-
-macro_rules! log_levels {
-    ($($(#[$doc:meta])* $level:ident)*) => {
-        impl Log {$(
-            $(#[$doc])*
-            pub fn $level(&self, message: impl fmt::Display) {
-                let Some(subject) = &self.0 else {
-                    tracing::$level!(target: "kopf.activities", "{message}");
-                    return;
-                };
-                // The engine's span does not reach threads and tasks that handlers start.
-                span(subject).in_scope(|| tracing::$level!(target: "kopf.objects", "{message}"));
-            }
-        )*}
-    };
-}
-
-fn span(subject: &Subject) -> tracing::Span {
-    let object = &subject.object;
-    tracing::info_span!(
-        target: "kopf.objects",
-        "object",
-        apiVersion = object.api_version(),
-        kind = object.kind(),
-        namespace = object.namespace(),
-        name = object.name(),
-        uid = object.uid(),
-    )
-}
-
-log_levels! {
-    /// A line for those who look for a problem.
-    debug
-    /// A line for everybody.
-    info
-    /// A line for the operator's owner, who should act.
-    warn
-    /// A line about something given up.
-    error
-}
-
 /// Posts Kubernetes events, as shown by `kubectl describe`: about the object, or about others.
 ///
 /// ```
@@ -238,7 +187,7 @@ log_levels! {
 /// # fn show(recorder: Recorder, pod: serde_json::Value) -> kopf_handler::Result {
 /// recorder.normal("Restarting", "the image has changed");
 /// recorder.about(&pod)?.warning("Evicted", "the node is full");
-/// // Owner references will do, too; and types of events can be any.
+/// // Owner references work as well, and an event can have any type.
 /// recorder.about(&pod["metadata"]["ownerReferences"])?.event("Debug", "Seen", "by its child");
 /// # Ok(())
 /// # }

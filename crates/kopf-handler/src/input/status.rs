@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{InputMut, InputRef, subject};
 use crate::error::Error;
-use crate::kind::{ObjectKind, ViewKind};
+use crate::kind::{ObjectKind, ReadKind};
 use crate::merge;
 
 /// The object's status.
@@ -67,7 +67,7 @@ impl<T: DeserializeOwned + Default> Status<T> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: ViewKind, T: DeserializeOwned + Default> InputRef<K> for Status<T> {
+impl<K: ReadKind, T: DeserializeOwned + Default> InputRef<K> for Status<T> {
     fn take(call: &Call) -> Result<Self, Error> {
         Self::read(call)
     }
@@ -114,7 +114,7 @@ where
 
 /// Takes the conditions out of both states, and returns how they differ.
 ///
-/// None if they are no conditions, which are compared like any other list then.
+/// `None` if they are no conditions, which are compared like any other list then.
 fn take_conditions(before: &mut Value, after: &mut Value) -> Option<ConditionChanges> {
     let list = |status: &Value| match status.get(CONDITIONS) {
         None | Some(Value::Null) => Some(Vec::new()),

@@ -17,7 +17,7 @@ fn numbers_are_compared_by_what_they_mean() {
     check(&json!(-3), &json!(-3.0), true);
     check(&json!(1), &json!(1.5), false);
     check(&json!(u64::MAX), &json!(1e30), false);
-    // Not to be told apart as floats.
+    // Equal as floats.
     check(&json!(9_007_199_254_740_993_u64), &json!(9_007_199_254_740_992.0), false);
     check(&json!(9_007_199_254_740_992_u64), &json!(9_007_199_254_740_992.0), true);
 }

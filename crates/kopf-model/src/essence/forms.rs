@@ -1,17 +1,17 @@
 //! An essence as a text or as a tree: whichever comes first, and the other one on demand.
 //!
-//! Most essences are stored as texts and compared as texts, and nobody looks at their fields.
+//! Most essences are stored as texts and compared as texts, and their fields are never looked at.
 
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::deep;
-use crate::json_text::to_ascii;
+use crate::json::deep;
+use crate::json::text::to_ascii;
 
 /// The essence of an object, or a part of it; cheap to clone.
 ///
-/// Behaves as a JSON value, which is made when somebody looks at it.
+/// Behaves as a JSON value, which is made when it is first looked at.
 #[derive(Clone)]
 pub struct Essence(Arc<Forms>);
 
@@ -64,7 +64,7 @@ impl Essence {
         };
     }
 
-    /// Whether this is the very same essence; others can be equal to it, too.
+    /// Whether this is the same essence in memory; others can be equal to it as well.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -4,17 +4,15 @@
 //! Equal fingerprints mean an unchanged essence; different ones mean that it has to be compared
 //! properly, since formatting, ignored fields and our own notes may make the difference.
 
-use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{Hash, Hasher};
 
-use foldhash::SharedSeed;
-use foldhash::quality::{FoldHasher, SeedableRandomState};
 use serde::de::Error as _;
 
 use super::{is_essential_annotation, owned_prefixes};
 use crate::field::FieldPath;
+use crate::hash_seed::Seed;
+use crate::json::raw::{Malformed, entries, member};
 use crate::object::Object;
-use crate::raw::{Malformed, entries, member};
 
 /// The fingerprint of an essence; comparable only within one scanner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +20,7 @@ pub struct EssenceHash(u64);
 
 /// Takes fingerprints with one secret seed and one set of fields.
 ///
-/// The seed is random per scanner, so that nobody can construct a change with the same fingerprint.
+/// The seed is random per scanner, so that no one can construct a change with the same fingerprint.
 #[derive(Clone, Debug)]
 pub struct EssenceScanner {
     seed: Seed,
@@ -30,27 +28,6 @@ pub struct EssenceScanner {
     own_prefixes: Vec<String>,
     own_keys: Vec<String>,
     notes: Notes,
-}
-
-/// What fingerprints begin with: random, so that nobody can construct a change with the same one.
-///
-/// Everything that comes in is hashed, and the standard library's hasher would take several times
-/// as long for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Seed(SeedableRandomState);
-
-impl Default for Seed {
-    fn default() -> Self {
-        // From the system, which is better than what the hasher would find itself.
-        let random = RandomState::new().hash_one(());
-        Self(SeedableRandomState::with_seed(random, SharedSeed::global_random()))
-    }
-}
-
-impl Seed {
-    pub(crate) fn build_hasher(&self) -> FoldHasher<'static> {
-        self.0.build_hasher()
-    }
 }
 
 /// Where the last handled state is stored.
@@ -65,8 +42,8 @@ struct Notes {
 pub struct Fingerprints {
     /// Of the essence.
     pub essence: EssenceHash,
-    /// Of the essence together with the stored last handled state: whoever removes or edits that
-    /// state wants the object to be handled anew.
+    /// Of the essence together with the stored last handled state: removing or editing
+    /// that state asks for the object to be handled again.
     pub noted: EssenceHash,
 }
 
@@ -85,7 +62,7 @@ impl EssenceScanner {
 
     /// The same with the places where the last handled state is stored.
     ///
-    /// Annotations whose names begin so count, too: the names of some kinds are longer.
+    /// Annotations whose names begin with it count as well: some kinds have longer names.
     #[must_use]
     pub fn with_notes(mut self, annotations: Vec<String>, fields: Vec<FieldPath>) -> Self {
         self.notes = Notes { annotations, fields };
@@ -102,8 +79,7 @@ impl EssenceScanner {
         object.essence_hash().ok_or_else(unusual)?.hash(&mut hasher);
         let mut noting = self.seed.build_hasher();
         let annotations = entries(object.raw_annotations()).map_err(serde_json::Error::custom)?;
-        let owned: BTreeSet<&str> =
-            owned_prefixes(annotations.iter().map(|(key, _)| &**key)).collect();
+        let owned = owned_prefixes(annotations.iter().map(|(key, _)| &**key));
         for (key, value) in &annotations {
             if is_essential_annotation(key, &owned) && !self.is_own(key) {
                 (2_u8, &**key, value).hash(&mut hasher);
@@ -123,7 +99,7 @@ impl EssenceScanner {
     /// operator keeps its notes under the same prefix.
     #[must_use]
     pub fn covers_annotation(&self, key: &str) -> bool {
-        let owned: BTreeSet<&str> = owned_prefixes(std::iter::once(key)).collect();
+        let owned = owned_prefixes(std::iter::once(key));
         is_essential_annotation(key, &owned) && !self.is_own(key)
     }
 

@@ -234,7 +234,7 @@ fn deep_objects_have_whole_essences() {
         let whole = object.value();
         assert_eq!((&essence["spec"], essence.is_partial()), (&whole["spec"], false));
         assert!(whole["spec"]["a"]["a"].is_object());
-        let same: Value = crate::deep::read(essence.text().as_bytes()).unwrap();
+        let same: Value = crate::json::deep::read(essence.text().as_bytes()).unwrap();
         assert_eq!(essence, same);
     }
 }
@@ -253,7 +253,7 @@ fn what_is_too_deep_to_be_read_is_told() {
 fn the_deepest_trees_fit_into_half_a_stack() {
     let thread = std::thread::Builder::new().stack_size(1 << 20);
     let work = || {
-        let levels = crate::deep::LEVELS_MAX - 2;
+        let levels = crate::json::deep::LEVELS_MAX - 2;
         let (one, other) = (deep(levels, "1.50"), deep(levels, "2.50"));
         let essence = |object: &Object| build(object, &[], &["x".into()]);
         let (one, other) = (essence(&one), essence(&other));

@@ -1,29 +1,33 @@
 //! The text of an essence, made of parts of the object's own text.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::{is_essential_annotation, owned_prefixes};
-use crate::json_text::push_ascii;
+use crate::json::raw::{Cursor, Entry, Malformed, entries};
+use crate::json::text::{push_ascii, push_ascii_text};
 use crate::object::{Object, is_system_key};
-use crate::raw::{Cursor, Entry, Malformed, entries};
 
 /// The essence as text: everything but the system's stanzas, then the labels and annotations.
 ///
-/// None for unusual objects.
+/// `None` for unusual objects.
 pub(super) fn write(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<String> {
     let raw = object.raw();
-    let mut text = String::with_capacity(raw.len());
-    text.push('{');
+    // Nothing but ASCII, which is checked once at the end.
+    let mut text = Vec::with_capacity(raw.len());
+    text.push(b'{');
     let mut metadata = None;
     let mut cursor = Cursor::new(raw);
     let found = cursor.members(|cursor, key| {
-        let name = key.read()?;
+        let name = key.bytes()?;
         let value = cursor.value()?;
         match &*name {
-            "metadata" => metadata = Some(value),
+            b"metadata" => metadata = Some(value),
             system if is_system_key(system) => {}
-            _ => push_member(&mut text, key.quoted(raw), cursor.at(&value))?,
+            _ => {
+                push_separator(&mut text);
+                push_ascii(&mut text, key.quoted(raw))?;
+                push_value(&mut text, cursor.at(&value))?;
+            }
         }
         Ok(())
     });
@@ -31,20 +35,20 @@ pub(super) fn write(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<Str
     if let Some(metadata) = metadata {
         let start = text.len();
         push_separator(&mut text);
-        text.push_str("\"metadata\":{");
+        text.extend_from_slice(b"\"metadata\":{");
         let inner = text.len();
         push_metadata(&mut text, &raw[metadata], keeps).ok()?;
         match text.len() == inner {
             true => text.truncate(start),
-            false => text.push('}'),
+            false => text.push(b'}'),
         }
     }
-    text.push('}');
-    Some(text)
+    text.push(b'}');
+    String::from_utf8(text).ok()
 }
 
 fn push_metadata(
-    text: &mut String,
+    text: &mut Vec<u8>,
     raw: &[u8],
     keeps: impl Fn(&str) -> bool,
 ) -> Result<(), Malformed> {
@@ -63,7 +67,7 @@ fn push_metadata(
         Some(raw) => entries(raw),
     };
     let annotations = of(annotations)?;
-    let owned: BTreeSet<&str> = owned_prefixes(annotations.iter().map(|it| &*it.0)).collect();
+    let owned = owned_prefixes(annotations.iter().map(|it| &*it.0));
     push_stanza(text, "labels", &of(labels)?, |_| true)?;
     push_stanza(text, "annotations", &annotations, |key| {
         is_essential_annotation(key, &owned) && keeps(key)
@@ -72,38 +76,36 @@ fn push_metadata(
 
 /// Adds those entries of a map that are kept; an empty map means the same as an absent one.
 fn push_stanza(
-    text: &mut String,
+    text: &mut Vec<u8>,
     name: &str,
     entries: &[Entry<'_>],
     keeps: impl Fn(&str) -> bool,
 ) -> Result<(), Malformed> {
     let mut is_open = false;
     for (key, value) in entries.iter().filter(|(key, _)| keeps(key)) {
+        push_separator(text);
         if !is_open {
-            push_separator(text);
-            text.push('"');
-            text.push_str(name);
-            text.push_str("\":{");
+            text.push(b'"');
+            text.extend_from_slice(name.as_bytes());
+            text.extend_from_slice(b"\":{");
             is_open = true;
         }
-        let key = serde_json::to_string(key).expect("texts always encode");
-        push_member(text, key.as_bytes(), value)?;
+        push_ascii_text(text, key);
+        push_value(text, value)?;
     }
     if is_open {
-        text.push('}');
+        text.push(b'}');
     }
     Ok(())
 }
 
-fn push_member(text: &mut String, key: &[u8], value: &[u8]) -> Result<(), Malformed> {
-    push_separator(text);
-    push_ascii(text, key)?;
-    text.push(':');
+fn push_value(text: &mut Vec<u8>, value: &[u8]) -> Result<(), Malformed> {
+    text.push(b':');
     push_ascii(text, value)
 }
 
-fn push_separator(text: &mut String) {
-    if !text.ends_with('{') {
-        text.push(',');
+fn push_separator(text: &mut Vec<u8>) {
+    if text.last() != Some(&b'{') {
+        text.push(b',');
     }
 }

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use foldhash::quality::FoldHasher;
 use serde::de::Error as _;
 
-use crate::essence::Seed;
-use crate::raw::{Cursor, Malformed, Text};
+use crate::hash_seed::Seed;
+use crate::json::raw::{Cursor, Malformed, Text};
 
 /// The texts of an identity.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +236,7 @@ impl Place {
 
 /// The whole member of a map whose value is at this range: with its key, and with one comma.
 ///
-/// None when the key is written in an unusual way.
+/// `None` when the key is written in an unusual way.
 pub(super) fn member_at(raw: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     const KEY: &[u8] = b"\"managedFields\"";
     let before = raw[..value.start].trim_ascii_end().strip_suffix(b":")?;

@@ -113,3 +113,18 @@ fn annotations_are_found_however_they_are_written() {
         assert_eq!(parsed.note("x/key").as_deref(), expected, "{annotations}");
     }
 }
+
+#[test]
+fn what_is_there_as_it_is_asked_for_needs_no_tree() {
+    let raw = r#"{"spec":{"a": 1},"status":{"create":{"ok":true,"n":5},"text":"x\"y","list":[1]}}"#;
+    let object = Object::parse(raw).unwrap();
+    let has = |asked| object.has_plainly("status", &asked);
+    assert!(has(json!({"create": {"ok": true}, "text": "x\"y"})));
+    assert!(has(json!({"list": [1], "create": {"n": 5}})));
+    assert!(!has(json!({"create": {"ok": false}})));
+    assert!(!has(json!({"create": {"ok": null}})));
+    assert!(!has(json!({"create": {"ok": true, "other": 1}})));
+    assert!(!has(json!({"list": [1, 2]})));
+    assert!(object.has_plainly("spec", &json!({"a": 1})));
+    assert!(!object.has_plainly("data", &json!({"a": 1})));
+}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Absent, ProgressRecord, format_time, parse_time};
-use crate::json_text::to_ascii;
+use crate::json::text::to_ascii;
 
 fn failed_once() -> ProgressRecord {
     ProgressRecord {

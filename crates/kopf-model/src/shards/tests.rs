@@ -31,7 +31,7 @@ fn neighbouring_ranges_are_one_term_of_a_selector() {
     let ranges = Ranges::new(ShardField::Uid, 4);
     assert_eq!(
         ranges.selector([0, 1, 3]).unwrap(),
-        "shardRange(object.metadata.uid, '0x0', '0x8000000000000000') || \
+        "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000') || \
          shardRange(object.metadata.uid, '0xc000000000000000', '0x10000000000000000')"
     );
     assert_eq!(ranges.selector([]), None);

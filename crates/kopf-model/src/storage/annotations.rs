@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::compact;
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
-use crate::deep;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
-use crate::json_text::to_ascii;
+use crate::json::deep;
+use crate::json::text::to_ascii;
 use crate::keys::KeyMaker;
 use crate::object::Object;
 use crate::patch::Patch;
@@ -51,9 +51,12 @@ impl AnnotationsDiffBase {
     }
 
     /// Asks for an encoded state in all places, and for the marker.
-    pub(super) fn store_text(&self, text: &str, object: &Object, patch: &mut Patch) {
-        for key in self.places(object).iter() {
-            patch.set_annotation(key, Some(text.to_owned()));
+    pub(super) fn store_text(&self, text: String, object: &Object, patch: &mut Patch) {
+        if let Some((last, others)) = self.places(object).split_last() {
+            for key in others {
+                patch.set_annotation(key, Some(text.clone()));
+            }
+            patch.set_annotation(last, Some(text));
         }
         store_marker(&self.keys, object, patch);
     }
@@ -83,7 +86,7 @@ impl DiffBaseStorage for AnnotationsDiffBase {
     }
 
     fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
-        self.store_text(&[essence.text(), "\n"].concat(), object, patch);
+        self.store_text([essence.text(), "\n"].concat(), object, patch);
         StoredForm::Plain
     }
 

@@ -11,10 +11,10 @@ use blake2::digest::{Update, VariableOutput};
 use serde_json::{Map, Value, json};
 
 use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
-use crate::deep;
 use crate::essence::Essence;
 use crate::field::FieldPath;
-use crate::json_text::to_ascii;
+use crate::json::deep;
+use crate::json::text::to_ascii;
 use crate::object::Object;
 use crate::patch::Patch;
 
@@ -61,7 +61,7 @@ impl DiffBaseStorage for CompactDiffBase {
         let taken = size_of_others(object, &places) + RESERVED_SIZE + keys_size;
         let budget = ANNOTATIONS_SIZE_MAX.saturating_sub(taken) / places.len();
         let (text, form) = encode(essence, budget);
-        self.0.store_text(&text, object, patch);
+        self.0.store_text(text, object, patch);
         form
     }
 
@@ -74,7 +74,7 @@ impl DiffBaseStorage for CompactDiffBase {
     }
 }
 
-/// Turns a stored state into an essence, whatever its form.
+/// Turns a stored state of any form into an essence.
 pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKind> {
     let Some(compact) = stored.get(COMPACT_KEY) else { return Ok(stored) };
     let form = compact.get("form").and_then(Value::as_str).unwrap_or_default();

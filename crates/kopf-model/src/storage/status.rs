@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
-use crate::deep;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
+use crate::json::deep;
 use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};

@@ -6,8 +6,8 @@ use kopf_model::Diff;
 use serde_json::{Value, json};
 
 use crate::filter::{Filters, Matching, MetaFilter, ValueFilter};
-use crate::fixture::subject;
 use crate::occasion::{Change, Occasion, Reason};
+use crate::test_fixture::subject;
 
 #[track_caller]
 fn check(filters: &Filters, old: Value, new: Value, expected: Option<&str>) {

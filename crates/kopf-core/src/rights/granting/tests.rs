@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kopf_model::Selector;
 
 use super::{GROUP, notes};
-use crate::handler::{Grants, Need, Touches};
+use crate::handler::{Access, Grants, Need, Touches};
 use crate::invoke::Output;
 use crate::rights::{Serves, of};
 use crate::settings::Settings;
@@ -23,8 +23,8 @@ fn making(children: &[&str], grants: Grants) -> Handler {
     let selector = Selector::exact("example.com", "v1", "teams");
     let handler = Handler::new("access", HandlerKind::Desired, Arc::new(Nothing));
     let children = children.iter().map(|plural| Selector::exact(GROUP, "v1", plural)).collect();
-    let touches = Touches::nothing();
-    Handler { touches, children, grants, ..handler.for_resources(selector) }
+    let access = Access { grants, ..Access::from(Touches::nothing()) };
+    Handler { access, children, ..handler.for_resources(selector) }
 }
 
 fn rules() -> Vec<Need> {

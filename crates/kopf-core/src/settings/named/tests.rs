@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::logtext::Level;
+use crate::log_line::Level;
 use crate::settings::Settings;
 
 #[test]
@@ -18,6 +18,8 @@ fn settings_are_set_by_their_dotted_names() {
         ("watching.server_timeout", json!(0.5)),
         ("queueing.error_delays", json!([1, 2])),
         ("persistence.finalizer", json!("a/b")),
+        ("snapshots.file", json!("/var/lib/kopf/snapshot")),
+        ("snapshots.interval", json!(5)),
         ("background.instant_exit_zero_time_cycles", json!(null)),
     ];
     for (name, value) in given {
@@ -30,6 +32,8 @@ fn settings_are_set_by_their_dotted_names() {
     assert_eq!(settings.watching.server_timeout, Some(Duration::from_millis(500)));
     assert_eq!(settings.queueing.error_delays, [1, 2].map(Duration::from_secs));
     assert_eq!(settings.persistence.finalizer, "a/b");
+    assert_eq!(settings.snapshots.file, Some("/var/lib/kopf/snapshot".into()));
+    assert_eq!(settings.snapshots.interval, Duration::from_secs(5));
     assert_eq!(settings.background.instant_exit_zero_time_cycles, 0);
 }
 

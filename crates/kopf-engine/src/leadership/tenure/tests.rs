@@ -30,8 +30,8 @@ async fn a_term_ends_by_the_clock_even_if_nobody_closes_it() {
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_hear_of_the_end_of_a_term_that_was_not_prolonged() {
     let tenure = Tenure::new();
-    let (sender, mut messages) = mpsc::unbounded_channel();
-    tenure.report_to(sender);
+    let (sender, mut messages) = tokio::sync::mpsc::unbounded_channel();
+    tenure.report_to(move |share| sender.send(share).expect("the test listens"));
     tenure.close();
     let _watch =
         tokio_util::task::AbortOnDropHandle::new(tokio::spawn(Arc::clone(&tenure).watch()));
@@ -42,7 +42,7 @@ async fn those_who_wait_hear_of_the_end_of_a_term_that_was_not_prolonged() {
     tenure.closed().await;
     assert_eq!(begun.elapsed().as_secs(), TERM.as_secs());
     let mut shares = Vec::new();
-    while let Ok(Message::Share(share)) = messages.try_recv() {
+    while let Ok(share) = messages.try_recv() {
         shares.push(share);
     }
     assert_eq!(shares, [Share::Nothing, Share::All, Share::Nothing]);

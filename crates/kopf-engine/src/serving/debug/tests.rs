@@ -5,6 +5,7 @@ use kopf_core::invoke::{Call, Invocation, Invoke, Output};
 use kopf_model::{FieldPath, Selector};
 
 use super::*;
+use crate::reporting::status::EngineWatches;
 
 struct Nothing;
 
@@ -28,11 +29,14 @@ fn a_handler_tells_its_options_conditions_and_rights() {
     timer.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
     timer.filters.field = Some(FieldPath::from_keys(["spec", "size"]));
     let verbs = vec!["get".to_owned()];
-    timer.needs = vec![Need { group: String::new(), resource: "secrets".into(), verbs }];
-    let report = operator([&timer], &Settings::default(), false);
+    timer.access.needs = vec![Need { group: String::new(), resource: "secrets".into(), verbs }];
+    timer.docs.signature = Some("async fn tick()".to_owned());
+    let report = operator([&timer], &Settings::default(), Some("clock"), false);
+    assert_eq!(report.name.as_deref(), Some("clock"));
     let told = &report.handlers[0];
     assert_eq!((told.id.as_str(), told.kind.as_str()), ("tick", "timer"));
     let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(told.signature.as_deref(), Some("async fn tick()"));
     assert_eq!(told.options, [option("interval", "1.5 s"), option("retries", "3")]);
     assert_eq!(told.conditions, ["label tier is `live`", "field spec.size is there"]);
     assert!(told.rights.contains(&"get secrets".to_owned()), "{:?}", told.rights);
@@ -40,7 +44,7 @@ fn a_handler_tells_its_options_conditions_and_rights() {
 
 #[test]
 fn the_report_says_where_the_notes_on_objects_are() {
-    let report = operator([], &Settings::default(), false);
+    let report = operator([], &Settings::default(), None, false);
     assert_eq!(report.progress_prefix.as_deref(), Some("kopf.zalando.org"));
     let annotation = "kopf.zalando.org/last-handled-configuration";
     assert_eq!(report.last_handled_annotation.as_deref(), Some(annotation));
@@ -52,7 +56,10 @@ fn every_watch_tells_its_purpose() {
     let named = |name: &str| WatchStatus { resource: name.into(), ..WatchStatus::default() };
     let report = status(&Status {
         watches: vec![named("widgets.v1.x.dev")],
-        scouts: vec![named("namespaces.v1")],
+        engine_watches: EngineWatches {
+            discovery: vec![named("namespaces.v1")],
+            ..EngineWatches::default()
+        },
         requests: [(("GET".to_owned(), 429), 2)].into(),
         ..Status::default()
     });

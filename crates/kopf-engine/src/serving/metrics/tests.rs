@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::render;
-use crate::serving::status::{HandlerStatus, Status, WatchStatus};
+use crate::reporting::status::{EngineWatches, HandlerStatus, Status, WatchStatus, WorkStatus};
 
 fn status() -> Status {
     let handler = HandlerStatus {
@@ -22,7 +22,7 @@ fn status() -> Status {
     };
     Status {
         ready: true,
-        queued: 7,
+        work: WorkStatus { queued: 7, ..WorkStatus::default() },
         handlers: [("say \"hi\"".to_owned(), handler)].into(),
         watches: vec![watch],
         requests: [(("PATCH".to_owned(), 200), 9)].into(),
@@ -45,8 +45,9 @@ fn the_engines_own_watches_are_told_apart_from_those_of_handlers() {
     let namespaces = WatchStatus { resource: "namespaces.v1".into(), ..WatchStatus::default() };
     let failing = WatchStatus { failing: Some("forbidden".into()), ..namespaces.clone() };
     let (watches, children) = (vec![namespaces.clone()], vec![namespaces.clone()]);
-    let (scouts, peering) = (vec![failing], vec![namespaces]);
-    let status = Status { watches, scouts, children, peering, ..Status::default() };
+    let (discovery, peering) = (vec![failing], vec![namespaces]);
+    let engine_watches = EngineWatches { discovery, children, peering };
+    let status = Status { watches, engine_watches, ..Status::default() };
     let text = render(&status);
     let labels = "resource=\"namespaces.v1\",namespace=\"\"";
     for sample in [

@@ -66,7 +66,7 @@ impl Ports {
         if missing > 0 {
             self.close_readers(connection.id, missing);
         }
-        // The deadline of the body limits this, too.
+        // The deadline of the body limits this as well.
         if let Ok(permit) = Arc::clone(&self.bytes).acquire_many_owned(count).await {
             connection.hold(permit);
         }

@@ -100,7 +100,7 @@ impl Connection {
         self.change(Phase::Closed, Some(Instant::now()));
     }
 
-    /// The order in which connections are closed for others, the smallest first; none for those
+    /// The order in which connections are closed for others, the smallest first; `None` for those
     /// that are being answered.
     pub(super) fn spareness(&self) -> Option<(u8, Instant)> {
         let state = self.state.lock();

@@ -1,4 +1,4 @@
-//! When a known resource has to be served anew.
+//! When a known resource has to be watched again.
 
 use super::*;
 

@@ -1,0 +1,38 @@
+//! Why there are no credentials.
+
+/// Why there are no credentials.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// No source had any.
+    #[error("no credentials were found: neither a kubeconfig nor a service account")]
+    Nothing,
+    /// The kubeconfig or the service account could not be used.
+    #[error("could not use the credentials of {from}")]
+    Unusable {
+        /// The source.
+        from: String,
+        /// What is wrong.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A login handler uses the operator's client, which has no credentials at the moment.
+    #[error(
+        "a login handler cannot use the operator's client, which is waiting for this login; create another client"
+    )]
+    Recursive,
+    /// A login handler failed.
+    #[error("login failed: {message}")]
+    Handler {
+        /// What it said.
+        message: String,
+    },
+}
+
+/// The credentials of this source cannot be used.
+pub(crate) fn unusable(
+    from: &str,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> LoginError {
+    LoginError::Unusable { from: from.to_owned(), source: source.into() }
+}

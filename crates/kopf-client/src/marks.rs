@@ -1,0 +1,66 @@
+//! The headers that a login adds to every request: credentials, and what the configuration says.
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Request, Response};
+use http_body_util::Empty;
+use kube::Config;
+use kube::client::ConfigExt as _;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+
+use crate::secrets::Secrets;
+
+/// How a request is marked.
+pub(crate) enum Marks {
+    /// Always the same way.
+    Fixed(HeaderMap),
+    /// By files and plugins, whose answers change.
+    Changing(Echo),
+}
+
+/// Answers with the headers of its request.
+type Echo = BoxCloneSyncService<Request<Empty<Bytes>>, Response<()>, BoxError>;
+
+impl Marks {
+    /// As a configuration says.
+    pub(crate) async fn of(config: &Config, secrets: &Secrets) -> Result<Self, BoxError> {
+        let echo = tower::service_fn(|request: Request<Empty<Bytes>>| async move {
+            let mut response = Response::new(());
+            *response.headers_mut() = request.into_parts().0.headers;
+            Ok::<_, BoxError>(response)
+        });
+        let echo = ServiceBuilder::new()
+            .option_layer(secrets.auth.as_ref())
+            .layer(config.extra_headers_layer()?)
+            .service(echo);
+        let echo = Echo::new(echo);
+        let auth = &config.auth_info;
+        if auth.exec.is_some() || auth.auth_provider.is_some() || auth.token_file.is_some() {
+            return Ok(Self::Changing(echo));
+        }
+        Ok(Self::Fixed(asked(echo).await?))
+    }
+
+    /// Marks a request.
+    pub(crate) async fn add(&self, headers: &mut HeaderMap) -> Result<(), BoxError> {
+        match self {
+            Self::Fixed(marks) => append(headers, marks),
+            Self::Changing(echo) => append(headers, &asked(echo.clone()).await?),
+        }
+        Ok(())
+    }
+}
+
+fn append(headers: &mut HeaderMap, marks: &HeaderMap) {
+    if marks.contains_key(AUTHORIZATION) {
+        headers.remove(AUTHORIZATION);
+    }
+    for (name, value) in marks {
+        headers.append(name.clone(), value.clone());
+    }
+}
+
+async fn asked(echo: Echo) -> Result<HeaderMap, BoxError> {
+    Ok(echo.oneshot(Request::new(Empty::new())).await?.into_parts().0.headers)
+}

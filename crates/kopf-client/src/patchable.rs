@@ -1,0 +1,66 @@
+//! Asks the server whether it takes patches of a resource, where discovery does not say so.
+//!
+//! While a CustomResourceDefinition is terminating, discovery lists no `patch`, although the server
+//! takes patches until the last object is gone. Only an answer to a patch tells.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use kopf_model::Resource;
+
+use crate::address;
+use crate::cluster::{Cluster, Outgoing};
+use crate::error::Failure;
+
+/// How long the answer may take; discovery waits for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The object that is patched. It need not exist, and is not changed if it does.
+const NAME: &str = "kopf-patch-probe";
+
+/// Whether a resource can be patched, as the server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patchable {
+    /// The server knows patches of this resource; it may still refuse a single one.
+    Yes,
+    /// It does not.
+    No,
+    /// It did not answer, or not about that.
+    Unknown,
+}
+
+impl Patchable {
+    /// Sends an empty patch of an object that usually does not exist, as a dry run.
+    ///
+    /// Needs no other rights than those for the patches to come. An operator without them gets a
+    /// `Yes`, and hears of the missing right when it patches.
+    pub async fn ask(cluster: &Cluster, resource: &Resource, namespace: &str) -> Self {
+        let mut path = address::object(resource, Some(namespace), NAME, None);
+        address::push_query(&mut path, "dryRun", "All");
+        let outgoing = Outgoing {
+            method: Method::PATCH,
+            content_type: Some("application/merge-patch+json"),
+            body: Bytes::from_static(b"{}"),
+            ..Outgoing::get(path)
+        };
+        match tokio::time::timeout(PATIENCE, cluster.fetch_at_once(&outgoing)).await {
+            Ok(Ok(_)) => Self::Yes,
+            Ok(Err(error)) => Self::of(error.failure),
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    fn of(failure: Failure) -> Self {
+        match failure {
+            Failure::Client(405) | Failure::Server(501) => Self::No,
+            // Neither says anything about the resource.
+            Failure::Unauthorized | Failure::Login | Failure::Malformed => Self::Unknown,
+            transient if transient.is_transient() => Self::Unknown,
+            _ => Self::Yes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The start of a watch from a version that was known before, instead of a list.
+//!
+//! The server is asked first whether it still is the one that is remembered: its version must not be
+//! older, and the first object of the collection must be a known one or a newer one. Objects that
+//! have to be looked at again are fetched by their names. If anything is wrong, the collection is
+//! listed.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use kopf_model::Object;
+
+use super::{Closed, Observation, Page, RESUME_ATTEMPTS_MAX, Watcher, completed, malformed};
+use crate::address;
+use crate::error::RequestError;
+
+/// How many objects are fetched at the same time.
+const FETCHED_AT_ONCE_MAX: usize = 8;
+
+/// What is remembered of a collection.
+#[derive(Clone)]
+pub struct Remembered {
+    /// All changes up to this version are known.
+    pub version: u64,
+    /// The objects to be fetched: namespace and name.
+    pub wanted: Vec<(Option<String>, String)>,
+    /// Whether an object, in any state, is one of those that were known.
+    pub is_known: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
+}
+
+impl<T: Clone> Watcher<T> {
+    /// Lets the watch begin with what is remembered, if the server agrees.
+    #[must_use]
+    pub fn remembering(mut self, remembered: Option<Remembered>) -> Self {
+        self.remembered = remembered;
+        self
+    }
+
+    /// Follows the collection from what is remembered until a list is needed.
+    pub(super) async fn begin_with_remembered(&mut self) -> Result<(), Closed> {
+        match self.recall().await? {
+            Some(version) => self.follow(version).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The version to go on from, unless the collection has to be listed.
+    async fn recall(&mut self) -> Result<Option<String>, Closed> {
+        let Some(remembered) = self.remembered.take() else { return Ok(None) };
+        while self.failures < RESUME_ATTEMPTS_MAX {
+            match self.compare(&remembered).await {
+                Ok(Ok(fetched)) => {
+                    self.failures = 0;
+                    let version = remembered.version.to_string();
+                    self.batch.push(Observation::Continued { version: version.clone() });
+                    self.batch.extend(fetched.into_iter().map(Observation::Listed));
+                    self.flush().await?;
+                    return Ok(Some(version));
+                }
+                Ok(Err(difference)) => {
+                    let collection = &self.collection;
+                    tracing::info!(%collection, "the snapshot is not used: {difference}");
+                    return Ok(None);
+                }
+                Err(error) => self.pause(error).await?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The objects that have to be looked at again, or why the server is not the remembered one.
+    async fn compare(
+        &self,
+        remembered: &Remembered,
+    ) -> Result<Result<Vec<Object>, &'static str>, RequestError> {
+        let mut path = self.path(None);
+        address::push_query(&mut path, "limit", "1");
+        let (version, objects) = self.first_page(path).await?;
+        let version: u64 = version.parse().unwrap_or(0);
+        if version < remembered.version {
+            return Ok(Err("the server is at an older version"));
+        }
+        let is_newer = |object: &Object| {
+            let version = object.resource_version().parse::<u64>();
+            version.is_ok_and(|version| version > remembered.version)
+        };
+        if objects.iter().any(|object| !is_newer(object) && !(remembered.is_known)(object)) {
+            return Ok(Err("the server has other objects"));
+        }
+        let mut fetched = Vec::with_capacity(remembered.wanted.len());
+        for wanted in remembered.wanted.chunks(FETCHED_AT_ONCE_MAX) {
+            let mut fetching = Vec::with_capacity(wanted.len());
+            for (namespace, name) in wanted {
+                fetching.push(self.first_page(self.path_to(namespace.as_deref(), name)));
+            }
+            for answer in join_all(fetching).await {
+                let (_, objects) = answer?;
+                fetched.extend(objects);
+            }
+        }
+        Ok(Ok(fetched))
+    }
+
+    /// The list of one object, for which the rights of the watch are enough; empty if it is gone or
+    /// is not one of the collection any more.
+    fn path_to(&self, namespace: Option<&str>, name: &str) -> String {
+        let it = &self.collection;
+        let mut path = address::collection(&it.resource, namespace);
+        let field = format!("metadata.name={name}");
+        let fields = match &it.field_selector {
+            Some(others) => format!("{others},{field}"),
+            None => field,
+        };
+        address::push_query(&mut path, "fieldSelector", &fields);
+        for (parameter, selector) in
+            [("labelSelector", &it.label_selector), ("shardSelector", &it.shard_selector)]
+        {
+            if let Some(selector) = selector {
+                address::push_query(&mut path, parameter, selector);
+            }
+        }
+        path
+    }
+
+    async fn first_page(&self, path: String) -> Result<(String, Vec<Object>), RequestError> {
+        let bytes = self.page(path.clone()).await?;
+        let page: Page<'_> = serde_json::from_slice(&bytes)
+            .map_err(|error| malformed(&path, "the list could not be read", error))?;
+        let item_kind = page.kind.strip_suffix("List").unwrap_or_default();
+        let read = |raw: &[u8]| {
+            self.object(raw)
+                .and_then(|object| completed(object, &page.api_version, item_kind))
+                .map_err(|error| malformed(&path, "an item could not be read", error))
+        };
+        let items = page.items.unwrap_or_default();
+        let objects = items.iter().map(|item| read(item.get().as_bytes()));
+        let objects = objects.collect::<Result<_, _>>()?;
+        Ok((page.metadata.resource_version, objects))
+    }
+}

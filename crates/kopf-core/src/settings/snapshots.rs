@@ -1,0 +1,22 @@
+//! Settings of the file that lets an operator restart without listing its objects.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The file that lets an operator restart without listing its objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshots {
+    /// The file; none turns snapshots off. Each operator needs a file of its own.
+    pub file: Option<PathBuf>,
+    /// How often the file is written while the operator runs. It is also written at the end.
+    pub interval: Duration,
+    /// What identifies the storages in `persistence` that are not the built-in ones. Without it, an
+    /// operator with such storages does not use snapshots.
+    pub storages: Option<String>,
+}
+
+impl Default for Snapshots {
+    fn default() -> Self {
+        Self { file: None, interval: Duration::from_secs(60), storages: None }
+    }
+}
