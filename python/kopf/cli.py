@@ -32,6 +32,7 @@ class CLIControls:
     loop: asyncio.AbstractEventLoop | None = None
 
 
+_RANGES_MAX = 1024
 _FORMATS = [format.name.lower() for format in loggers.LogFormat]
 
 
@@ -123,6 +124,24 @@ def main(__controls: CLIControls) -> None:
 @click.option("-m", "--module", "modules", multiple=True)
 @click.option("--embedded", is_flag=True, help="Run with a cluster inside of the process.")
 @click.option("--load", "manifests", multiple=True, help="Apply a manifest to that cluster.")
+@click.option(
+    "--leader-elect",
+    "lease",
+    metavar="NAME",
+    envvar="KOPF_RUN_LEADER_ELECT",
+    help="Act only while this replica holds the Lease NAME; the others stand by.",
+)
+@click.option(
+    "--shards",
+    metavar="auto|N",
+    callback=lambda _ctx, _param, value: _ranges(value),
+    help="Share the objects with the other replicas of --leader-elect.",
+)
+@click.option(
+    "--snapshot",
+    metavar="FILE",
+    help="Remember in this file which objects are handled, so that a restart does not list them.",
+)
 @click.argument("paths", nargs=-1)
 @click.make_pass_decorator(CLIControls, ensure=True)
 def run(
@@ -138,6 +157,9 @@ def run(
     liveness_endpoint: str | None,
     embedded: bool = False,
     manifests: Collection[str] = (),
+    lease: str | None = None,
+    shards: int | None = None,
+    snapshot: str | None = None,
 ) -> None:
     """Start an operator process and handle all the requests."""
     priority = 666 if dev else priority
@@ -148,6 +170,12 @@ def run(
         raise click.UsageError("Either --namespace or --all-namespaces can be used, not both.")
     if manifests and not embedded:
         raise click.UsageError("--load needs --embedded.")
+    if shards is not None and lease is None:
+        raise click.UsageError(
+            "--shards needs --leader-elect NAME: the name of the Leases that all replicas share."
+        )
+    if snapshot is not None and lease is not None:
+        raise click.UsageError("--snapshot is for a single replica, without --leader-elect.")
     if __controls.registry is not None:
         registries.set_default_registry(__controls.registry)
     options: dict[str, Any] = {
@@ -158,7 +186,9 @@ def run(
         "peering_name": peering_name,
         "liveness_endpoint": liveness_endpoint,
         "registry": __controls.registry,
-        "settings": __controls.settings,
+        "settings": _with_snapshot(
+            _with_leadership(__controls.settings, lease, shards), snapshot
+        ),
         "stop_flag": __controls.stop_flag,
         "ready_flag": __controls.ready_flag,
         "vault": __controls.vault,
@@ -178,9 +208,49 @@ def run(
         _run(__controls, options)
 
 
+def _ranges(text: str | None) -> int | None:
+    """Read the number of ranges; 0 is the default one."""
+    if text is None or text == "auto":
+        return None if text is None else 0
+    if not text.isdecimal() or not 1 <= int(text) <= _RANGES_MAX:
+        raise click.BadParameter(
+            f"{text!r} is neither 'auto' nor a number from 1 to {_RANGES_MAX}."
+        )
+    return int(text)
+
+
+def _with_leadership(
+    settings: configuration.OperatorSettings | None, lease: str | None, shards: int | None
+) -> configuration.OperatorSettings | None:
+    """Apply the options for several replicas to the settings."""
+    if lease is None:
+        return settings
+    settings = configuration.OperatorSettings() if settings is None else settings
+    settings.leadership.name = lease
+    settings.leadership.mode = "standby" if shards is None else "shards"
+    settings.leadership.ranges = shards or settings.leadership.ranges
+    return settings
+
+
+def _with_snapshot(
+    settings: configuration.OperatorSettings | None, file: str | None
+) -> configuration.OperatorSettings | None:
+    """Apply the option for fast restarts to the settings."""
+    if file is None:
+        return settings
+    settings = configuration.OperatorSettings() if settings is None else settings
+    settings.snapshots.file = file
+    return settings
+
+
 def _run(controls: CLIControls, options: dict[str, Any]) -> None:
-    with loops.proper_loop(suggested_loop=controls.loop) as actual_loop:
-        running.run(loop=actual_loop, **options)
+    settings = options["settings"]
+    try:
+        with loops.proper_loop(suggested_loop=controls.loop) as actual_loop:
+            running.run(loop=actual_loop, **options)
+    finally:
+        if settings is not None and settings is not controls.settings:
+            settings.execution.executor.shutdown(wait=False)
 
 
 def _peering_args(

@@ -60,6 +60,14 @@ def test_minimal_embedded(tmp_path: pathlib.Path) -> None:
     assert any("[default/first] first says: Hello, Rust!" in line for line in lines)
 
 
+def test_activities(world: World) -> None:
+    run(world, "16-activities", "greetings")
+    world.says("The operator is starting.")
+    assert status(world, "greetings", "first")["greet"].startswith("The operator was started in 20")
+    world.stop()
+    world.says("The operator has stopped.")
+
+
 def test_changes(world: World) -> None:
     run(world, "02-changes", "bookcases")
     world.says("A new bookcase with 2 books.")

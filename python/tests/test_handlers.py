@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kopf
+from kopf._engine.declaring import signature_of
 from kopf._handlers import causes, execution, invocation, registries, subhandling
 from kopf._handlers.native import describe_handler
 from kopf._logs import loggers
@@ -29,6 +30,14 @@ def registry() -> Iterator[kopf.OperatorRegistry]:
     kopf.set_default_registry(fresh)
     yield fresh
     kopf.set_default_registry(before)
+
+
+def test_signatures_are_shown_as_they_were_written() -> None:
+    async def create(spec: kopf.Spec, retries: int = 3, **_: Any) -> None: ...
+
+    written = "async def create(spec: kopf.Spec, retries: int = 3, **_: Any) -> None"
+    assert signature_of(create) == written
+    assert signature_of(lambda **_: None) == "def <lambda>(**_)"
 
 
 def make_cause(raw: dict[str, Any] | None = None, **changes: Any) -> causes.ChangingCause:

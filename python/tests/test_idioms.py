@@ -26,12 +26,12 @@ def start(world: World, script: str) -> None:
     world.start("-A", "--standalone", "--verbose", str(SCRIPTS / script))
 
 
-def launch(world: World, script: str, **options: Any) -> subprocess.Popen[bytes]:
+def launch(world: World, script: str, *args: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start a script by itself, without the command."""
     environment = {**os.environ, "KUBECONFIG": str(world.kubeconfig)}
     output = open(world.output, "ab")
     process = subprocess.Popen(
-        [PYTHON, str(SCRIPTS / script)],
+        [PYTHON, str(SCRIPTS / script), *args],
         env=environment,
         stdout=output,
         stderr=output,
@@ -232,4 +232,76 @@ def test_kwargs_are_kept_copied_and_used_in_other_threads(volumes: World) -> Non
     volumes.until(
         lambda: any(e["reason"] == "Thread" for e in volumes.get(f"{CORE}/events")["items"])
     )
+    volumes.stop()
+
+
+def enter(process: subprocess.Popen[bytes]) -> None:
+    """Press Enter in an application."""
+    assert process.stdin is not None
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+
+
+def test_an_operator_is_a_part_of_an_application_with_own_tasks(volumes: World) -> None:
+    process = launch(volumes, "application_with_own_tasks.py", stdin=subprocess.PIPE)
+    volumes.says("the operator is ready")
+    create(volumes)
+    assert status(volumes, "create") == {"memo": "Memo", "text": "limit 7", "is_copy": True}
+    enter(process)
+    assert process.wait(60) == 0, volumes.text()
+    volumes.processes.clear()
+    volumes.says("the operator cleans up")
+    volumes.says("the heart still beats: True")
+    volumes.says("tasks left: 0")
+
+
+def test_the_runner_of_tests_runs_the_command(volumes: World) -> None:
+    create(volumes)
+    path = str(SCRIPTS / "runner_of_tests.py")
+    process = launch(volumes, "runner_of_tests.py", path, "8")
+    assert process.wait(90) == 0, volumes.text()
+    volumes.processes.clear()
+    volumes.says("the runner has passed")
+    volumes.says("failed with 1, FileNotFoundError")
+
+
+def test_several_operators_live_in_one_process(volumes: World) -> None:
+    process = launch(volumes, "several_operators.py", stdin=subprocess.PIPE)
+    volumes.says("both are ready")
+    for name in ("first", "second"):
+        create(volumes, name, labels={"operator": name})
+        assert status(volumes, name, name) == name
+    enter(process)
+    volumes.says("the first has stopped")
+    create(volumes, "later", labels={"operator": "second"})
+    assert status(volumes, "second", "later") == "second"
+    enter(process)
+    assert process.wait(60) == 0, volumes.text()
+    volumes.processes.clear()
+    assert "Traceback" not in volumes.text()
+
+
+def test_an_operator_is_reloaded_and_its_indexes_are_read_outside(volumes: World) -> None:
+    create(volumes, "other", spec={"size": "5Gi"})
+    launch(volumes, "reloaded_with_indexers.py")
+    create(volumes, labels={"handled": "yes"})
+    expected = {
+        "found": {"1Gi": ["one"], "5Gi": ["other"]},
+        "known": True,
+        "indices": ["by_size", "names"],
+    }
+    assert status(volumes, "round-1") == expected
+    create(volumes, "config", spec={"round": 2})
+    volumes.says("round 1 ends, reloaded: True")
+    create(volumes, "two", labels={"handled": "yes"}, spec={"size": "1Gi"})
+    assert status(volumes, "round-2", "two")["found"]["1Gi"] == ["one", "two"]
+    volumes.stop()
+    volumes.says("round 2 ends, reloaded: False")
+    assert "Traceback" not in volumes.text()
+
+
+def test_a_script_calls_the_command_by_itself(volumes: World) -> None:
+    launch(volumes, "command_of_its_own.py", "--greeting", "hi", "-A", "--standalone")
+    create(volumes)
+    assert status(volumes, "create") == "hi one"
     volumes.stop()

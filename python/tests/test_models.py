@@ -206,8 +206,109 @@ def test_handlers_get_instances_and_their_status_is_written() -> None:
     kwargs = {"spec": {"pages": [{"path": "/"}]}, "status": {}, "patch": patch}
     assert handler.fn(**kwargs) == {"path": "/", "weight": 1.0}
     assert patch == {"status": {"pages": ["/"]}}
-    with pytest.raises(kopf.PermanentError, match="The spec does not fit SiteSpec: pages is missing"):
+    with pytest.raises(
+        kopf.PermanentError, match="The spec does not fit SiteSpec: pages is missing"
+    ):
         handler.fn(spec={}, status={}, patch=patch)
+
+
+def test_bodies_and_old_and_new_states_are_instances_of_the_resource() -> None:
+    registry = kopf.OperatorRegistry()
+    seen: list[Any] = []
+
+    @kopf.on.update(Site, registry=registry)
+    def update(body: Site, old: Site | None, new: Site, spec: SiteSpec, **_: Any) -> None:
+        assert body.status is not None and body.spec is spec
+        body.status.ready = True
+        seen.append((body.metadata.name, body.spec.replicas))  # type: ignore[attr-defined]
+        seen.append((old and old.spec.replicas, new.spec.replicas, type(new)))
+        seen.append(new.metadata.labels["a"])  # type: ignore[attr-defined]
+
+    handler = collect(registry)
+    patch = kopf.Patch()
+    spec = {"pages": [], "replicas": 2}
+    body = kopf.Body({"metadata": {"name": "one"}, "spec": spec, "status": {"ready": False}})
+    old = {"spec": {"pages": [], "replicas": 1}}
+    new = {"spec": spec, "metadata": {"labels": {"a": "b"}}}
+    handler.fn(body=body, spec=body.spec, old=old, new=new, patch=patch)
+    assert seen == [("one", 2), (1, 2, Site), "b"]
+    assert patch == {"status": {"ready": True}}
+    handler.fn(body=body, spec=body.spec, old=None, new=new, patch=patch)
+    assert seen[4] == (None, 2, Site)
+    with pytest.raises(
+        kopf.PermanentError, match="The spec does not fit SiteSpec: pages is missing"
+    ):
+        handler.fn(body=body, spec=body.spec, old={"spec": {}}, new=new, patch=patch)
+
+
+def test_old_and_new_of_a_field_are_instances_of_its_model() -> None:
+    registry = kopf.OperatorRegistry()
+    seen: list[Any] = []
+
+    @kopf.on.field(Site, field="spec", registry=registry)
+    def section(old: SiteSpec | None, new: SiteSpec, **_: Any) -> None:
+        seen.append((old, new.replicas))
+
+    collect(registry).fn(old=None, new={"pages": [], "replicas": 3})
+    assert seen == [(None, 3)]
+
+    @kopf.on.field(Site, field="spec.first", registry=registry)
+    def deep(new: Page, **_: Any) -> None:
+        seen.append(new)
+
+    collect(registry).fn(old=None, new={"path": "/"})
+    assert seen[1] == Page("/")
+
+
+@pytest.mark.parametrize(
+    ("field", "annotation", "message"),
+    [
+        (None, SiteSpec, "SiteSpec, but the object is Site"),
+        ("spec", Site, "Site, but the spec of Site is SiteSpec"),
+        ("spec.first", Site, "Site, but spec.first is not the whole object"),
+        ("metadata", Page, "Page, but the metadata of Site has no class"),
+    ],
+)
+def test_states_with_the_class_of_something_else_are_refused(
+    field: Any, annotation: Any, message: str
+) -> None:
+    registry = kopf.OperatorRegistry()
+
+    def update(new: Any, **_: Any) -> None: ...
+
+    update.__annotations__["new"] = annotation
+    kopf.on.update(Site, field=field, registry=registry)(update)
+    with pytest.raises(TypeError, match=f"the parameter 'new' is annotated with {message}"):
+        collect(registry)
+
+
+def test_the_class_of_a_resource_may_be_a_model_itself() -> None:
+    @kopf.resource("example.com", "v1")
+    @dataclasses.dataclass
+    class Whole:
+        spec: SiteSpec
+        metadata: dict[str, Any]
+        status: SiteStatus = dataclasses.field(default_factory=SiteStatus)
+
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.create(Whole, registry=registry)
+    def create(body: Whole, **_: Any) -> None:
+        body.status.pages = [body.metadata["name"]]
+
+    patch = kopf.Patch()
+    body = kopf.Body({"metadata": {"name": "one"}, "spec": {"pages": []}})
+    collect(registry).fn(body=body, patch=patch)
+    assert patch == {"status": {"pages": ["one"]}}
+
+
+def test_annotations_of_operators_without_classes_change_nothing() -> None:
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.update("sites", registry=registry)
+    def update(spec: SiteSpec, old: Page, body: Site, **_: Any) -> None: ...
+
+    assert collect(registry).fn is update
 
 
 def test_models_of_pydantic_become_schemas_and_instances() -> None:

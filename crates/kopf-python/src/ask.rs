@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::Value;
 
 use crate::json;
-use crate::matter::Matter;
+use crate::matter::{Matter, Transformer};
 use crate::queue::{Item, Queue};
 
 /// How many threads may wait for Python and be replaced by others; more of them just wait.
@@ -35,7 +35,7 @@ pub(crate) struct Question {
     pub(crate) handler: Option<usize>,
     /// The label, the annotation or the record in question.
     pub(crate) key: Option<String>,
-    /// What is to be judged or changed.
+    /// The value to judge or to change.
     pub(crate) value: Option<Value>,
     pub(crate) matter: Option<Matter>,
     pub(crate) function: Option<Arc<Py<PyAny>>>,
@@ -62,17 +62,12 @@ impl Asker {
 
     /// Asks and waits for the answer.
     pub(crate) fn ask(&self, query: Query) -> Answer {
-        let Query { kind, handler, key, value, matter, function } = query;
-        let (reply, answer) = mpsc::sync_channel(1);
-        let question = Question { kind, handler, key, value, matter, function, reply };
-        self.0.push(Item::Ask(Box::new(question)));
-        let gone = || Err("the event loop of the operator is closed".to_owned());
-        waited(|| answer.recv()).unwrap_or_else(|_| gone())
+        ask(&self.0, query)
     }
 
     /// The same for callbacks that cannot return errors: a failure ends the cycle.
     pub(crate) fn decide(&self, query: Query) -> Value {
-        self.ask(query).unwrap_or_else(|error| fail_callback(error))
+        decide(&self.0, query)
     }
 
     /// Whether a filter accepts the object.
@@ -90,23 +85,47 @@ impl Asker {
             occasion: occasion.clone(),
             memo: context.as_ref().map(|context| Arc::clone(&context.memo)),
             patch: context.as_ref().map(|context| Arc::clone(&context.patch)),
-            asker: self.clone(),
+            transformer: self.transformer(),
         }
     }
 
-    /// Changes a body by a Python function.
-    pub(crate) fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) {
-        let value = Some(body.clone());
-        let function = Some(Arc::clone(function));
-        *body = self.decide(Query { kind: "transform", value, function, ..Query::default() });
+    /// What changes bodies by functions of Python.
+    pub(crate) fn transformer(&self) -> Arc<dyn Transformer> {
+        Arc::clone(&self.0) as Arc<_>
     }
 }
 
-/// Waits for Python, and lets another thread take over the engine's tasks meanwhile, as long as there
+impl Transformer for Queue {
+    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) {
+        let value = Some(body.clone());
+        let function = Some(Arc::clone(function));
+        *body = decide(self, Query { kind: "transform", value, function, ..Query::default() });
+    }
+}
+
+fn ask(queue: &Queue, query: Query) -> Answer {
+    let Query { kind, handler, key, value, matter, function } = query;
+    let (reply, answer) = mpsc::sync_channel(1);
+    queue.push(Question { kind, handler, key, value, matter, function, reply });
+    let gone = || Err("the event loop of the operator is closed".to_owned());
+    waited(|| answer.recv()).unwrap_or_else(|_| gone())
+}
+
+fn decide(queue: &Queue, query: Query) -> Value {
+    ask(queue, query).unwrap_or_else(|error| fail_callback(error))
+}
+
+impl Item for Question {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("ask", Ask::from(self)).into_pyobject(py)?.into_any())
+    }
+}
+
+/// Waits for Python, and lets another thread take over the engine's tasks, as long as there
 /// are not too many such threads.
 fn waited<T>(wait: impl FnOnce() -> T) -> T {
     let waiting = WAITING.fetch_add(1, Ordering::Relaxed);
-    // The one thread of a world has nobody to take over.
+    // A world has only one thread: there is no other one to take over.
     let flavor = tokio::runtime::Handle::try_current().map(|handle| handle.runtime_flavor());
     let is_alone = matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::CurrentThread));
     let result = match waiting < WAITING_MAX && !is_alone {
@@ -142,7 +161,7 @@ impl From<Box<Question>> for Ask {
 
 #[pymethods]
 impl Ask {
-    /// What is to be judged or changed.
+    /// The value to judge or to change.
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.question.lock().as_ref().and_then(|question| question.value.clone());
         value.map(|value| json::to_python(py, &value)).transpose()
@@ -177,7 +196,7 @@ impl Ask {
     fn reply(&self, answer: Answer) {
         let question = self.question.lock().take();
         if let Some(question) = question {
-            // The cycle may have been cut off meanwhile.
+            // The cycle may have been cut off in the meantime.
             let _ = question.reply.send(answer);
         }
     }

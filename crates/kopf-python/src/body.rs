@@ -20,7 +20,7 @@ use crate::json;
 #[pyclass(frozen, mapping, module = "kopf._native")]
 pub(crate) struct RawBody {
     live: Option<Live>,
-    /// Used by the thread that has the interpreter only; a lock for the compiler's sake.
+    /// Used by the thread that has the interpreter only; the lock is only for the compiler.
     sections: Mutex<Sections>,
 }
 

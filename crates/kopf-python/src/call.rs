@@ -20,7 +20,7 @@ use crate::body::RawBody;
 use crate::index::PythonValue;
 use crate::json;
 use crate::matter::Matter;
-use crate::queue::{Item, Queue};
+use crate::queue::{self, Item, Queue};
 use crate::session::SessionLogin;
 use crate::stillness::Hold;
 
@@ -49,6 +49,36 @@ pub(crate) struct Pending {
     queue: Arc<Queue>,
 }
 
+impl Item for Pending {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Call::from(self).into_pyobject(py)?.into_any())
+    }
+}
+
+/// The engine does not wait for this call any more: Python cancels it.
+struct Cancelling {
+    call: u64,
+    reason: u8,
+}
+
+impl Item for Cancelling {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("cancel", self.call, self.reason).into_pyobject(py)?.into_any())
+    }
+}
+
+/// A daemon is asked to stop.
+struct Stopping {
+    call: u64,
+    reason: u8,
+}
+
+impl Item for Stopping {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("stop", self.call, self.reason).into_pyobject(py)?.into_any())
+    }
+}
+
 impl Invoke for PythonHandler {
     fn invoke(&self, call: CoreCall) -> Invocation {
         self.invoke_guarded(call, Arc::new(()))
@@ -64,7 +94,7 @@ impl Invoke for PythonHandler {
         let pending = Pending { id, handler, call, reply, alive, hold, queue: queue_of_call };
         Invocation::Future(Box::pin(async move {
             let mut waiting = Waiting { id, queue, stopped, is_over: false };
-            waiting.queue.push(Item::Call(Box::new(pending)));
+            waiting.queue.push(pending);
             let returned = waiting.until(returned).await;
             waiting.is_over = true;
             returned.map(|output| connected(output, &waiting.queue))
@@ -100,11 +130,11 @@ impl Waiting {
             tokio::select! {
                 returned = &mut returned => return returned.unwrap_or(Err(HandlerError::Cancelled)),
                 () = stopped.wait(None) => {
-                    self.queue.push(Item::Stop { call: self.id, reason: self.reason() });
+                    self.queue.push(Stopping { call: self.id, reason: self.reason() });
                 }
             }
         }
-        // Without the loop nobody can finish the call.
+        // Without the loop, the call cannot be finished.
         returned.await.unwrap_or(Err(HandlerError::Cancelled))
     }
 
@@ -117,7 +147,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.is_over {
-            self.queue.push(Item::Cancel { call: self.id, reason: self.reason() });
+            self.queue.push(Cancelling { call: self.id, reason: self.reason() });
         }
     }
 }
@@ -146,16 +176,15 @@ struct End {
     hold: Option<Hold>,
 }
 
-/// A call that has ended, on its way back to the engine.
-pub(crate) struct Ended {
+/// A call that has ended.
+struct Ended {
     end: End,
     returned: Returned,
 }
 
-impl Ended {
-    /// Wakes the engine.
-    pub(crate) fn deliver(self) {
-        let Self { end: End { reply, alive, hold }, returned } = self;
+impl queue::Ended for Ended {
+    fn deliver(self: Box<Self>) {
+        let Self { end: End { reply, alive, hold }, returned } = *self;
         // First, so that the engine lets the last token go, with its own log and not here.
         drop(alive);
         // The engine may have stopped waiting for it.
@@ -196,7 +225,7 @@ impl Call {
                 occasion: call.occasion.clone(),
                 memo: Some(Arc::clone(&call.memo)),
                 patch: Some(Arc::clone(&call.patch)),
-                asker: Asker::new(Arc::clone(&self.queue)),
+                transformer: Asker::new(Arc::clone(&self.queue)).transformer(),
             };
             Py::new(py, matter)
         };
@@ -235,7 +264,7 @@ impl Call {
 
     /// Tells the ids of all sub-handlers that were seen.
     fn note_subrefs(&self, ids: Vec<String>) {
-        if let Some(children) = &self.call.children {
+        if let Some(children) = &self.call.sub_handlers {
             children.note(ids.into_iter().map(Into::into).collect());
         }
     }
@@ -314,7 +343,7 @@ impl Call {
             "permanent" => HandlerError::Permanent { message },
             "arbitrary" => HandlerError::Arbitrary { message, details },
             "denied" => HandlerError::Denied { message, code: code.unwrap_or(500) },
-            "children" => HandlerError::Children { delay },
+            "children" => HandlerError::SubHandlers { delay },
             "cancelled" => HandlerError::Cancelled,
             other => return Err(PyValueError::new_err(format!("unknown failure: {other}"))),
         };

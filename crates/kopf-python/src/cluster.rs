@@ -45,7 +45,7 @@ impl Running {
 
 #[pymethods]
 impl Cluster {
-    /// Starts a server on loopback; port 0 takes a free one.
+    /// Starts a server on loopback; port 0 picks a free one.
     #[new]
     #[pyo3(signature = (port = 0, rbac = false))]
     fn new(py: Python<'_>, port: u16, rbac: bool) -> PyResult<Self> {

@@ -29,10 +29,38 @@ pub(crate) struct Declaration {
     #[serde(default)]
     identity: usize,
     selector: Option<SelectorDeclaration>,
+    description: Option<String>,
+    signature: Option<String>,
+    /// Of handlers of deletions.
+    optional: Option<bool>,
+    /// Of handlers of resuming.
+    deleted: Option<bool>,
+    #[serde(flatten)]
+    retrying: RetryingDeclaration,
+    #[serde(flatten)]
+    filters: FiltersDeclaration,
+    #[serde(flatten)]
+    background: BackgroundDeclaration,
+    #[serde(flatten)]
+    webhook: WebhookDeclaration,
+    #[serde(flatten)]
+    rights: RightsDeclaration,
+    /// The definition of a typed resource.
+    definition: Option<Value>,
+}
+
+/// What happens after errors.
+#[derive(Deserialize)]
+struct RetryingDeclaration {
     errors: Option<String>,
     timeout: Option<f64>,
     retries: Option<i64>,
     backoff: Option<f64>,
+}
+
+/// Which objects are meant.
+#[derive(Deserialize)]
+struct FiltersDeclaration {
     labels: Option<IndexMap<String, FilterDeclaration>>,
     annotations: Option<IndexMap<String, FilterDeclaration>>,
     field: Option<Vec<String>>,
@@ -40,8 +68,11 @@ pub(crate) struct Declaration {
     old: Option<FilterDeclaration>,
     new: Option<FilterDeclaration>,
     when: Option<Value>,
-    optional: Option<bool>,
-    deleted: Option<bool>,
+}
+
+/// The options of daemons and timers.
+#[derive(Deserialize)]
+struct BackgroundDeclaration {
     initial_delay: Option<Value>,
     cancellation_backoff: Option<f64>,
     cancellation_timeout: Option<f64>,
@@ -49,13 +80,22 @@ pub(crate) struct Declaration {
     interval: Option<f64>,
     idle: Option<f64>,
     sharp: Option<bool>,
+}
+
+/// The options of admission handlers.
+#[derive(Deserialize)]
+struct WebhookDeclaration {
     operations: Option<Vec<String>>,
     subresource: Option<String>,
     persistent: Option<bool>,
     side_effects: Option<bool>,
     ignore_failures: Option<bool>,
-    description: Option<String>,
-    /// The resources of the children that are watched for the handler's sake.
+}
+
+/// What is read and written besides the object.
+#[derive(Deserialize)]
+struct RightsDeclaration {
+    /// The resources of the children that are watched for this handler.
     #[serde(default)]
     children: Vec<SelectorDeclaration>,
     /// What the function does to the cluster by itself.
@@ -65,8 +105,6 @@ pub(crate) struct Declaration {
     grants: Vec<String>,
     #[serde(default)]
     binds: Vec<String>,
-    /// The definition of a typed resource.
-    definition: Option<Value>,
 }
 
 /// Which resources are meant.
@@ -129,43 +167,13 @@ impl Declaration {
         let invoke = PythonHandler { index, identity: self.identity, queue: Arc::clone(queue) };
         let mut handler = Handler::new(self.id.clone(), kind, Arc::new(invoke));
         handler.selector = selector;
-        handler.retrying = Retrying {
-            errors: self.errors.as_deref().and_then(errors_mode),
-            timeout: self.timeout.map(seconds),
-            retries: self.retries.map(|count| u32::try_from(count).unwrap_or(0)),
-            backoff: self.backoff.map(seconds),
-        };
-        handler.description = self.description.clone();
-        handler.filters = self.filters(index, &Asker::new(Arc::clone(queue)));
-        self.declare_rights(&mut handler)?;
-        handler.definition = self.definition.map(Arc::new);
+        handler.retrying = self.retrying.build();
+        handler.docs.description = self.description;
+        handler.docs.signature = self.signature;
+        handler.filters = self.filters.build(index, &Asker::new(Arc::clone(queue)));
+        self.rights.declare(&self.id, &mut handler)?;
+        handler.definition = self.definition.map(Into::into);
         Ok(handler)
-    }
-
-    /// What is watched and written besides the object, for the generated rights as well.
-    fn declare_rights(&self, handler: &mut Handler) -> Result<(), InvalidHandler> {
-        let id = || self.id.clone();
-        for child in &self.children {
-            let selector = child.clone().build();
-            let selector =
-                selector.map_err(|source| InvalidHandler::Children { id: id(), source })?;
-            handler.children.push(selector);
-        }
-        let parse = |text: &String| {
-            Need::parse(text).ok_or_else(|| InvalidHandler::Need { id: id(), text: text.clone() })
-        };
-        handler.needs = self.needs.iter().map(parse).collect::<Result<_, _>>()?;
-        handler.grants.rules = self.grants.iter().map(parse).collect::<Result<_, _>>()?;
-        for text in &self.binds {
-            let role = Grants::role(text);
-            let invalid = || InvalidHandler::Binding { id: id(), text: text.clone() };
-            handler.grants.bound.push(role.ok_or_else(invalid)?);
-        }
-        if matches!(handler.kind, HandlerKind::Desired) {
-            // Such functions get no patch; the condition and the children are the engine's.
-            handler.touches = Touches::nothing();
-        }
-        Ok(())
     }
 
     fn kind(&self, index: usize, queue: &Arc<Queue>) -> Result<HandlerKind, InvalidHandler> {
@@ -181,22 +189,12 @@ impl Declaration {
             "resume" => HandlerKind::Resume { deleted: self.deleted.unwrap_or(false) },
             "field" => HandlerKind::Field,
             "index" => HandlerKind::Index,
-            "daemon" => HandlerKind::Daemon(DaemonOptions {
-                initial_delay: self.initial_delay(index, queue),
-                cancellation_backoff: self.cancellation_backoff.map(seconds),
-                cancellation_timeout: self.cancellation_timeout.map(seconds),
-                cancellation_polling: self.cancellation_polling.map(seconds),
-            }),
-            "timer" => HandlerKind::Timer(TimerOptions {
-                interval: self.interval.map(seconds),
-                initial_delay: self.initial_delay(index, queue),
-                sharp: self.sharp.unwrap_or(false),
-                idle: self.idle.map(seconds),
-            }),
+            "daemon" => HandlerKind::Daemon(self.background.daemon(index, queue)),
+            "timer" => HandlerKind::Timer(self.background.timer(index, queue)),
             "desired" => HandlerKind::Desired,
             "observe" => HandlerKind::Observe,
-            "validate" => HandlerKind::Validate(self.webhook()),
-            "mutate" => HandlerKind::Mutate(self.webhook()),
+            "validate" => HandlerKind::Validate(self.webhook.build()),
+            "mutate" => HandlerKind::Mutate(self.webhook.build()),
             other => {
                 let (id, kind) = (self.id.clone(), other.to_owned());
                 return Err(InvalidHandler::Kind { id, kind });
@@ -218,14 +216,35 @@ impl Declaration {
         let selector = selector.build();
         selector.map(Some).map_err(|source| InvalidHandler::Selector { id: id(), source })
     }
+}
 
-    fn webhook(&self) -> WebhookOptions {
-        WebhookOptions {
-            operations: self.operations.clone().unwrap_or_default(),
-            subresource: self.subresource.clone(),
-            persistent: self.persistent.unwrap_or(false),
-            side_effects: self.side_effects.unwrap_or(false),
-            ignore_failures: self.ignore_failures.unwrap_or(false),
+impl RetryingDeclaration {
+    fn build(&self) -> Retrying {
+        Retrying {
+            errors: self.errors.as_deref().and_then(errors_mode),
+            timeout: self.timeout.map(seconds),
+            retries: self.retries.map(|count| u32::try_from(count).unwrap_or(0)),
+            backoff: self.backoff.map(seconds),
+        }
+    }
+}
+
+impl BackgroundDeclaration {
+    fn daemon(&self, index: usize, queue: &Arc<Queue>) -> DaemonOptions {
+        DaemonOptions {
+            initial_delay: self.initial_delay(index, queue),
+            cancellation_backoff: self.cancellation_backoff.map(seconds),
+            cancellation_timeout: self.cancellation_timeout.map(seconds),
+            cancellation_polling: self.cancellation_polling.map(seconds),
+        }
+    }
+
+    fn timer(&self, index: usize, queue: &Arc<Queue>) -> TimerOptions {
+        TimerOptions {
+            interval: self.interval.map(seconds),
+            initial_delay: self.initial_delay(index, queue),
+            sharp: self.sharp.unwrap_or(false),
+            idle: self.idle.map(seconds),
         }
     }
 
@@ -246,8 +265,50 @@ impl Declaration {
             }
         }
     }
+}
 
-    fn filters(&self, index: usize, asker: &Asker) -> Filters {
+impl WebhookDeclaration {
+    fn build(&self) -> WebhookOptions {
+        WebhookOptions {
+            operations: self.operations.clone().unwrap_or_default(),
+            subresource: self.subresource.clone(),
+            persistent: self.persistent.unwrap_or(false),
+            side_effects: self.side_effects.unwrap_or(false),
+            ignore_failures: self.ignore_failures.unwrap_or(false),
+        }
+    }
+}
+
+impl RightsDeclaration {
+    /// What is watched and written besides the object, for the generated rights as well.
+    fn declare(&self, id: &str, handler: &mut Handler) -> Result<(), InvalidHandler> {
+        let id = || id.to_owned();
+        for child in &self.children {
+            let selector = child.clone().build();
+            let selector =
+                selector.map_err(|source| InvalidHandler::Children { id: id(), source })?;
+            handler.children.push(selector);
+        }
+        let parse = |text: &String| {
+            Need::parse(text).ok_or_else(|| InvalidHandler::Need { id: id(), text: text.clone() })
+        };
+        handler.access.needs = self.needs.iter().map(parse).collect::<Result<_, _>>()?;
+        handler.access.grants.rules = self.grants.iter().map(parse).collect::<Result<_, _>>()?;
+        for text in &self.binds {
+            let role = Grants::role(text);
+            let invalid = || InvalidHandler::Binding { id: id(), text: text.clone() };
+            handler.access.grants.bound.push(role.ok_or_else(invalid)?);
+        }
+        if matches!(handler.kind, HandlerKind::Desired) {
+            // Such functions get no patch; the condition and the children are the engine's.
+            handler.access.touches = Touches::nothing();
+        }
+        Ok(())
+    }
+}
+
+impl FiltersDeclaration {
+    fn build(&self, index: usize, asker: &Asker) -> Filters {
         let metadata = |kind: &'static str, filters: &Option<IndexMap<String, _>>| {
             let filters = filters.iter().flatten();
             let filter = |(key, filter): (&String, &FilterDeclaration)| {

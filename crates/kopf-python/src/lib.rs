@@ -8,6 +8,7 @@
 mod ask;
 mod body;
 mod call;
+mod certificate;
 mod cluster;
 mod declare;
 mod family;
@@ -50,8 +51,16 @@ fn build_manifests(
     let (handlers, settings) = declared.understand(&std::sync::Arc::new(queue::Queue::new()?))?;
     let program = String::new();
     let (replicas, shards) = (1, false);
-    let options =
-        kopf_cli::manifests::Options { name, namespace, serves, image, program, replicas, shards };
+    let options = kopf_cli::manifests::Options {
+        name,
+        namespace,
+        serves,
+        image,
+        program,
+        replicas,
+        shards,
+        secure_metrics: false,
+    };
     let files = kopf_cli::manifests::files(&handlers, &settings, &options);
     let is_for_rust = |file: &kopf_cli::manifests::File| file.name == "Dockerfile";
     let files = files.iter().filter(|file| !is_for_rust(file));
@@ -64,9 +73,7 @@ fn build_manifests(
 /// A self-signed certificate for these names, and its private key, both in PEM.
 #[pyfunction]
 fn build_certificate(hostnames: Vec<String>) -> PyResult<(String, String)> {
-    let signed = rcgen::generate_simple_self_signed(hostnames)
-        .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Ok((signed.cert.pem(), signed.signing_key.serialize_pem()))
+    certificate::build(hostnames).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The module `kopf._native`.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use kopf_cli::telemetry::Telemetry;
+use pyo3::prelude::*;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::subscriber::Interest;
@@ -21,26 +22,40 @@ use crate::queue::{Item, Queue};
 const OBJECTS: &str = "kopf.objects";
 
 /// One line.
-pub(crate) struct LogLine {
+struct LogLine {
     /// The level as numbers in Python.
-    pub(crate) level: u8,
-    pub(crate) target: String,
-    pub(crate) text: String,
+    level: u8,
+    target: String,
+    text: String,
     /// The chain of causes, or a reference to an exception that Python keeps.
-    pub(crate) details: Option<String>,
-    pub(crate) object: Option<Arc<ObjectReference>>,
+    details: Option<String>,
+    object: Option<Arc<ObjectReference>>,
     /// The phase of the operator, for lines about activities.
-    pub(crate) activity: Option<String>,
+    activity: Option<String>,
 }
 
 /// The object that a line is about.
 #[derive(Clone, Default)]
-pub(crate) struct ObjectReference {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
-    pub(crate) uid: String,
+struct ObjectReference {
+    api_version: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    uid: String,
+}
+
+impl Item for LogLine {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Self { level, target, text, details, object, activity } = &*self;
+        let object = object.as_deref();
+        let object = object.map(|it| (&it.api_version, &it.kind, &it.namespace, &it.name, &it.uid));
+        let line = ("log", level, target, text, details, object, activity);
+        Ok(line.into_pyobject(py)?.into_any())
+    }
+
+    fn is_log_line(&self) -> bool {
+        true
+    }
 }
 
 /// Pushes lines into the queue.
@@ -69,17 +84,22 @@ fn number(level: Level) -> u8 {
     }
 }
 
+/// Whether a line is about the operator. Handlers in Python do not run in the polls of the engine.
+fn is_shown(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("kopf") && metadata.target() != kopf_engine::SLOW_POLLS
+}
+
 impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Sink {
     /// Asked every time: Python may change its levels.
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        match metadata.target().starts_with("kopf") {
+        match is_shown(metadata) {
             true => Interest::sometimes(),
             false => Interest::never(),
         }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        metadata.target().starts_with("kopf")
+        is_shown(metadata)
             && (metadata.is_span()
                 || number(*metadata.level()) >= self.level.load(Ordering::Relaxed))
     }
@@ -125,7 +145,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Sink {
                 break;
             }
         }
-        self.queue.push(Item::Log(Box::new(line)));
+        self.queue.push(line);
     }
 }
 

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::ask::Asker;
 use crate::body::RawBody;
 use crate::json;
 
@@ -21,7 +20,13 @@ pub(crate) struct Matter {
     pub(crate) occasion: Occasion,
     pub(crate) memo: Option<Arc<Extensions>>,
     pub(crate) patch: Option<Arc<Mutex<Patch>>>,
-    pub(crate) asker: Asker,
+    pub(crate) transformer: Arc<dyn Transformer>,
+}
+
+/// Changes bodies by functions of Python.
+pub(crate) trait Transformer: Send + Sync {
+    /// Calls the function with the body in the event loop, and waits for it.
+    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut serde_json::Value);
 }
 
 /// Under this name the client's certificate comes with the headers of a review.
@@ -184,7 +189,7 @@ impl Matter {
         self.patch.as_ref().map(|patch| Arc::as_ptr(patch) as usize)
     }
 
-    /// What is to be merged so far.
+    /// The merge patch so far.
     fn patch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let merge = self.patch.as_ref().map(|patch| patch.lock().merge.clone());
         json::map_to_python(py, &merge.unwrap_or_default())
@@ -196,9 +201,9 @@ impl Matter {
         let serde_json::Value::Object(merge) = json::to_value(merge)? else { return Ok(()) };
         let mut change = Patch { merge, ..Patch::default() };
         for function in functions {
-            let asker = self.asker.clone();
+            let transformer = Arc::clone(&self.transformer);
             let function = Arc::new(function);
-            change.transform(move |body| asker.transform(&function, body));
+            change.transform(move |body| transformer.transform(&function, body));
         }
         patch.lock().absorb(change);
         Ok(())

@@ -10,7 +10,7 @@ use kopf_core::Registry;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::{Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
-use kopf_core::occasion::Subject;
+use kopf_core::occasion::{Occasion, Subject};
 use kopf_core::settings::Settings;
 use kopf_engine::{Engine, EngineError, NamespacePattern, ProbesEndpoint, ReviewError, ReviewGate};
 use kopf_model::{Object, Resource};
@@ -24,13 +24,11 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::ask::{Ask, Asker, Query};
-use crate::call::Call;
+use crate::ask::{Asker, Query};
 use crate::declare::Declaration;
 use crate::index::NativeIndex;
 use crate::logs;
 use crate::queue::{Item, Queue};
-use crate::session::PythonRequest;
 use crate::settings;
 use crate::stillness::Moving;
 use crate::threads::Threads;
@@ -60,6 +58,13 @@ pub(crate) struct Declared {
     lifecycle: Option<String>,
 }
 
+/// The handlers that startup handlers have registered, and the number of the first one.
+#[derive(Deserialize)]
+struct LateHandlers {
+    first: usize,
+    handlers: Vec<Declaration>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Namespaces {
@@ -75,11 +80,48 @@ struct Liveness {
 }
 
 /// Why an engine has ended by itself.
-pub(crate) struct Ending {
+struct Ending {
     /// `activity`, `login` or `other`.
-    pub(crate) kind: &'static str,
-    pub(crate) handler: Option<String>,
-    pub(crate) message: String,
+    kind: &'static str,
+    handler: Option<String>,
+    message: String,
+}
+
+/// The startup handlers are done and the cluster is reached.
+struct Ready;
+
+impl Item for Ready {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("ready",).into_pyobject(py)?.into_any())
+    }
+}
+
+/// The engine has ended.
+struct Ended {
+    error: Option<Ending>,
+}
+
+impl Item for Ended {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let error = self.error.map(|it| (it.kind, it.handler, it.message));
+        Ok(("ended", error).into_pyobject(py)?.into_any())
+    }
+}
+
+/// A review is answered: JSON, or the kind of the error and its text.
+struct Reviewed {
+    id: u64,
+    answer: Result<String, (&'static str, String)>,
+}
+
+impl Item for Reviewed {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (answer, error) = match self.answer {
+            Ok(answer) => (answer, None),
+            Err((kind, text)) => (kind.to_owned(), Some(text)),
+        };
+        Ok(("reviewed", self.id, answer, error).into_pyobject(py)?.into_any())
+    }
 }
 
 /// An operator.
@@ -145,6 +187,7 @@ impl Declared {
         let mut settings = Settings::default();
         // Visible as in Kopf.
         settings.watching.managed_fields = true;
+        settings.posting.count_repeated = false;
         settings::apply(&mut settings, &self.settings, &Asker::new(Arc::clone(queue)))
             .map_err(|error| invalid(&error))?;
         Ok((handlers, settings))
@@ -178,7 +221,7 @@ impl Operator {
             .build()
     }
 
-    /// Runs the engine there; Python gets to know when it is ready, and when it has ended.
+    /// Runs the engine there; tells Python when it is ready, and when it has ended.
     fn launch(&self, engine: Engine, handle: &Handle) -> AbortHandle {
         let queue = Arc::clone(&self.queue);
         let mut stop = self.stop.subscribe();
@@ -190,7 +233,7 @@ impl Operator {
                 if let Some((_moving, status)) = starting {
                     world::until_settled(&status).await;
                 }
-                announced.push(Item::Ready);
+                announced.push(Ready);
             }
         });
         let stopping = async move {
@@ -208,7 +251,7 @@ impl Operator {
                     Some(Ending { kind: "other", handler: None, message })
                 }
             };
-            queue.push(Item::Ended { error });
+            queue.push(Ended { error });
         });
         abort
     }
@@ -238,7 +281,8 @@ impl Operator {
         let mut builder = Engine::builder(registry)
             .settings(settings)
             .lifecycle(lifecycle(declared.lifecycle.as_deref(), &asker))
-            .namespaces(namespaces);
+            .namespaces(namespaces)
+            .late_handlers(late_handlers(&queue));
         if let Some(identity) = declared.identity.take() {
             builder = builder.identity(identity);
         }
@@ -344,40 +388,7 @@ impl Operator {
         let (items, dropped) = self.queue.take();
         let list = PyList::empty(py);
         for item in items {
-            match item {
-                Item::Call(pending) => list.append(Call::from(pending))?,
-                Item::Cancel { call, reason } => list.append(("cancel", call, reason))?,
-                Item::Stop { call, reason } => list.append(("stop", call, reason))?,
-                Item::Ask(question) => list.append(("ask", Ask::from(question)))?,
-                Item::Request(outgoing) => {
-                    list.append(("request", PythonRequest::from(outgoing)))?;
-                }
-                Item::CancelRequest { id } => list.append(("cancel_request", id))?,
-                Item::Log(line) => {
-                    let object = line
-                        .object
-                        .as_deref()
-                        .map(|it| (&it.api_version, &it.kind, &it.namespace, &it.name, &it.uid));
-                    list.append((
-                        "log",
-                        line.level,
-                        &line.target,
-                        &line.text,
-                        &line.details,
-                        object,
-                        &line.activity,
-                    ))?;
-                }
-                Item::Reviewed { id, answer } => match answer {
-                    Ok(answer) => list.append(("reviewed", id, answer, None::<String>))?,
-                    Err((kind, text)) => list.append(("reviewed", id, kind, text))?,
-                },
-                Item::Ready => list.append(("ready",))?,
-                Item::Ended { error } => {
-                    let error = error.map(|it| (it.kind, it.handler, it.message));
-                    list.append(("ended", error))?;
-                }
-            }
+            list.append(item.into_python(py)?)?;
         }
         if dropped > 0 {
             list.append(("dropped", dropped))?;
@@ -421,7 +432,7 @@ impl Operator {
                 };
                 (kind, error.to_string())
             });
-            queue.push(Item::Reviewed { id, answer });
+            queue.push(Reviewed { id, answer });
         });
         Ok(())
     }
@@ -436,8 +447,8 @@ impl Operator {
     }
 
     /// One index by its name.
-    fn index(&self, name: &str) -> Option<NativeIndex> {
-        self.indexes.get(name).map(NativeIndex)
+    fn index(&self, name: String) -> NativeIndex {
+        NativeIndex::new(Arc::clone(&self.indexes), name)
     }
 
     /// Posts a Kubernetes event about an object; the reference is JSON.
@@ -483,6 +494,22 @@ fn chain(error: &dyn std::error::Error) -> String {
     message
 }
 
+/// Asks Python for the handlers that startup handlers have registered.
+fn late_handlers(
+    queue: &Arc<Queue>,
+) -> impl FnOnce() -> Result<Vec<Handler>, String> + Send + Sync + 'static {
+    let queue = Arc::clone(queue);
+    move || {
+        let asker = Asker::new(Arc::clone(&queue));
+        let answer = asker.ask(Query { kind: "late_handlers", ..Query::default() })?;
+        let late = LateHandlers::deserialize(answer).map_err(|error| error.to_string())?;
+        let into_handler = |(index, declaration): (usize, Declaration)| {
+            declaration.into_handler(index, &queue).map_err(|error| error.to_string())
+        };
+        (late.first..).zip(late.handlers).map(into_handler).collect()
+    }
+}
+
 fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {
     match name.unwrap_or("asap") {
         "asap" => Lifecycle::Asap,
@@ -498,7 +525,11 @@ fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {
                     .map(|handler| (handler.id.to_string(), state.retries(&handler.id).into()))
                     .collect();
                 let value = Some(Value::Object(retries));
-                let chosen = asker.decide(Query { kind: "lifecycle", value, ..Query::default() });
+                let choosing = kopf_engine::callbacks::choosing();
+                let matter = choosing
+                    .map(|it| asker.matter(&it.subject, &Occasion::Change(it.change.clone())));
+                let query = Query { kind: "lifecycle", value, matter, ..Query::default() };
+                let chosen = asker.decide(query);
                 let chosen = chosen.as_array().cloned().unwrap_or_default();
                 let find = |id: &Value| due.iter().find(|handler| id == &*handler.id).cloned();
                 chosen.iter().filter_map(find).collect()

@@ -10,38 +10,28 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use pyo3::prelude::*;
 
-use crate::ask::Question;
-use crate::call::{Ended, Pending};
-use crate::logs::LogLine;
-use crate::session::Outgoing;
 use crate::stillness::{Hold, Stillness};
 
 /// How many log lines may wait for Python; more are dropped and counted.
 const LOG_LINES_MAX: usize = 100_000;
 
 /// One thing for Python to do.
-pub(crate) enum Item {
-    /// Call a handler.
-    Call(Box<Pending>),
-    /// The engine does not wait for this call any more: cancel it.
-    Cancel { call: u64, reason: u8 },
-    /// A daemon is asked to stop.
-    Stop { call: u64, reason: u8 },
-    /// Decide something by a Python function.
-    Ask(Box<Question>),
-    /// Send a request through a session of Python.
-    Request(Box<Outgoing>),
-    /// Nobody waits for the answer to this request any more.
-    CancelRequest { id: u64 },
-    /// Log a line.
-    Log(Box<LogLine>),
-    /// A review is answered: JSON, or the kind of the error and its text.
-    Reviewed { id: u64, answer: Result<String, (&'static str, String)> },
-    /// The startup handlers are done and the cluster is reached.
-    Ready,
-    /// The engine has ended.
-    Ended { error: Option<crate::operator::Ending> },
+pub(crate) trait Item: Send {
+    /// As Python takes it: a call, or a tuple that begins with the name of its kind.
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+
+    /// Whether it is a log line, which is dropped if too many of them wait.
+    fn is_log_line(&self) -> bool {
+        false
+    }
+}
+
+/// A call that has ended, on its way back to the engine.
+pub(crate) trait Ended: Send {
+    /// Wakes the engine.
+    fn deliver(self: Box<Self>);
 }
 
 /// The queue.
@@ -54,12 +44,12 @@ pub(crate) struct Queue {
     stillness: OnceLock<Arc<Stillness>>,
     /// Ended calls that are held back until the end of a batch; none if they are not held back.
     /// Used by the Python loop, and by threads that drop calls.
-    ended: Mutex<Option<Vec<Ended>>>,
+    ended: Mutex<Option<Vec<Box<dyn Ended>>>>,
 }
 
 #[derive(Default)]
 struct State {
-    items: Vec<Item>,
+    items: Vec<Box<dyn Item>>,
     log_lines: usize,
     dropped_lines: usize,
     is_closed: bool,
@@ -92,7 +82,7 @@ impl Queue {
     }
 
     /// Adds an item; it is dropped when Python does not listen any more.
-    pub(crate) fn push(&self, item: Item) {
+    pub(crate) fn push(&self, item: impl Item + 'static) {
         let mut state = self.state.lock();
         if state.is_closed {
             drop(state);
@@ -100,7 +90,7 @@ impl Queue {
             drop(item);
             return;
         }
-        if let Item::Log(_) = &item {
+        if item.is_log_line() {
             if state.log_lines >= LOG_LINES_MAX {
                 state.dropped_lines += 1;
                 return;
@@ -108,7 +98,7 @@ impl Queue {
             state.log_lines += 1;
         }
         let is_first = state.items.is_empty();
-        state.items.push(item);
+        state.items.push(Box::new(item));
         drop(state);
         if is_first {
             self.wake();
@@ -121,7 +111,7 @@ impl Queue {
     }
 
     /// Takes all items, and how many log lines did not fit.
-    pub(crate) fn take(&self) -> (Vec<Item>, usize) {
+    pub(crate) fn take(&self) -> (Vec<Box<dyn Item>>, usize) {
         let mut bytes = [0; 64];
         loop {
             match (&self.reader).read(&mut bytes) {
@@ -143,17 +133,17 @@ impl Queue {
     /// Gives back all calls that were held back, and further ones at once.
     pub(crate) fn release(&self) {
         let ended = self.ended.lock().take();
-        ended.into_iter().flatten().for_each(Ended::deliver);
+        ended.into_iter().flatten().for_each(|call| call.deliver());
     }
 
     /// Gives an ended call back, now or at the end of the batch.
-    pub(crate) fn give_back(&self, call: Ended) {
+    pub(crate) fn give_back(&self, call: impl Ended + 'static) {
         let mut ended = self.ended.lock();
         match &mut *ended {
-            Some(held) => held.push(call),
+            Some(held) => held.push(Box::new(call)),
             None => {
                 drop(ended);
-                call.deliver();
+                Box::new(call).deliver();
             }
         }
     }

@@ -65,7 +65,24 @@ pub(crate) struct Outgoing {
     reply: oneshot::Sender<Result<Head, String>>,
 }
 
-/// Tells Python that nobody waits for an answer any more.
+impl Item for Outgoing {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("request", PythonRequest::from(self)).into_pyobject(py)?.into_any())
+    }
+}
+
+/// The answer to this request is not needed any more.
+struct Cancelled {
+    id: u64,
+}
+
+impl Item for Cancelled {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("cancel_request", self.id).into_pyobject(py)?.into_any())
+    }
+}
+
+/// Tells Python that an answer is not needed any more.
 struct Interest {
     id: u64,
     queue: Arc<Queue>,
@@ -73,7 +90,7 @@ struct Interest {
 
 impl Drop for Interest {
     fn drop(&mut self) {
-        self.queue.push(Item::CancelRequest { id: self.id });
+        self.queue.push(Cancelled { id: self.id });
     }
 }
 
@@ -113,7 +130,7 @@ impl tower::Service<http::Request<Body>> for Session {
             let (reply, head) = oneshot::channel();
             let id = REQUESTS.fetch_add(1, Ordering::Relaxed);
             let interest = Interest { id, queue: Arc::clone(&queue) };
-            queue.push(Item::Request(Box::new(Outgoing { id, session, parts, body, reply })));
+            queue.push(Outgoing { id, session, parts, body, reply });
             let gone = || Err("the event loop of the operator is closed".to_owned());
             let head = head.await.unwrap_or_else(|_| gone())?;
             Ok(head.map(|chunks| Answer { chunks, _interest: interest }))
@@ -165,7 +182,7 @@ impl PythonRequest {
         &self.body
     }
 
-    /// The answer begins; false if nobody waits for it any more.
+    /// The answer begins; false if it is not needed any more.
     fn respond(&self, status: u16, headers: Vec<(String, String)>) -> bool {
         let Some(reply) = self.reply.lock().take() else { return false };
         let (sender, chunks) = mpsc::unbounded_channel();
@@ -183,7 +200,7 @@ impl PythonRequest {
         reply.send(Ok(response)).is_ok()
     }
 
-    /// A part of the answer; false if nobody waits for it any more.
+    /// A part of the answer; false if it is not needed any more.
     fn chunk(&self, data: &[u8]) -> bool {
         let chunks = self.chunks.lock();
         let data = Bytes::copy_from_slice(data);

@@ -1,4 +1,4 @@
-//! Virtual time stands still while Python works, or while nobody lets it pass.
+//! Virtual time stands still while Python works, or while no test lets it pass.
 //!
 //! Paused time of tokio moves by itself when all tasks of a runtime wait, and Python is not one of
 //! these tasks. It does not move while blocking work is under way, so there is some whenever time

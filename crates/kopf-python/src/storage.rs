@@ -21,7 +21,8 @@ pub(crate) struct PythonDiffBase(Asker);
 fn about(asker: &Asker, object: &Object) -> Matter {
     let resource = Arc::new(Resource::cluster_wide("", "", object.kind()));
     let subject = Some(Subject { resource, object: object.clone() });
-    Matter { subject, occasion: Occasion::Index, memo: None, patch: None, asker: asker.clone() }
+    let transformer = asker.transformer();
+    Matter { subject, occasion: Occasion::Index, memo: None, patch: None, transformer }
 }
 
 /// Lets Python change a patch.

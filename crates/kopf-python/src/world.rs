@@ -1,6 +1,6 @@
 //! The world of one test: a server and operators on one thread, with a virtual clock.
 //!
-//! The server is forked from a prepared one in microseconds. Time moves only while somebody waits
+//! The server is forked from a prepared one in microseconds. Time moves only while a test waits
 //! for it here, and stands still while Python works. Requests of the test are served on the thread
 //! of the test: that of the world may wait for Python at the same time.
 
@@ -94,7 +94,7 @@ pub(crate) async fn until_settled(status: &StatusHandle) {
             tokio::time::sleep(A_MOMENT).await;
         }
     };
-    // Whoever takes longer is waited for by the test itself.
+    // The test itself waits for what takes longer.
     let _ = tokio::time::timeout(BEGINNING, is_settled).await;
 }
 
@@ -108,7 +108,7 @@ fn inhabit(arrived: &mpsc::SyncSender<std::io::Result<Place>>, ended: oneshot::R
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            // Whoever waits for it has the error.
+            // The caller that waits for it has the error.
             let _ = arrived.send(Err(error));
             return;
         }
@@ -150,7 +150,7 @@ impl World {
             let moving = stillness.moving();
             let outcome = work.await;
             drop(moving);
-            // Whoever has waited may have given up.
+            // The caller may have given up.
             let _ = done.send(outcome);
         });
         py.detach(move || is_done.recv())
@@ -216,7 +216,7 @@ impl World {
         Ok(py.detach(|| place.handle.block_on(requesting)))
     }
 
-    /// Waits until nobody has anything to do now.
+    /// Waits until there is nothing to do now.
     fn settled(&self, py: Python<'_>) -> PyResult<()> {
         let world = self.place()?.world;
         self.wait(py, async move { world.settled().await })
@@ -282,7 +282,7 @@ impl World {
         }
         let Running { place, end, thread, .. } = running;
         drop((place, end));
-        // It may have panicked, which its own message has told.
+        // It may have panicked; the panic has its own message.
         let _ = py.detach(|| thread.join());
     }
 }

@@ -41,7 +41,7 @@ def runs(group: Group, kopf: str, ours: str) -> Iterator[tuple[str, Run]]:
 
 
 def execute(run: Run) -> Outcome:
-    """Run it; on a busy machine an operator can be too slow to start, so twice if need be."""
+    """Run it, and run it again if an operator was too slow to start on a busy machine."""
     try:
         return run.run()
     except RuntimeError as e:

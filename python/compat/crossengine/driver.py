@@ -233,7 +233,7 @@ class Run:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{name} does not start: {self._text(name)[-3000:]}")
             time.sleep(0.05)
-        if not self._group.is_script:
+        if not self._group.may_fail:
             raise RuntimeError(f"{name} has failed: {self._text(name)[-3000:]}")
 
     def _stop(self, name: str) -> None:

@@ -4,7 +4,8 @@ Shared scenarios are functions in files (see ``crosslib``); each has a resource 
 many of them are run at once by one operator. Scripts are operators of their own with constants that
 are read without running them: ``STEPS``; ``DIFFERS``, the parts of the outcome that may differ;
 ``RACES``, whether the order of calls is left to chance, since they are made by several tasks;
-``OPERATORS``, the options of ``kopf run`` of several operators by their names.
+``OPERATORS``, the options of ``kopf run`` of several operators by their names; ``FAILS``, whether
+operators may end by themselves before they have logged in.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Group:
     is_script: bool
     operators: Mapping[str, tuple[str, ...]]
     starts: tuple[str, ...]
+    may_fail: bool = False
 
     @property
     def has_restarts(self) -> bool:
@@ -104,7 +106,8 @@ def _script(path: pathlib.Path) -> Group:
     operators = operators or {"main": ALONE}
     later = {step.name for step in steps if step.verb == "start"}
     starts = tuple(name for name in operators if name not in later)
-    return Group(path.stem, (path,), (scenario,), True, operators, starts)
+    may_fail = constants.get("FAILS", False)
+    return Group(path.stem, (path,), (scenario,), True, operators, starts, may_fail)
 
 
 def _constants(path: pathlib.Path) -> dict[str, Any]:

@@ -127,10 +127,10 @@ class Calls:
     ) -> None:
         super().__init__()
         self._native = native
-        self._plans = [_Plan(handler, indices) for handler in handlers]
         self._settings = settings
         self._causes = causes
         self._indices = indices
+        self.plan(handlers)
         self._lines = lines
         self._vault = vault
         self._seed = seed
@@ -148,6 +148,10 @@ class Calls:
         self._stoppers: dict[int, stoppers.DaemonStopper] = {}
         self._abandoned: set[int] = set()
         self.failures: dict[str, BaseException] = {}
+
+    def plan(self, handlers: Sequence[execution.Handler]) -> None:
+        """Prepare for calls of these handlers, by their numbers."""
+        self._plans = [_Plan(handler, self._indices) for handler in handlers]
 
     def start(self, call: _native.Call) -> None:
         """Begin a call soon."""
@@ -206,7 +210,7 @@ class Calls:
                     future = context.run(coro.send, None)
                 except StopIteration:
                     if _is_cancelling(task):
-                        # By the handler itself: nobody else must feel it.
+                        # By the handler itself: other calls must not be affected.
                         return
                 else:
                     self._tasks[call_id] = task

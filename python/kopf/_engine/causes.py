@@ -28,7 +28,7 @@ class _SharedPatch:
 
 
 class _Lazy:
-    """A field of a cause that is made when somebody looks at it; most handlers need few of them."""
+    """A field of a cause that is made on first use; most handlers need few of them."""
 
     __slots__ = ("_make", "_name")
 

@@ -38,8 +38,10 @@ class Decisions:
         lifecycle: execution.LifeCycleFn,
         causes: CauseMaker,
         context: contextvars.Context,
+        late_handlers: Callable[[], Any],
     ) -> None:
         super().__init__()
+        self._late_handlers = late_handlers
         self._handlers = handlers
         self._settings = settings
         self._lifecycle = lifecycle
@@ -62,7 +64,9 @@ class Decisions:
             ask.function()(body)
             return body
         if ask.kind == "lifecycle":
-            return self._choose(ask.value())
+            return self._choose(ask)
+        if ask.kind == "late_handlers":
+            return self._late_handlers()
         section, _, _ = ask.kind.partition(".")
         storage = (
             self._settings.persistence.progress_storage
@@ -89,12 +93,19 @@ class Decisions:
         finally:
             self._causes.release(cause, matter)
 
-    def _choose(self, retries: Mapping[str, int]) -> list[str]:
+    def _choose(self, ask: _native.Ask) -> list[str]:
+        retries: Mapping[str, int] = ask.value()
         due = [h for h in self._handlers if h.id in retries]
         unique = {handler.id: handler for handler in reversed(due)}
         ordered = [unique[id] for id in retries if id in unique]  # type: ignore[index]
         state: Any = {id: _Attempts(retries=count) for id, count in retries.items()}
-        return [str(handler.id) for handler in self._lifecycle(ordered, state=state)]
+        matter = ask.matter()
+        cause: Any = self._causes.make(matter)
+        try:
+            kwargs = self._kwargs.make(self._lifecycle, cause)
+            return [str(handler.id) for handler in self._lifecycle(ordered, state=state, **kwargs)]
+        finally:
+            self._causes.release(cause, matter)
 
 
 def _body(ask: _native.Ask) -> bodies.Body:

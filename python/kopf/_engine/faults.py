@@ -80,7 +80,7 @@ class On:
         return Fault(self, {"status": code})
 
     def too_many(self, retry_after: float) -> Fault:
-        """They are told to come back later: 429 with advice, in seconds."""
+        """They get 429 with a time in seconds after which they may be sent again."""
         return Fault(self, {"too_many": retry_after})
 
     def slow(self, latency: float) -> Fault:

@@ -127,7 +127,7 @@ class CallbackKwargsMaker:
     def __init__(self, indices: Mapping[str, object]) -> None:
         super().__init__()
         self._indices = indices
-        # By the numbers of callbacks, which live as long as their handlers, and by causes.
+        # By the numbers of callbacks, which exist as long as their handlers, and by causes.
         self._getters: dict[tuple[int, type], list[tuple[str, _Getter]] | None] = {}
 
     def make(self, callback: object, cause: Any) -> dict[str, Any]:
@@ -150,10 +150,10 @@ class CallbackKwargsMaker:
 
 
 def visible_kwargs(fn: object) -> frozenset[str] | None:
-    """The kwargs that a function can see; None if it can see all of them, or nobody knows.
+    """The kwargs that a function can see; None if it can see all of them, or if that is unknown.
 
     Handlers have to accept all kwargs, and most of them ignore the rest of them, as in ``**_``.
-    What nobody can see is not made: it would take longer than all else.
+    What the function cannot see is not made: that would take longer than everything else.
     """
     if isinstance(fn, types.MethodType):
         fn = fn.__func__

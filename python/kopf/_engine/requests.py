@@ -77,7 +77,7 @@ class Requests(Sequence[LoggedRequest]):
         return self.filter(lambda request: request.verb == verb)
 
     def patches(self) -> Requests:
-        """The patches, merging and applying ones alike."""
+        """The patches: both merge patches and applied configurations."""
         return self.verb("patch")
 
     def creates(self) -> Requests:

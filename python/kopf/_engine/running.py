@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import json
 import logging
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kopf._engine import declaring, errors, posting, world
@@ -17,7 +17,8 @@ from kopf._engine.indexes import Index
 from kopf._engine.logs import Lines
 from kopf._engine.reviews import Reviews
 from kopf._engine.sessions import Sessions
-from kopf._handlers import execution, handlers, registries
+from kopf._handlers import causes, execution, handlers, registries
+from kopf._models import adapting
 from kopf._run import flags
 from kopf._run import posting as run_posting
 from kopf._settings import configuration
@@ -62,7 +63,10 @@ class Runner:
         self._ready_flag = ready_flag
         self._command = _command
         self._failure: Exception | None = None
+        self._is_ready = False
         seed = _select(vault)
+        self._registry = registry
+        self._registered = declaring.registered_handlers(registry)
         self._handlers = declaring.collect_handlers(registry, has_credentials=seed is not None)
         self._described = declaring.describe_settings(settings)
         declaration = {
@@ -77,21 +81,19 @@ class Runner:
         self._call_class = _native.Call
         self._lines = Lines(settings)
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        indices = {
-            str(handler.id): Index(self._native.index(str(handler.id)))
-            for handler in self._handlers
-            if isinstance(handler, handlers.IndexingHandler)
-        }
+        self._indexers = indexers
+        self._indices: dict[str, Index] = {}
+        self._add_indices(self._handlers)
         context = self._make_context()
-        causes = CauseMaker(settings=settings, memo=memo, indices=indices)
+        maker = CauseMaker(settings=settings, memo=memo, indices=self._indices)
         self._sessions = Sessions()
         self._calls = Calls(
             native=self._native,
             handlers=self._handlers,
             settings=settings,
             lifecycle=lifecycle,
-            causes=causes,
-            indices=indices,
+            causes=maker,
+            indices=self._indices,
             lines=self._lines,
             context=context,
             vault=vault,
@@ -103,12 +105,51 @@ class Runner:
             handlers=self._handlers,
             settings=settings,
             lifecycle=lifecycle,
-            causes=causes,
+            causes=maker,
             context=context,
+            late_handlers=self._declare_late_handlers,
         )
+        self._vault = vault
         self._reviews = Reviews(self._native)
-        self._has_reviews = any(isinstance(h, handlers.WebhookHandler) for h in self._handlers)
         self._helpers: set[asyncio.Task[Any]] = set()
+
+    def _add_indices(self, declared: Iterable[execution.Handler]) -> None:
+        """Make the indexes of handlers; operators that were given indexers see them there."""
+        for handler in declared:
+            if isinstance(handler, handlers.IndexingHandler):
+                name = str(handler.id)
+                self._indices[name] = Index(self._native.index(name))
+        if self._indexers is not None:
+            self._indexers.attach(self._indices)
+
+    def _unknown_handlers(self) -> list[Any]:
+        """Get the handlers that were registered after the engine has got its list of them."""
+        known = {id(handler) for handler in self._registered}
+        registered = declaring.registered_handlers(self._registry)
+        return [handler for handler in registered if id(handler) not in known]
+
+    def _declare_late_handlers(self) -> dict[str, Any]:
+        """Describe the handlers that startup handlers have registered."""
+        unknown = self._unknown_handlers()
+        self._registered += unknown
+        late = [
+            adapting.adapt(handler)
+            for handler in unknown
+            if getattr(handler, "activity", None) != causes.Activity.AUTHENTICATION
+        ]
+        if len(late) < len(unknown):
+            logger.warning("Login handlers are ignored if they are registered at startup.")
+        first = len(self._handlers)
+        self._handlers += late
+        self._add_indices(late)
+        self._calls.plan(self._handlers)
+        return {"first": first, "handlers": declaring.describe_handlers(late)}
+
+    def _warn_of_unknown_handlers(self) -> None:
+        """Handlers that are registered after the startup are not served."""
+        for handler in self._unknown_handlers():
+            self._registered.append(handler)
+            logger.warning(f"{handler} is ignored: it was registered after the startup.")
 
     def _make_context(self) -> contextvars.Context:
         """The context of all handlers: with the way for their events to the cluster."""
@@ -137,6 +178,8 @@ class Runner:
                 self._command.close()
             await self._calls.close()
             await self._sessions.close()
+            if self._vault is not None:
+                await self._vault.close()
             self._native.close()
 
     async def _until_ended(self) -> None:
@@ -165,10 +208,12 @@ class Runner:
             self._native.stop()
 
     async def _follow_settings(self) -> None:
-        """Tell the engine when the settings change: startup handlers and others change them."""
+        """Send changed settings to the engine: startup handlers and others change them."""
         while True:
             await asyncio.sleep(_SETTINGS_PERIOD)
             self._send_settings()
+            if self._is_ready:
+                self._warn_of_unknown_handlers()
 
     def _send_settings(self) -> None:
         described = declaring.describe_settings(self._settings)
@@ -208,7 +253,8 @@ class Runner:
         elif kind == "reviewed":
             self._reviews.answer(*rest)
         elif kind == "ready":
-            if self._has_reviews:
+            self._is_ready = True
+            if any(isinstance(handler, handlers.WebhookHandler) for handler in self._handlers):
                 self._help(self._serve_reviews())
             self._help(self._announce())
         elif kind == "ended":

@@ -63,7 +63,7 @@ class Threads:
         try:
             self._loop.call_soon_threadsafe(self._resume)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # the loop is closed: the result is not needed any more
 
     def _resume(self) -> None:
         """Continue all calls whose functions have ended, and give them back together."""

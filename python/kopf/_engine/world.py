@@ -132,7 +132,7 @@ class World:
         return sorted(found, key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     async def settled(self) -> None:
-        """Wait until nobody has anything to do now: no handler, no controller, no request."""
+        """Wait until there is nothing to do now: no handler, no controller, no request."""
         for _ in range(2):
             await self._apart(self._native.settled)
             await asyncio.sleep(0)  # daemons may have begun
@@ -192,7 +192,7 @@ class World:
 
     @staticmethod
     async def _apart(fn: Callable[..., Any], *args: Any) -> None:
-        """Wait in a thread: the event loop is needed for handlers meanwhile."""
+        """Wait in a thread, so that the event loop can run handlers in the meantime."""
         await asyncio.get_running_loop().run_in_executor(None, fn, *args)
 
 

@@ -1,7 +1,7 @@
 """Children of objects: handlers that tell which there should be, and handlers that look at them.
 
 Kopf has no such handlers. The terms and the options are those of the Rust attributes
-``#[kopf::desired]`` and ``#[kopf::observe]``.
+``#[kopf::on::desired]`` and ``#[kopf::on::observe]``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Indexes that are made before the operator: for ``kopf.operator(indexers=...)`` and tests."""
+"""Indexes that are made before the operator: for ``kopf.operator(indexers=...)`` and tests.
+
+A running operator puts its own indexes in their places: see ``OperatorIndexers.attach()``.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ class OperatorIndexer:
 
     def __init__(self) -> None:
         super().__init__()
-        self.index: Index[Any, Any] = Index()
+        self.index: Any = Index()
 
     def __repr__(self) -> str:
         return repr(self.index)
@@ -88,15 +91,41 @@ class OperatorIndexer:
         self.index._replace(key, {})
 
 
+class OperatorIndices(Mapping[str, ephemera.Index[Any, Any]]):
+    """All indexes of an operator by their names, as they are now."""
+
+    def __init__(self, indexers: OperatorIndexers) -> None:
+        super().__init__()
+        self._indexers = indexers
+
+    def __len__(self) -> int:
+        return len(self._indexers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([str(key) for key in self._indexers])
+
+    def __getitem__(self, name: str) -> ephemera.Index[Any, Any]:
+        index: ephemera.Index[Any, Any] = self._indexers[ids.HandlerId(name)].index
+        return index
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._indexers
+
+
 class OperatorIndexers(dict[ids.HandlerId, OperatorIndexer]):
-    """All indexes of an operator."""
+    """All indexes of an operator, with the changes that it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.indices = OperatorIndices(self)
 
     def ensure(self, handlers: Iterable[handlers.IndexingHandler]) -> None:
         """Make an empty index for every handler."""
         for handler in handlers:
-            self.setdefault(handler.id, OperatorIndexer())
+            self[handler.id] = OperatorIndexer()
 
-    @property
-    def indices(self) -> ephemera.Indices:
-        """The indexes as kwargs of handlers."""
-        return {str(key): indexer.index for key, indexer in self.items()}
+    def attach(self, indices: Mapping[str, Any]) -> None:
+        """Show the indexes of a running operator."""
+        for name, index in indices.items():
+            indexer = self[ids.HandlerId(name)] = OperatorIndexer()
+            indexer.index = index

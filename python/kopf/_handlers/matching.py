@@ -44,7 +44,7 @@ def match(handler: handlers.ResourceHandler, cause: causes.ResourceCause) -> boo
 
 
 def prematch(handler: handlers.ResourceHandler, cause: causes.ResourceCause) -> bool:
-    """Check all filters but those of the change: whether the object concerns the handler at all."""
+    """Check all filters but those of the change: whether the handler is for this object."""
     kwargs = _Kwargs(cause)
     return (
         matches_resource(handler, cause.resource)

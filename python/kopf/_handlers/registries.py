@@ -69,7 +69,7 @@ class ResourceRegistry(GenericRegistry[ResourceHandlerT], Generic[ResourceHandle
                     yield handler
 
     def _is_for(self, handler: ResourceHandlerT, cause: CauseT) -> bool:
-        """Check what is not a filter: the reason of the cause and alike."""
+        """Check what is not a filter: the reason of the cause and similar things."""
         return True
 
     def get_extra_fields(self, resource: references.Resource) -> set[dicts.FieldPath]:

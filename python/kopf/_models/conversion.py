@@ -100,7 +100,10 @@ def _decode_list(kind: Any, args: tuple[Any, ...], value: Any, place: str) -> An
     if fixed:
         _check(len(value) == len(args), value, place, f"{len(args)} items")
     types_ = args if fixed else [args[0] if args else Any] * len(value)
-    items = [decode(tp, one, f"{place}[{i}]") for i, (tp, one) in enumerate(zip(types_, value, strict=True))]
+    items = [
+        decode(tp, one, f"{place}[{i}]")
+        for i, (tp, one) in enumerate(zip(types_, value, strict=True))
+    ]
     return kind(items) if kind in (set, frozenset, tuple) else items
 
 

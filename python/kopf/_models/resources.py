@@ -163,6 +163,11 @@ def resource_of(cls: type) -> TypedResource:
     return declared
 
 
+def is_resource(cls: Any) -> bool:
+    """Tell whether a class is decorated with ``@kopf.resource``."""
+    return isinstance(cls, type) and hasattr(cls, "__kopf_resource__")
+
+
 def definitions_of(selectors: Iterable[references.Selector]) -> list[dict[str, Any]]:
     """Get the definitions of all classes that selectors name."""
     classes = {selector.model: None for selector in selectors if selector.model is not None}

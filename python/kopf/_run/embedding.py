@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import urllib.parse
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -28,6 +27,8 @@ def cluster(operator: str | None = None) -> Iterator[Any]:
 
     The kubeconfig also tells where the probes of the operator are.
     """
+    import tempfile  # takes half a megabyte, and few operators need it
+
     from kopf import _engine
 
     with _engine.EmbeddedCluster() as started, tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""Flags of asyncio, threading and concurrent.futures, handled alike."""
+"""Flags of asyncio, threading and concurrent.futures, handled in the same way."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import getpass
-import ipaddress
 import os
 import random
 import socket
@@ -29,11 +28,13 @@ def detect_own_id(*, manual: bool) -> Identity:
 
 
 def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, name.partition("%")[0])
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def get_descriptive_hostname() -> str:

@@ -12,12 +12,13 @@ import warnings
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any
 
+from kopf._clients import auth
 from kopf._handlers import execution, lifecycles, registries
 from kopf._run import flags, posting
+from kopf._run import tasks as aiotasks
 from kopf._run.identity import Identity, detect_own_id
 from kopf._settings import configuration
 from kopf._structs import credentials, ephemera, references
-from kopf._tools import detection
 
 logger = logging.getLogger("kopf._core.reactor.running")
 
@@ -82,7 +83,7 @@ async def operator(
 ) -> None:
     """Run an operator in the running loop until it is stopped."""
     options = dict(locals())
-    existing = asyncio.all_tasks()
+    existing = await aiotasks.all_tasks()
     tasks = await spawn_tasks(**options)
     await run_tasks(tasks, ignored=existing)
 
@@ -121,15 +122,11 @@ async def spawn_tasks(
     settings.peering.clusterwide = clusterwide
     posting.settings_var.set(settings)
     vault = credentials.Vault() if vault is None else vault
-    detection.vault_var.set(vault)
+    auth.vault_var.set(vault)
 
     from kopf import _engine
 
-    signalled: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
     stopping = asyncio.Event()
-    checker = asyncio.create_task(
-        _check_stop_flags(signalled, stop_flag, stopping, settings), name="stop-flag checker"
-    )
     tasks = await _engine.spawn(
         lifecycle=lifecycles.get_default_lifecycle() if lifecycle is None else lifecycle,
         registry=registries.get_default_registry() if registry is None else registry,
@@ -146,6 +143,10 @@ async def spawn_tasks(
         vault=vault,
         memo=ephemera.Memo() if memo is None else memo,
         _command=_command,
+    )
+    signalled: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
+    checker = asyncio.create_task(
+        _check_stop_flags(signalled, stop_flag, stopping, settings), name="stop-flag checker"
     )
     for task in tasks:
         task.add_done_callback(lambda _: checker.cancel())
@@ -247,16 +248,16 @@ async def run_tasks(
     try:
         done, pending = await asyncio.wait(root_tasks, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
-        await _stop(root_tasks, "Root")
-        await _stop(_others(ignored), "Hung")
+        await _stop(root_tasks, "Root", "cancelling")
+        await _stop(await aiotasks.all_tasks(ignored=ignored), "Hung", "cancelling")
         raise
     done |= await _stop(pending, "Root")
-    hung = _others(ignored)
+    hung = await aiotasks.all_tasks(ignored=ignored)
     if hung:
         try:
             ended, hung = await asyncio.wait(hung, timeout=_HUNG_TIMEOUT)
         except asyncio.CancelledError:
-            await _stop(_others(ignored), "Hung")
+            await _stop(await aiotasks.all_tasks(ignored=ignored), "Hung", "cancelling")
             raise
         done |= ended
     done |= await _stop(hung, "Hung")
@@ -265,12 +266,9 @@ async def run_tasks(
             raise error
 
 
-def _others(ignored: Collection[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
-    """All tasks of the loop but the current one and the ignored ones."""
-    return asyncio.all_tasks() - {*ignored} - {asyncio.current_task()}  # type: ignore[arg-type]
-
-
-async def _stop(tasks: Collection[asyncio.Task[Any]], title: str) -> set[asyncio.Task[Any]]:
+async def _stop(
+    tasks: Collection[asyncio.Task[Any]], title: str, why: str = "finishing"
+) -> set[asyncio.Task[Any]]:
     """Cancel tasks and wait for them."""
     if not tasks:
         logger.debug(f"{title} tasks stopping is skipped: no tasks given.")
@@ -278,5 +276,5 @@ async def _stop(tasks: Collection[asyncio.Task[Any]], title: str) -> set[asyncio
     for task in tasks:
         task.cancel()
     done, _ = await asyncio.wait(tasks)
-    logger.debug(f"{title} tasks are stopped: finishing normally; tasks left: set()")
+    logger.debug(f"{title} tasks are stopped: {why} normally; tasks left: set()")
     return done

@@ -27,7 +27,7 @@ class PostingSettings:
     """Kubernetes events that the operator posts."""
 
     enabled: bool = True
-    """Whether events are posted at all."""
+    """Whether events are posted."""
 
     loggers: bool = False
     """Whether messages of per-object loggers are posted as events."""
@@ -268,6 +268,49 @@ class BackgroundSettings:
 
 
 @dataclasses.dataclass
+class LeadershipSettings:
+    """Several replicas of the same operator. Kopf has no such settings."""
+
+    mode: str = "alone"
+    """``alone``; ``standby``: one replica leads; ``shards``: all replicas share the objects."""
+
+    name: str | None = None
+    """The name of the Lease; the same for all replicas, and for no other operator."""
+
+    namespace: str | None = None
+    """The namespace of the Lease; by default the operator's own."""
+
+    lease_duration: float = 15
+    """Seconds that other replicas wait after the last renewal that they saw."""
+
+    renew_deadline: float = 10
+    """Seconds that a leader goes on after the last renewal that succeeded."""
+
+    retry_period: float = 2
+    """Seconds between attempts to acquire or renew the Lease."""
+
+    ranges: int = 64
+    """How many ranges the objects are divided into; fixed when the table of shards is created."""
+
+    shard_field: str = "uid"
+    """``uid``, or ``namespace`` to keep the objects of a namespace together."""
+
+
+@dataclasses.dataclass
+class SnapshotsSettings:
+    """A file for restarts without lists of objects. Kopf has no such settings."""
+
+    file: str | None = None
+    """The file; ``None`` turns snapshots off. Each operator needs a file of its own."""
+
+    interval: float = 60
+    """Seconds between writes of the file; it is also written at the end."""
+
+    storages: str | None = None
+    """A name for storages of your own; without it, they are not used with snapshots."""
+
+
+@dataclasses.dataclass
 class OperatorSettings:
     """All settings. Change them in a startup handler, or pass them to ``kopf.run()``."""
 
@@ -282,6 +325,11 @@ class OperatorSettings:
     background: BackgroundSettings = dataclasses.field(default_factory=BackgroundSettings)
     networking: NetworkingSettings = dataclasses.field(default_factory=NetworkingSettings)
     persistence: PersistenceSettings = dataclasses.field(default_factory=PersistenceSettings)
+
+    def __post_init__(self) -> None:
+        # Not fields: the fields are Kopf's.
+        self.leadership = LeadershipSettings()
+        self.snapshots = SnapshotsSettings()
 
     @property
     def batching(self) -> QueueingSettings:

@@ -6,7 +6,6 @@ The names and the hashes are a wire format: other releases of Kopf read and writ
 from __future__ import annotations
 
 import base64
-import hashlib
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
@@ -78,6 +77,8 @@ class StorageKeyFormingConvention(CollisionEvadingConvention):
         return f"{self.prefix}/{self.make_safe_key(key)[:limit]}{suffix}"
 
     def make_suffix(self, key: str) -> str:
+        import hashlib  # the engine has its own storages, so that few operators need it
+
         digest = hashlib.blake2b(key.encode("utf-8"), digest_size=4).digest()
         text = base64.b64encode(digest, altchars=b"-.").decode("ascii")
         return f"-{text}".rstrip("=-.")

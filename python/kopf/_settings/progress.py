@@ -1,6 +1,6 @@
 """Storages of the progress of handlers.
 
-A record of a handler says when it started, when it is to be tried again, and how it ended.
+A record of a handler says when it started, when it will be tried again, and how it ended.
 Records are removed when all handlers of a change are done.
 """
 

@@ -1,4 +1,4 @@
-"""What lives in memory only: memos and indexes."""
+"""What exists in memory only: memos and indexes."""
 
 from __future__ import annotations
 

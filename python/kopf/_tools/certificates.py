@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-import ipaddress
 from collections.abc import Collection
 
 _LIFETIME = datetime.timedelta(days=365)
@@ -12,6 +11,8 @@ _LIFETIME = datetime.timedelta(days=365)
 
 def _split(hostnames: Collection[str]) -> tuple[list[str], list[str]]:
     """Split to names and addresses; addresses that cannot be reached are dropped."""
+    import ipaddress
+
     names: list[str] = []
     addresses: list[str] = []
     for hostname in hostnames:
@@ -50,6 +51,8 @@ def build_certificate(
 
 
 def _build(names: list[str], addresses: list[str], password: str | None) -> tuple[bytes, bytes]:
+    import ipaddress
+
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import rsa

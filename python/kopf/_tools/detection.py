@@ -7,13 +7,10 @@ import json
 import ssl
 import urllib.parse
 from collections.abc import Mapping
-from contextvars import ContextVar
 from typing import Any
 
+from kopf._clients.auth import vault_var
 from kopf._structs import credentials
-
-vault_var: ContextVar[credentials.Vault] = ContextVar("vault_var")
-"""The connections of the operator; set when it is spawned."""
 
 
 def _values(names: Any, key: str) -> list[str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import pathlib
 import ssl
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -59,6 +57,8 @@ def _trust_clients(server: WebhookServer, context: ssl.SSLContext) -> None:
 
 def _install_own(server: WebhookServer, context: ssl.SSLContext, names: list[str]) -> bytes:
     """Make a certificate, and install it. The interface of ``ssl`` needs files."""
+    import tempfile
+
     logger.debug("Generating a self-signed certificate for HTTPS.")
     certificate, key = server.build_certificate(names, server.password)
     with tempfile.TemporaryDirectory() as directory:
@@ -88,4 +88,6 @@ class Fingerprint(NamedTuple):
 
 
 def _digest(paths: tuple[pathlib.Path, ...]) -> bytes:
+    import hashlib
+
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).digest()

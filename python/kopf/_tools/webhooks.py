@@ -6,7 +6,6 @@ import asyncio
 import base64
 import contextlib
 import functools
-import ipaddress
 import json
 import logging
 import os
@@ -162,7 +161,7 @@ def _http_errors() -> dict[int, type[aiohttp.web.HTTPError]]:
 
 
 def _free_port() -> int:
-    """Find a port that nobody listens on."""
+    """Find a port that is not in use."""
     with socket.create_server(("", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
@@ -170,6 +169,8 @@ def _free_port() -> int:
 
 def _reachable(addr: str | None) -> str:
     """Get an address to connect to from an address to listen on."""
+    import ipaddress
+
     if addr is None:
         return "localhost"
     loopbacks = {ipaddress.IPv4Address(0): "127.0.0.1", ipaddress.IPv6Address(0): "::1"}
@@ -181,6 +182,8 @@ def _reachable(addr: str | None) -> str:
 
 def _url(scheme: str, host: str, port: int, path: str) -> str:
     """Write a URL; the usual port of the scheme is left out."""
+    import ipaddress
+
     with contextlib.suppress(ValueError):
         host = f"[{ipaddress.IPv6Address(host)}]"
     where = host if (scheme, port) in _USUAL_PORTS else f"{host}:{port}"

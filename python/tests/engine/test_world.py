@@ -7,8 +7,9 @@ import dataclasses
 import datetime
 from typing import Annotated, Any
 
-import kopf
 import pytest
+
+import kopf
 from kopf.testing import RequestError, World, fault
 
 pytestmark = pytest.mark.asyncio

@@ -3,6 +3,7 @@ from crosslib import note
 import kopf
 
 STEPS = []
+FAILS = True
 EX = ("kopf.dev", "v1", "kopfexamples")
 
 
