@@ -31,12 +31,12 @@ export function Actions({ place, page, overview, done }: { place: Place; page: O
             <button type="button" class="primary" disabled={busy} onClick={() => void run("/api/do/retry", null)}>Retry now</button>
           )}
           {phase !== "deleting" && (
-            <button type="button" disabled={busy} title="Forget that it was handled: all handlers run as for a new object"
-              onClick={() => void run("/api/do/again", "Handle this object as if it were new? Its create handlers run again.")}>Run again</button>
+            <button type="button" disabled={busy} title="Handle the object as if it were new"
+              onClick={() => void run("/api/do/again", "Handle this object as if it were new? Its create handlers will run again.")}>Run again</button>
           )}
           {phase === "paused"
             ? <button type="button" disabled={busy} onClick={() => void run("/api/do/resume", null)}>Resume</button>
-            : <button type="button" disabled={busy} title="The operator leaves this object alone" onClick={() => void run("/api/do/pause", null)}>Pause</button>}
+            : <button type="button" disabled={busy} title="The operator ignores this object until it is resumed" onClick={() => void run("/api/do/pause", null)}>Pause</button>}
         </>
       )}
       {overview.embedded && isPod && <Stages run={(stage) => void run("/api/do/stage", null, { stage })} busy={busy} />}
@@ -55,9 +55,19 @@ export const STAGES: [string, string][] = [
   ["image-pull-error", "Image pull error"],
 ];
 
+// The same in a table, where four buttons per row are too many.
+export function StageMenu({ run, name }: { run: (stage: string) => void; name: string }) {
+  return (
+    <select aria-label={`Simulate for ${name}`} value="" onChange={(event) => run(event.currentTarget.value)}>
+      <option value="" disabled>Choose…</option>
+      {STAGES.map(([stage, words]) => <option key={stage} value={stage}>{words}</option>)}
+    </select>
+  );
+}
+
 export function Stages({ run, busy }: { run: (stage: string) => void; busy: boolean }) {
   return (
-    <span class="stages" role="group" aria-label="What the Pod does">
+    <span class="stages" role="group" aria-label="Simulate">
       {STAGES.map(([stage, words]) => (
         <button type="button" class="small" key={stage} disabled={busy} onClick={() => run(stage)}>{words}</button>
       ))}

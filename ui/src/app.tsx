@@ -97,8 +97,9 @@ function App() {
   }, [data]);
   const failing = overview?.problems.filter((problem) => problem.severity === "error").length ?? 0;
   useEffect(() => {
-    document.title = failing > 0 ? `(${failing}) Kopf` : "Kopf";
-  }, [failing]);
+    const name = overview?.operator.name ? `${overview.operator.name} – Kopf` : "Kopf";
+    document.title = failing > 0 ? `(${failing}) ${name}` : name;
+  }, [failing, overview?.operator.name]);
   if (error instanceof Refused && error.status === 401) return <NoToken />;
   if (!overview) return error ? <Trouble error={error} /> : <p class="loading">Loading…</p>;
   const status = overview.status;
@@ -108,19 +109,19 @@ function App() {
     : status.ready ? ["settled", "✓ ready"] : ["pending", "○ starting"];
   return (
     <div class="shell">
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to content</a>
       <Navigation overview={overview} route={route} failing={failing} />
       <header class="top">
-        <span class="operator">Operator at <code>{overview.operator.address}</code></span>
+        <span class="operator">Operator {overview.operator.name && <strong>{overview.operator.name}</strong>} at <code>{overview.operator.address}</code></span>
         <span class={`word ${state[0]}`} data-operator-state>{state[1]}</span>
         <span class="grow" />
-        {error && <span class="text error">These pages are cut off: {error.message}</span>}
+        {error && <span class="text error">Connection lost: {error.message}</span>}
         <label class="theme"><span class="hidden">Theme</span>
           <select value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
             <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option>
           </select>
         </label>
-        <button type="button" class="small" onClick={() => setHelp(true)} aria-label="Keys">?</button>
+        <button type="button" class="small" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
       <main id="main" tabIndex={-1}>
         {overview.operator.failure && <Silent overview={overview} now={now} />}
@@ -137,7 +138,7 @@ function View({ route, overview, samples, now }: { route: string[]; overview: Ov
     case "objects": {
       const resource = rest[0] ?? Object.keys(overview.phases)[0];
       return resource ? <ObjectsView resource={resource} overview={overview} now={now} />
-        : <><h1>Objects</h1><p class="empty">No kind is watched for handlers of objects (yet).</p></>;
+        : <><h1>Objects</h1><p class="empty">The operator does not watch any kind for its handlers yet.</p></>;
     }
     case "object":
       return <ObjectView key={rest.join("/")} place={{ resource: rest[0], namespace: rest[1] === "-" ? null : rest[1], name: rest[2] }} overview={overview} now={now} />;
@@ -155,7 +156,7 @@ function Navigation({ overview, route, failing }: { overview: Overview; route: s
   const current = (is: boolean) => (is ? "page" : undefined) as "page" | undefined;
   return (
     <nav class="side-nav" aria-label="Views">
-      <a class="brand" href="#/"><img src="/icon.svg" alt="" width="24" height="24" /> Kopf</a>
+      <a class="brand" href="#/"><img src="/icon.svg" alt="" width="24" height="24" /> <span class="roomy">Kopf</span></a>
       <a href="#/" aria-current={current(view === "overview")}>Overview {failing > 0 && <span class="alarm" title={`${failing} errors`}>✕ {failing}</span>}</a>
       <a href="#/objects" aria-current={current(view === "objects" && !route[1])}>Objects</a>
       <div class="sub">
@@ -169,7 +170,7 @@ function Navigation({ overview, route, failing }: { overview: Overview; route: s
         ))}
       </div>
       <a href="#/handlers" aria-current={current(view === "handlers")}>Handlers</a>
-      <a href="#/cluster" aria-current={current(view === "cluster")}>{overview.embedded ? "Embedded cluster" : "Cluster"}</a>
+      <a href="#/cluster" aria-current={current(view === "cluster")}>{overview.embedded ? <><span class="roomy">Embedded cluster</span><span class="tight" aria-hidden="true">Cluster</span></> : "Cluster"}</a>
     </nav>
   );
 }
@@ -183,8 +184,8 @@ function Help({ close }: { close: () => void }) {
   useEffect(() => button.current?.focus(), []);
   return (
     <div class="overlay" onClick={close}>
-      <div class="dialog card" role="dialog" aria-modal="true" aria-label="Keys" onClick={(event) => event.stopPropagation()}>
-        <h2>Keys</h2>
+      <div class="dialog card" role="dialog" aria-modal="true" aria-label="Keyboard shortcuts" onClick={(event) => event.stopPropagation()}>
+        <h2>Keyboard shortcuts</h2>
         <dl>{keys.map(([key, words]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{words}</dd></div>)}</dl>
         <button type="button" ref={button} onClick={close}>Close</button>
       </div>

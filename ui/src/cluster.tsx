@@ -1,7 +1,7 @@
 // The cluster: any resource as kubectl lists it, events, and saved worlds of an embedded one.
 
 import { useState } from "preact/hooks";
-import { Stages } from "./actions";
+import { StageMenu } from "./actions";
 import { Card, Empty, Trouble } from "./parts";
 import { act, query, usePoll } from "./server";
 import type { ClusterEvent, Kind, Listing, Overview, World } from "./types";
@@ -25,7 +25,7 @@ export function ClusterView({ resource, overview, now }: { resource: string; ove
       {overview.embedded && <Worlds now={now} />}
       <div class="browser">
         <nav class="list" aria-label="Resources">
-          <input type="search" data-search placeholder="Resources  ( / )" aria-label="Search resources" value={text}
+          <input type="search" data-search placeholder="Search kinds  ( / )" aria-label="Search kinds" value={text}
             onInput={(event) => setText(event.currentTarget.value)} />
           <a href="#/cluster/events" aria-current={resource === "events" ? "page" : undefined}>Events</a>
           {sorted.map(([group, kinds]) => (
@@ -63,13 +63,13 @@ function ResourceList({ resource, overview }: { resource: string; overview: Over
   return (
     <Card title={data.kind} note={plural(data.rows.length, "object") + (data.more ? `, ${data.more} more` : "")}>
       {failure && <p class="text error" role="alert">{failure}</p>}
-      {data.rows.length === 0 ? <Empty>There are none.</Empty> : (
+      {data.rows.length === 0 ? <Empty>There are no objects of this kind.</Empty> : (
         <div class="scroll">
           <table>
             <thead><tr>
               {data.namespaced && <th>Namespace</th>}
               {data.columns.map((column) => <th key={column}>{column}</th>)}
-              {isPods && <th>What it does</th>}
+              {isPods && <th>Simulate</th>}
             </tr></thead>
             <tbody>
               {data.rows.map((row) => (
@@ -78,7 +78,7 @@ function ResourceList({ resource, overview }: { resource: string; overview: Over
                   {row.cells.map((cell, index) => (
                     <td key={index}>{index === 0 ? <a href={objectLink({ resource, ...row })}>{String(cell)}</a> : cell === null ? "" : String(cell)}</td>
                   ))}
-                  {isPods && <td><Stages busy={false} run={(it) => void stage(row, it)} /></td>}
+                  {isPods && <td><StageMenu name={row.name} run={(it) => void stage(row, it)} /></td>}
                 </tr>
               ))}
             </tbody>
@@ -96,16 +96,16 @@ function EventList({ now }: { now: number }) {
   const shown = data.filter((event) => !isWarnings || event.type === "Warning");
   return (
     <Card title="Events" note={<label><input type="checkbox" checked={isWarnings} onChange={(event) => setWarnings(event.currentTarget.checked)} /> warnings only</label>}>
-      {shown.length === 0 ? <Empty>There are none.</Empty> : (
+      {shown.length === 0 ? <Empty>{isWarnings ? "There are no warnings." : "There are no events."}</Empty> : (
         <div class="scroll">
           <table>
             <thead><tr><th>Last seen</th><th>Type</th><th>Reason</th><th>Object</th><th>Message</th></tr></thead>
             <tbody>
               {shown.slice(0, 300).map((event, index) => (
                 <tr key={index}>
-                  <td class="note">{age(event.at, now)}{event.count > 1 && ` (×${event.count})`}</td>
-                  <td><span class={`word ${event.type === "Warning" ? "retrying" : ""}`}>{event.type === "Warning" ? "! Warning" : event.type}</span></td>
-                  <td>{event.reason}</td>
+                  <td class="note tightly">{age(event.at, now)}{event.count > 1 && ` (×${event.count})`}</td>
+                  <td class="tightly"><span class={`word ${event.type === "Warning" ? "retrying" : ""}`}>{event.type === "Warning" ? "! Warning" : event.type}</span></td>
+                  <td class="tightly">{event.reason}</td>
                   <td>{event.kind} {event.namespace ? `${event.namespace}/` : ""}{event.name}</td>
                   <td class="message">{event.message}</td>
                 </tr>
@@ -136,7 +136,7 @@ function Worlds({ now }: { now: number }) {
     <Card title="Snapshots" note="kept in memory while the cluster runs">
       <form class="save" onSubmit={(event) => {
         event.preventDefault();
-        void run("/api/do/save", { name }, () => "The world was saved.");
+        void run("/api/do/save", { name }, () => "Snapshot saved.");
       }}>
         <input type="text" placeholder="Name (optional)" aria-label="Name of the snapshot" value={name} onInput={(event) => setName(event.currentTarget.value)} />
         <button type="submit" class="primary">Save a snapshot</button>
@@ -148,7 +148,7 @@ function Worlds({ now }: { now: number }) {
             <li key={world.id}>
               <strong>{world.name}</strong> <span class="note">{plural(world.objects, "object")}, {clock(world.at)}, {age(world.at, now)} ago</span>
               <button type="button" class="small" onClick={() => {
-                if (window.confirm(`Bring back "${world.name}"? What was created since is removed.`)) {
+                if (window.confirm(`Restore "${world.name}"? Everything that was created since then is removed.`)) {
                   void run("/api/do/restore", { id: world.id }, (answer) => `${plural(answer.objects, "object")} restored.`);
                 }
               }}>Restore</button>

@@ -43,6 +43,7 @@ export function HandlersView({ chosen }: { chosen: string | null }) {
 
 function HandlerCard({ handler, counts, bounds }: { handler: Handler; counts?: Counts; bounds: number[] }) {
   const facts: [string, any][] = [];
+  if (handler.signature) facts.push(["Signature", <code class="signature">{handler.signature}</code>]);
   if (handler.resources) facts.push(["On", <code>{handler.resources}</code>]);
   if (handler.conditions.length) facts.push(["If", <ul>{handler.conditions.map((it) => <li key={it}>{it}</li>)}</ul>]);
   if (handler.options.length) facts.push(["Options", handler.options.map(([name, value]) => `${name} ${value}`).join(", ")]);
@@ -64,8 +65,8 @@ function Doing({ counts, bounds }: { counts: Counts; bounds: number[] }) {
     <div class="doing">
       <p>
         <strong>{plural(counts.calls, "call")}</strong>: <span class="word settled">✓ {counts.successes} succeeded</span>
-        {counts.retries > 0 && <>, <span class="word retrying">↻ {counts.retries} to be tried again</span></>}
-        {counts.failures > 0 && <>, <span class="word failed">✕ {counts.failures} failed for good</span></>}
+        {counts.retries > 0 && <>, <span class="word retrying">↻ {counts.retries} to be retried</span></>}
+        {counts.failures > 0 && <>, <span class="word failed">✕ {counts.failures} failed permanently</span></>}
         {counts.calls > 0 && <span class="note"> mean {milliseconds((counts.seconds / counts.calls) * 1000)}</span>}
       </p>
       <div class="histogram" role="img" aria-label={`Latencies: ${counts.buckets.map((count, index) => `${count} ${label(bounds, index)}`).join(", ")}`}>
@@ -86,5 +87,6 @@ function Doing({ counts, bounds }: { counts: Counts; bounds: number[] }) {
 
 function label(bounds: number[], index: number): string {
   const last = bounds[bounds.length - 1] ?? 0;
-  return index < bounds.length ? `≤ ${milliseconds(bounds[index] * 1000).replace(".0 s", " s")}` : `> ${milliseconds(last * 1000)}`;
+  const words = (seconds: number) => milliseconds(seconds * 1000).replace(".0 s", " s").replace(" ", "\u2009");
+  return index < bounds.length ? `≤${words(bounds[index])}` : `>${words(last)}`;
 }

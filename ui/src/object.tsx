@@ -5,7 +5,7 @@ import { Actions } from "./actions";
 import { kubectl, manifestCommand, patchCommand } from "./commands";
 import { At, Card, Chip, Command, Copy, Diff, Empty, Trouble } from "./parts";
 import { query, usePoll } from "./server";
-import type { Chronicle, ClusterEvent, Entry, Node, ObjectPage, Overview, Place, ProgressRecord } from "./types";
+import type { Chronicle, ClusterEvent, Entry, Kind, Node, ObjectPage, Overview, OwnerReference, Place, ProgressRecord } from "./types";
 import { age, clock, milliseconds, objectLink, placeName, plural, until, yaml } from "./words";
 
 export function ObjectView({ place, overview, now }: { place: Place; overview: Overview; now: number }) {
@@ -29,19 +29,20 @@ export function ObjectView({ place, overview, now }: { place: Place; overview: O
       <nav class="crumbs" aria-label="Path"><a href={up} data-up>{place.resource}</a></nav>
       <div class="title">
         <h1>{place.namespace && <span class="note">{place.namespace}/</span>}{place.name}</h1>
-        {data.standing ? <Chip standing={data.standing} now={now} /> : <span class="chip">{data.object ? "Unknown" : "Gone"}</span>}
+        {data.standing && isWatched ? <Chip standing={data.standing} now={now} /> : !isWatched && data.object ? null : <span class="chip">{data.object ? "Unknown" : "Gone"}</span>}
         <Actions place={place} page={data} overview={overview} done={again} />
       </div>
-      <Now page={data} now={now} />
+      <Owners page={data} />
+      {(isWatched || !data.object) && <Now page={data} now={now} />}
       <div class="columns">
         <div class="wide">
           {chronicle && <Timeline chronicle={chronicle} page={data} place={place} overview={overview} now={now} />}
           {!chronicle && isWatched && <Card title="Timeline"><Empty>{noChronicle(data)}</Empty></Card>}
-          <Manifest page={data} />
+          <Manifest page={data} isFirst={!isWatched} />
         </div>
         <div class="side">
           {isWatched && <NotCalled page={data} />}
-          <Persisted page={data} now={now} />
+          {isWatched && <Persisted page={data} now={now} />}
           <Children nodes={children.data} chronicle={chronicle} now={now} />
           <Events events={data.events} now={now} />
           <Commands page={data} place={place} overview={overview} />
@@ -51,12 +52,31 @@ export function ObjectView({ place, overview, now }: { place: Place; overview: O
   );
 }
 
+// Whose child the object is.
+function Owners({ page }: { page: ObjectPage }) {
+  const metadata = page.object?.metadata as { ownerReferences?: OwnerReference[]; namespace?: string } | undefined;
+  const owners = metadata?.ownerReferences ?? [];
+  const kinds = usePoll<Kind[]>(owners.length ? "/api/cluster/kinds" : null, 60_000);
+  if (owners.length === 0) return null;
+  return (
+    <p class="owners">Belongs to {owners.map((owner, index) => {
+      const group = owner.apiVersion.includes("/") ? owner.apiVersion.split("/")[0] : "";
+      const kind = kinds.data?.find((it) => it.kind === owner.kind && it.group === group);
+      const words = `${owner.kind} ${owner.name}`;
+      const namespace = kind?.namespaced ? (metadata?.namespace ?? null) : null;
+      return (
+        <>{index > 0 && ", "}{kind ? <a href={objectLink({ resource: kind.resource, namespace, name: owner.name })}>{words}</a> : words}</>
+      );
+    })}</p>
+  );
+}
+
 function noChronicle(page: ObjectPage): string {
   if (page.silence) return `The operator does not answer: ${page.silence}.`;
-  if (!page.unknown?.watched) return "The operator does not watch such objects in this namespace.";
+  if (!page.unknown?.watched) return "The operator does not watch this kind in this namespace.";
   if (page.unknown.labels) return `The operator watches only objects with the labels ${page.unknown.labels}.`;
   if (page.unknown.fields) return `The operator watches only objects with the fields ${page.unknown.fields}.`;
-  return "Nothing has happened to this object since the operator was started, or it was so long ago that it is forgotten.";
+  return "Nothing has happened to this object since the operator started, or it was too long ago to be remembered.";
 }
 
 // What the object waits for, and when that changes.
@@ -64,26 +84,26 @@ function Now({ page, now }: { page: ObjectPage; now: number }) {
   const lines: [string, any][] = [];
   const standing = page.standing;
   const situation = page.chronicle?.situation;
-  if (!page.object) lines.push(["State", "The object is gone from the cluster."]);
+  if (!page.object) lines.push(["State", "The object no longer exists in the cluster."]);
   const isQuiet = standing?.phase === "settled";
-  if (isQuiet) lines.push(["Now", "Everything is handled. The operator waits for the next change."]);
+  if (isQuiet) lines.push(["Now", "Everything is handled. The operator is waiting for the next change."]);
   else if (standing?.text) lines.push(["Why", standing.text]);
   for (const call of page.chronicle?.running ?? []) {
     lines.push(["Running", <><code>{call.handler}</code>, attempt {call.number}, for {age(call.since, now)}</>]);
   }
   for (const record of page.records ?? []) {
     if (!record.success && !record.failure && record.delayed) {
-      lines.push(["Waits for", <>the next attempt of <code>{record.id}</code> <strong>{until(zoned(record.delayed), now)}</strong>, at {clock(zoned(record.delayed))}, after {plural(record.retries, "attempt")}</>]);
+      lines.push(["Waiting for", <>the next attempt of <code>{record.id}</code> <strong>{until(zoned(record.delayed), now)}</strong>, at {clock(zoned(record.delayed))}, after {plural(record.retries, "attempt")}</>]);
     }
   }
   for (const child of situation?.children ?? []) {
-    if (child.refused) lines.push(["Child", <>{child.child} was refused: {child.refused}{child.next_at && <>; again {until(child.next_at, now)}</>}</>]);
-    else if (child.waiting && standing?.text !== `${child.child}: ${child.waiting}`) lines.push(["Waits for", <>{child.child}: {child.waiting}</>]);
+    if (child.refused) lines.push(["Child", <>{child.child} was rejected: {child.refused}{child.next_at && <>; next attempt {until(child.next_at, now)}</>}</>]);
+    else if (child.waiting && standing?.text !== `${child.child}: ${child.waiting}`) lines.push(["Waiting for", <>{child.child}: {child.waiting}</>]);
   }
-  if (situation?.wake_at) lines.push(["Wakes up", <At at={situation.wake_at} now={now} />]);
-  if (situation?.background.length) lines.push(["Beside it", situation.background.join(", ")]);
+  if (situation?.wake_at) lines.push(["Wakes up at", <At at={situation.wake_at} now={now} />]);
+  if (situation?.background.length) lines.push(["Background", situation.background.join(", ")]);
   if (standing?.phase === "deleting" && standing.since) lines.push(["Deleting", <>since <At at={standing.since} now={now} /></>]);
-  if (lines.length === 0) lines.push(["Now", "Nothing is known about it."]);
+  if (lines.length === 0) lines.push(["Now", "The operator does not know this object."]);
   return (
     <section class={`now card ${standing?.phase ?? ""}`} aria-label="Now">
       <dl>{lines.map(([term, words], index) => <div key={index}><dt>{term}</dt><dd>{words}</dd></div>)}</dl>
@@ -106,11 +126,57 @@ function groups(entries: Entry[]): Entry[][] {
   return found.reverse();
 }
 
+// More attempts with the same error than this are folded: the first and the last are shown.
+const REPEATS_MAX = 3;
+
+function isBookkeeping(entry: Entry): boolean {
+  return entry.what === "write" && entry.changes.every((change) => change.field.startsWith("metadata.annotations"));
+}
+
+// Attempts that fail again and again in the same way, without what is between the first and the last.
+function folded(entries: Entry[]): (Entry | { hidden: Entry[] })[] {
+  const steps: (Entry | { hidden: Entry[] })[] = [];
+  let at = 0;
+  while (at < entries.length) {
+    const first = entries[at];
+    let end = at + 1;
+    const attempts = [at];
+    if (first.what === "attempt" && first.ending === "retry") {
+      for (; end < entries.length; end += 1) {
+        const entry = entries[end];
+        const isSame = entry.what === "attempt" && entry.handler === first.handler && entry.ending === "retry" && entry.error === first.error;
+        if (isSame) attempts.push(end);
+        else if (!isBookkeeping(entry)) break;
+      }
+    }
+    if (attempts.length > REPEATS_MAX) {
+      const last = attempts[attempts.length - 1];
+      steps.push(first, { hidden: entries.slice(at + 1, last) }, ...entries.slice(last, end));
+    } else {
+      steps.push(...entries.slice(at, end));
+    }
+    at = end;
+  }
+  return steps;
+}
+
+function Fold({ hidden, ...context }: { hidden: Entry[] } & Context) {
+  const [isOpen, setOpen] = useState(false);
+  if (isOpen) return <>{hidden.map((entry, at) => <Step key={at} entry={entry} {...context} />)}</>;
+  const count = hidden.filter((entry) => entry.what === "attempt").length;
+  return (
+    <li class="fold">
+      <span class="sign" aria-hidden="true">⋮</span>
+      <div><button type="button" class="link" onClick={() => setOpen(true)}>{plural(count, "more attempt")} with the same error</button></div>
+    </li>
+  );
+}
+
 const REASONS: Record<string, string> = {
   create: "Created: the object is new to the operator",
   update: "Changed since it was last handled",
   delete: "Deletion was requested",
-  resume: "Seen again after a start of the operator",
+  resume: "Seen again after the operator started",
 };
 
 interface Context { page: ObjectPage; place: Place; overview: Overview; now: number }
@@ -122,7 +188,9 @@ function Timeline(props: { chronicle: Chronicle } & Context) {
       {all.length === 0 && <Empty>The operator has seen the object and found nothing to do.</Empty>}
       {all.map((entries, index) => (
         <ol class="timeline" key={`${entries[0].at}-${index}`}>
-          {entries.map((entry, at) => <Step key={at} entry={entry} {...props} />)}
+          {folded(entries).map((step, at) => ("what" in step
+            ? <Step key={at} entry={step} {...props} />
+            : <Fold key={at} hidden={step.hidden} {...props} />))}
           {index === 0 && props.chronicle.running.map((call) => (
             <li class="running" key={call.handler}>
               <span class="sign running" aria-hidden="true">▶</span>
@@ -146,7 +214,7 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
           <div>
             <div class="line"><strong>{REASONS[entry.reason] ?? entry.reason}</strong> {time}</div>
             <div class="note">
-              {entry.selected.length > 0 ? <>concerns {entry.selected.map((id, index) => <>{index > 0 && ", "}<code>{id}</code></>)}</> : "concerns no handler"}
+              {entry.selected.length > 0 ? <>handlers: {entry.selected.map((id, index) => <>{index > 0 && ", "}<code>{id}</code></>)}</> : "no handler matches"}
             </div>
             {entry.reason !== "create" && entry.changes.length > 0 && <Diff changes={entry.changes} more={entry.more} />}
             {entry.filtered.length > 0 && (
@@ -160,7 +228,7 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
       );
     }
     case "attempt": {
-      const signs = { success: ["settled", "✓", "succeeded"], retry: ["retrying", "↻", "will be tried again"], failure: ["failed", "✕", "failed for good"] };
+      const signs = { success: ["settled", "✓", "succeeded"], retry: ["retrying", "↻", "failed and will be retried"], failure: ["failed", "✕", "failed permanently"] };
       const [name, sign, words] = signs[entry.ending];
       return (
         <li class={name}>
@@ -177,14 +245,16 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
     }
     case "write": {
       const visible = entry.changes.filter((change) => !change.field.startsWith("metadata.annotations"));
-      const isBookkeeping = visible.length === 0;
+      const isProgress = visible.length === 0;
+      // Lists are changed by functions, and their changes are not recorded.
+      const progress = entry.changes.length > 0 ? "Stored progress" : "Changed lists, such as finalizers";
       return (
         <li class="write">
           <span class="sign write" aria-hidden="true">✎</span>
           <div>
-            <div class="line"><span>{isBookkeeping ? <span class="note">progress was stored</span> : <strong>Wrote {plural(visible.length, "field")}</strong>}</span> {time}</div>
-            {!isBookkeeping && <Diff changes={visible} more={entry.more} />}
-            <details><summary>{isBookkeeping ? "What was written" : "Everything that was written"}</summary><Diff changes={entry.changes} more={entry.more} /></details>
+            <div class="line"><span>{isProgress ? <span class="note">{progress}</span> : <strong>Wrote {plural(visible.length, "field")}</strong>}</span> {time}</div>
+            {!isProgress && <Diff changes={visible} more={entry.more} />}
+            {entry.changes.length > 0 && <details><summary>{isProgress ? "What was written" : "Everything written"}</summary><Diff changes={entry.changes} more={entry.more} /></details>}
           </div>
         </li>
       );
@@ -197,7 +267,7 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
         </li>
       );
     case "gone":
-      return <li class="gone"><span class="sign" aria-hidden="true">∅</span><div class="line"><strong>Gone from the cluster</strong> {time}</div></li>;
+      return <li class="gone"><span class="sign" aria-hidden="true">∅</span><div class="line"><strong>Removed from the cluster</strong> {time}</div></li>;
   }
 }
 
@@ -215,16 +285,16 @@ function NotCalled({ page }: { page: ObjectPage }) {
 }
 
 const HANDLED: Record<string, string> = {
-  unknown: "The last-handled state is stored where these pages cannot read it.",
+  unknown: "The last-handled state is in a storage that the web UI cannot read.",
   never: "There is no last-handled state.",
-  same: "The object is as it was last handled.",
+  same: "The object has not changed since it was last handled.",
   changed: "The object differs from its last-handled state:",
 };
 
 function Persisted({ page, now }: { page: ObjectPage; now: number }) {
   if (!page.handled) return null;
   return (
-    <Card title="Persisted state" note={page.held ? "held by our finalizer" : undefined}>
+    <Card title="Persisted state" note={page.held ? "has our finalizer" : undefined}>
       <p>{HANDLED[page.handled]}</p>
       {page.handled === "changed" && page.differences && (
         <Diff more={0} changes={page.differences.map((it) => ({
@@ -237,7 +307,7 @@ function Persisted({ page, now }: { page: ObjectPage; now: number }) {
 }
 
 function RecordLine({ record, now }: { record: ProgressRecord; now: number }) {
-  const words = record.success ? "succeeded" : record.failure ? "failed for good"
+  const words = record.success ? "succeeded" : record.failure ? "failed permanently"
     : record.delayed && Date.parse(zoned(record.delayed)) > now ? `next attempt ${until(zoned(record.delayed), now)}` : "due";
   return (
     <div class="record">
@@ -255,7 +325,7 @@ function Children({ nodes, chronicle, now }: { nodes: Node[] | null; chronicle: 
     <Card title="Children" note={plural(nodes.length, "child").replace("childs", "children")}>
       <Tree nodes={nodes} />
       {refused.map((child) => (
-        <p class="text error" key={child.child}>{child.child}: {child.refused}{child.next_at && ` (again ${until(child.next_at, now)})`}</p>
+        <p class="text error" key={child.child}>{child.child}: {child.refused}{child.next_at && ` (next attempt ${until(child.next_at, now)})`}</p>
       ))}
     </Card>
   );
@@ -298,15 +368,15 @@ function Commands({ page, place, overview }: { page: ObjectPage; place: Place; o
   const base = kubectl(page, place, overview);
   return (
     <Card title="Commands">
-      <Command label="Look at it" text={`${base.prefix} get ${base.kind} ${place.name}${base.namespace} -o yaml`} />
+      <Command label="Show it" text={`${base.prefix} get ${base.kind} ${place.name}${base.namespace} -o yaml`} />
       <Command label="Explain it in a terminal" text={`${base.explain} ${base.kind}/${place.name}${base.namespace}`} />
       {page.object && <div class="command"><span class="note">Create the same object elsewhere</span><Copy text={manifestCommand(page.object, base.prefix)} label="Copy kubectl apply" /></div>}
     </Card>
   );
 }
 
-function Manifest({ page }: { page: ObjectPage }) {
-  const [isOpen, setOpen] = useState(false);
+function Manifest({ page, isFirst }: { page: ObjectPage; isFirst: boolean }) {
+  const [isOpen, setOpen] = useState(isFirst);
   if (!page.object) return null;
   return (
     <section class="card">

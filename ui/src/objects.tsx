@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Chip, Empty, Sign, Trouble } from "./parts";
-import { ask, query } from "./server";
+import { act, ask, query } from "./server";
 import type { Changes, Overview, Phase, Row } from "./types";
 import { age, objectLink, PHASE_WORDS, PHASES, placeName, plural } from "./words";
 
@@ -89,7 +89,10 @@ export function ObjectsView({ resource, overview, now }: { resource: string; ove
   const problem = state?.problem ?? overview.blind[resource];
   return (
     <>
-      <h1>{resource}</h1>
+      <div class="title">
+        <h1>{resource}</h1>
+        {overview.actions && <RetryFailed resource={resource} rows={all} />}
+      </div>
       {resources.length > 1 && (
         <nav class="tabs" aria-label="Kinds">
           {resources.map((other) => (
@@ -113,8 +116,37 @@ export function ObjectsView({ resource, overview, now }: { resource: string; ove
       {error && !state && <Trouble error={error} />}
       {state && rows.length === 0 && <Empty>{all.length === 0 ? "There are no objects of this kind." : "No object matches."}</Empty>}
       {rows.length > 0 && <Table rows={rows} resource={resource} now={now} order={order} setOrder={setOrder} />}
-      {state && state.leftOut > 0 && <p class="note">{plural(state.leftOut, "more object")} not shown: there are too many.</p>}
+      {state && state.leftOut > 0 && <p class="note">{plural(state.leftOut, "more object")} not shown, because there are too many.</p>}
     </>
+  );
+}
+
+// Retries everything that has failed or waits for its next attempt.
+function RetryFailed({ resource, rows }: { resource: string; rows: Row[] }) {
+  const [message, setMessage] = useState<{ text: string; isError: boolean } | null>(null);
+  const [busy, setBusy] = useState(false);
+  const failing = rows.filter((row) => row.phase === "failed" || row.phase === "retrying");
+  useEffect(() => setMessage(null), [resource]);
+  if (failing.length === 0 && !message) return null;
+  const run = async () => {
+    if (!window.confirm(`Retry ${plural(failing.length, "object")} now? Objects that failed permanently are handled as if they were new.`)) return;
+    setBusy(true);
+    try {
+      const { retried, left, error } = await act("/api/do/retry-failed", { resource });
+      const rest = left > 0 ? `; ${left.toLocaleString("en")} are left` : "";
+      setMessage({ text: `Retried ${plural(retried, "object")}${rest}${error ? `. ${error}` : ""}.`, isError: error !== null });
+    } catch (caught) {
+      setMessage({ text: (caught as Error).message, isError: true });
+    }
+    setBusy(false);
+  };
+  return (
+    <div class="actions">
+      {message && <span class={message.isError ? "text error" : "note"} role="status">{message.text}</span>}
+      {failing.length > 0 && (
+        <button type="button" disabled={busy} onClick={() => void run()}>↻ Retry {plural(failing.length, "failing object")}</button>
+      )}
+    </div>
   );
 }
 

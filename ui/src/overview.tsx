@@ -35,7 +35,7 @@ function Problems({ overview, now }: { overview: Overview; now: number }) {
   if (count === 0) {
     return (
       <Card title="Problems" note="none">
-        <p class="fine"><span class="sign settled" aria-hidden="true">✓</span> Nothing fails, nothing waits too long, no deletion is stuck.</p>
+        <p class="fine"><span class="sign settled" aria-hidden="true">✓</span> Nothing is failing, nothing has waited too long, and no deletion is stuck.</p>
       </Card>
     );
   }
@@ -66,7 +66,7 @@ function ProblemLine({ problem, now }: { problem: Problem; now: number }) {
   );
 }
 
-// How much a counter grows per second; a counter that fell was begun anew.
+// How much a counter grows per second; a counter that fell was reset.
 function rates(samples: Sample[], pick: (sample: Sample) => number): (number | null)[] {
   return samples.map((sample, index) => {
     const former = samples[index - 1];
@@ -74,6 +74,20 @@ function rates(samples: Sample[], pick: (sample: Sample) => number): (number | n
     const seconds = (sample.at - former.at) / 1000;
     const grown = pick(sample) - pick(former);
     return seconds > 0 && grown >= 0 ? grown / seconds : null;
+  });
+}
+
+// The mean latency of the calls in the half minute before each sample; where nothing was called, the
+// last known one.
+function latencies(samples: Sample[]): (number | null)[] {
+  let known: number | null = null;
+  let first = 0;
+  return samples.map((sample) => {
+    while (sample.at - samples[first].at > 30_000) first += 1;
+    const former = samples[first];
+    const calls = sample.calls - former.calls;
+    if (calls > 0) known = Math.max(0, ((sample.seconds - former.seconds) / calls) * 1000);
+    return known;
   });
 }
 
@@ -89,35 +103,27 @@ function Charts({ overview, samples }: { overview: Overview; samples: Sample[] }
   const failed = rates(samples, (sample) => sample.failed);
   const requests = rates(samples, (sample) => sample.requests);
   const throttled = rates(samples, (sample) => sample.throttled);
-  // Where nothing was called, the last known latency is as good as any.
-  let lastLatency: number | null = null;
-  const latency = samples.map((sample, index) => {
-    const former = samples[index - 1];
-    if (former && sample.calls > former.calls) {
-      lastLatency = ((sample.seconds - former.seconds) / (sample.calls - former.calls)) * 1000;
-    }
-    return lastLatency;
-  });
+  const latency = latencies(samples);
   const recent = latency.filter((value): value is number => value !== null);
   const memory = samples.map((sample) => sample.memory);
   return (
     <div class="charts" aria-label="The last ten minutes">
       <Chart title="Queue" value={short(status?.queued ?? 0)} times={times}
-        note={`first waits ${duration(status?.queue_age ?? 0)}`}
+        note={(status?.queued ?? 0) > 0 ? `the oldest has waited ${duration(status?.queue_age ?? 0)}` : "nothing is waiting"}
         lines={[{ points: samples.map((sample) => sample.queued) }]} alert={(status?.queue_age ?? 0) > 30} />
       <Chart title="Being handled" value={short(status?.running ?? 0)} times={times}
-        note={`${short(status?.delayed ?? 0)} wait for later`}
+        note={`${short(status?.delayed ?? 0)} scheduled for later`}
         lines={[{ points: samples.map((sample) => sample.running) }]} />
       <Chart title="Handler calls" value={`${short(last(calls))}/s`} times={times}
         note={`${short(last(failed))}/s failed`} lines={[{ points: calls }, { points: failed, class: "bad" }]}
         alert={last(failed) > 0} />
       <Chart title="Latency" value={recent.length ? milliseconds(recent[recent.length - 1]) : "–"} times={times}
-        note="mean of a call" lines={[{ points: latency }]} />
+        note="mean per call" lines={[{ points: latency }]} />
       <Chart title="API requests" value={`${short(last(requests))}/s`} times={times}
-        note={`${short(samples[samples.length - 1]?.throttled ?? 0)} slowed down (429)`}
+        note={`${short(samples[samples.length - 1]?.throttled ?? 0)} throttled (429)`}
         lines={[{ points: requests }, { points: throttled, class: "bad" }]} alert={last(throttled) > 0} />
       <Chart title="Memory" value={megabytes(status?.memory_bytes ?? null)} times={times}
-        note={plural(status?.objects ?? 0, "object")} lines={[{ points: memory }]} />
+        note={plural(status?.objects ?? 0, "object")} scale={1 / 1048576} lines={[{ points: memory }]} />
     </div>
   );
 }
@@ -126,7 +132,7 @@ function Kinds({ overview }: { overview: Overview }) {
   const kinds = Object.entries(overview.phases);
   return (
     <Card title="Objects" class="kinds">
-      {kinds.length === 0 && <Empty>No kind is watched for handlers of objects (yet).</Empty>}
+      {kinds.length === 0 && <Empty>The operator does not watch any kind for its handlers yet.</Empty>}
       {kinds.map(([resource, counts]) => {
         const total = PHASES.reduce((sum, phase) => sum + (counts[phase] ?? 0), 0);
         return (
@@ -160,10 +166,10 @@ function watchState(watch: Watch): [string, string] {
 
 function Watches({ watches }: { watches: Watch[] }) {
   return (
-    <Card title="Watches" note={plural(watches.length, "watch").replace("watchs", "watches")}>
+    <Card title="Watches" class="watches" note={plural(watches.length, "watch").replace("watchs", "watches")}>
       <div class="scroll">
         <table>
-          <thead><tr><th>Resource</th><th>Namespace</th><th>State</th><th>Last heard</th><th class="number">Objects</th><th class="number">Restarts</th></tr></thead>
+          <thead><tr><th>Resource</th><th>Namespace</th><th>State</th><th>Last activity</th><th class="number">Objects</th><th class="number">Restarts</th></tr></thead>
           <tbody>
             {watches.map((watch, index) => {
               const [sign, words] = watchState(watch);
@@ -191,7 +197,7 @@ export function Silent({ overview, now }: { overview: Overview; now: number }) {
   return (
     <div class="banner error" role="alert">
       <strong>The operator does not answer</strong> at {address}: {failure}.{" "}
-      {heard ? <>What you see is as of <At at={heard} now={now} />.</> : "Is it running? These pages go on as soon as it is."}
+      {heard ? <>Last updated at <At at={heard} now={now} />.</> : "Is it running? This page continues as soon as the operator answers."}
     </div>
   );
 }

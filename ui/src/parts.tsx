@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Change, Phase, Standing } from "./types";
-import { age, clock, PHASE_SIGNS, PHASE_WORDS, stateWords, until } from "./words";
+import { age, clock, PHASE_SIGNS, PHASE_WORDS, short, stateWords, until } from "./words";
 
 export function Chip({ standing, now }: { standing: Standing; now: number }) {
   return (
@@ -88,14 +88,56 @@ export function Diff({ changes, more }: { changes: Change[]; more: number }) {
       {changes.map((change) => (
         <div class="field" role="row" key={change.field}>
           <div class="path" role="rowheader">{change.field}</div>
-          {change.old !== null && <div class="old" role="cell"><b aria-label="was">−</b>{pretty(change.old)}</div>}
-          {change.new !== null && <div class="new" role="cell"><b aria-label="is">+</b>{pretty(change.new)}</div>}
+          {compared(change.old, change.new).map((line, index) => (
+            <div class={line.kind} role="cell" key={index}>
+              {line.kind !== "same" && <b aria-label={line.kind === "old" ? "was" : "is"}>{line.kind === "old" ? "−" : "+"}</b>}
+              {line.text}
+            </div>
+          ))}
           {change.old === null && change.new === null && <div class="old" role="cell"><b>−</b>removed</div>}
         </div>
       ))}
       {more > 0 && <div class="note">and {more} more</div>}
     </div>
   );
+}
+
+interface DiffLine {
+  kind: "old" | "new" | "same";
+  text: string;
+}
+
+// Longer values are compared as a whole.
+const LINES_MAX = 200;
+
+function compared(before: string | null, after: string | null): DiffLine[] {
+  const [old, young] = [before, after].map((text) => (text === null ? [] : pretty(text).split("\n")));
+  const whole = (kind: DiffLine["kind"], lines: string[]) => (lines.length ? [{ kind, text: lines.join("\n") }] : []);
+  const isLong = old.length > LINES_MAX || young.length > LINES_MAX;
+  if (old.length < 2 || young.length < 2 || isLong) return [...whole("old", old), ...whole("new", young)];
+  // How many lines are common from here on.
+  const common = old.map(() => new Array<number>(young.length + 1).fill(0));
+  common.push(new Array<number>(young.length + 1).fill(0));
+  for (let i = old.length - 1; i >= 0; i -= 1) {
+    for (let j = young.length - 1; j >= 0; j -= 1) {
+      common[i][j] = old[i] === young[j] ? common[i + 1][j + 1] + 1 : Math.max(common[i + 1][j], common[i][j + 1]);
+    }
+  }
+  const lines: DiffLine[] = [];
+  let [i, j] = [0, 0];
+  while (i < old.length || j < young.length) {
+    if (i < old.length && j < young.length && old[i] === young[j]) {
+      lines.push({ kind: "same", text: old[i] });
+      [i, j] = [i + 1, j + 1];
+    } else if (i < old.length && (j === young.length || common[i + 1][j] >= common[i][j + 1])) {
+      lines.push({ kind: "old", text: old[i] });
+      i += 1;
+    } else {
+      lines.push({ kind: "new", text: young[j] });
+      j += 1;
+    }
+  }
+  return lines;
 }
 
 function pretty(text: string): string {
@@ -116,11 +158,11 @@ const WIDTH = 240;
 const HEIGHT = 56;
 
 // A chart of the last minutes; the words beside it say the same.
-export function Chart(props: { title: string; value: string; note?: string; times: number[]; lines: Line[]; alert?: boolean }) {
+export function Chart(props: { title: string; value: string; note?: string; scale?: number; times: number[]; lines: Line[]; alert?: boolean }) {
   const all = props.lines.flatMap((line) => line.points).filter((value): value is number => value !== null);
   const top = Math.max(1e-9, ...all);
   const end = props.times[props.times.length - 1] ?? 0;
-  // As much as is known; not less than a minute, lest the first moments look dramatic.
+  // As much as is known; not less than a minute, so that the first moments do not look dramatic.
   const span = Math.max(60_000, end - (props.times[0] ?? end));
   const x = (at: number) => WIDTH - ((end - at) / span) * WIDTH;
   const y = (value: number) => HEIGHT - 3 - (value / top) * (HEIGHT - 8);
@@ -137,18 +179,28 @@ export function Chart(props: { title: string; value: string; note?: string; time
     });
     return text;
   };
+  // Each run of known points has an area of its own: nothing is claimed about the gaps.
   const area = (line: Line) => {
-    const first = line.points.findIndex((value) => value !== null);
-    if (first < 0) return "";
-    const last = props.times.length - 1;
-    return `${path(line)}L${x(props.times[last]).toFixed(1)} ${HEIGHT}L${x(props.times[first]).toFixed(1)} ${HEIGHT}Z`;
+    let text = "";
+    let from = -1;
+    for (let index = 0; index <= line.points.length; index += 1) {
+      const isKnown = index < line.points.length && line.points[index] !== null;
+      if (isKnown && from < 0) from = index;
+      if (isKnown || from < 0) continue;
+      const run = line.points.slice(from, index).map((value, step) =>
+        `L${x(props.times[from + step]).toFixed(1)} ${y(value as number).toFixed(1)}`);
+      text += `M${x(props.times[from]).toFixed(1)} ${HEIGHT}${run.join("")}L${x(props.times[index - 1]).toFixed(1)} ${HEIGHT}Z`;
+      from = -1;
+    }
+    return text;
   };
   return (
     <figure class={`chart ${props.alert ? "alert" : ""}`}>
       <figcaption>
         <span>{props.title}</span>
         <strong>{props.value}</strong>
-        {props.note && <span class="note">{props.note}</span>}
+        <span class="note">{props.note}</span>
+        <span class="note peak">peak {short(top < 1e-6 ? 0 : top * (props.scale ?? 1))}</span>
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img"
         aria-label={`${props.title}: ${props.value}; highest in ten minutes: ${top < 1e-6 ? 0 : top.toFixed(1)}`}>

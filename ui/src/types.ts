@@ -105,6 +105,7 @@ export interface Overview {
   now: string;
   operator: {
     address: string;
+    name: string | null;
     failure: string | null;
     heard_at: string | null;
     version: string | null;
@@ -155,7 +156,7 @@ export interface Chronicle {
     filtered: Filtered[];
     background: string[];
     children: { child: string; waiting: string | null; refused: string | null; next_at: string | null }[];
-    wishes_failed: Record<string, string>;
+    desired_failures: Record<string, string>;
   };
 }
 
@@ -203,6 +204,12 @@ export interface ObjectPage {
   events: ClusterEvent[];
 }
 
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+}
+
 export interface Node extends Place {
   kind: string;
   waiting: string | null;
@@ -216,6 +223,7 @@ export interface Handler {
   kind: string;
   resources: string | null;
   description: string | null;
+  signature: string | null;
   options: [string, string][];
   conditions: string[];
   children: string[];

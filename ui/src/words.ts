@@ -60,6 +60,8 @@ export function stateWords(standing: Standing, now: number): string {
 }
 
 export function milliseconds(value: number): string {
+  if (value > 0 && value < 0.1) return "< 0.1 ms";
+  if (value < 10) return `${Number(value.toFixed(1))} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   return value < 60_000 ? `${(value / 1000).toFixed(1)} s` : duration(value / 1000);
 }

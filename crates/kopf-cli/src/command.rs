@@ -12,6 +12,7 @@ mod output;
 mod peering;
 mod project;
 mod sbom;
+mod shards;
 mod ui;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn run(arguments: Arguments) -> u8 {
         Command::Cluster(arguments) => block_on(cluster::run(&arguments)),
         Command::Freeze(arguments) => block_on(peering::freeze(&arguments)),
         Command::Resume(arguments) => block_on(peering::resume(&arguments)),
+        Command::Shards(arguments) => block_on(shards::run(&arguments)),
         Command::Sbom(arguments) => block_on(sbom::run(&arguments)),
         Command::Manual { folder } => arguments::write_manual(&folder).map_err(|error| {
             let error = anyhow::anyhow!(error)

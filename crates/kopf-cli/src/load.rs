@@ -251,27 +251,40 @@ async fn send(client: &Client, resource: &Resource, manifest: &Value) -> Result<
     Ok(())
 }
 
-/// Tells how far the loading is, once a second, where a person watches.
+/// Shows in one line how far the loading is, where a person watches and it takes longer than a moment.
 struct Progress {
     done: usize,
     all: usize,
-    told: Option<Instant>,
+    /// When the line is drawn next; never if nobody watches.
+    due: Option<Instant>,
+    is_shown: bool,
 }
 
 impl Progress {
-    const PERIOD: Duration = Duration::from_secs(1);
+    const PATIENCE: Duration = Duration::from_secs(1);
+    const PERIOD: Duration = Duration::from_millis(200);
 
     fn new(all: usize) -> Self {
-        let told = std::io::stderr().is_terminal().then(Instant::now);
-        Self { done: 0, all, told }
+        let due = std::io::stderr().is_terminal().then(|| Instant::now() + Self::PATIENCE);
+        Self { done: 0, all, due, is_shown: false }
     }
 
     fn step(&mut self) {
-        if self.told.is_some_and(|told| told.elapsed() >= Self::PERIOD) {
-            eprintln!("Loading manifests: {} of {}", self.done, self.all);
-            self.told = Some(Instant::now());
+        if self.due.is_some_and(|due| Instant::now() >= due) {
+            eprint!("\rLoading manifests: {} of {}", self.done, self.all);
+            self.due = Some(Instant::now() + Self::PERIOD);
+            self.is_shown = true;
         }
         self.done += 1;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            // Clears the line for what comes next.
+            eprint!("\r\x1b[K");
+        }
     }
 }
 

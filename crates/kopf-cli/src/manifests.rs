@@ -42,6 +42,8 @@ pub struct Options {
     pub replicas: u32,
     /// Whether the replicas share the objects instead.
     pub shards: bool,
+    /// Whether metrics are served over TLS, to those who may read them.
+    pub secure_metrics: bool,
 }
 
 /// One file to write.

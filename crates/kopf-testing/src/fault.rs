@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use kopf_apiserver::{Details, Fault, RequestMatcher, StatusError, Trouble, User, Verb};
 
-use crate::world::{NAMESPACE, OPERATOR};
+use crate::account::{NAMESPACE, OPERATOR};
 
 /// Which requests of the operator; every part that is named must match.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl On {
         self.trouble(Trouble::Status(status))
     }
 
-    /// They are told to come back later: 429 with advice.
+    /// They are answered with 429 and a `Retry-After` header.
     #[must_use]
     pub fn too_many(self, retry_after: Duration) -> Fault {
         let seconds = u32::try_from(retry_after.as_secs()).unwrap_or(u32::MAX);

@@ -161,7 +161,10 @@ struct ObjectName(String);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        metadata.target().starts_with("kopf") && *metadata.level() <= Level::DEBUG
+        let is_ours = metadata.target().starts_with("kopf");
+        // Handlers log under the names of their own crates.
+        let level = if is_ours { Level::DEBUG } else { Level::INFO };
+        *metadata.level() <= level && (is_ours || metadata.is_event())
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
@@ -179,6 +182,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
             span.extensions().get::<ObjectName>().map(|ObjectName(name)| name.clone())
         });
         let metadata = event.metadata();
+        let is_handlers = context.event_span(event).is_some();
+        if !is_handlers && !metadata.target().starts_with("kopf") {
+            return; // of a library
+        }
         let heard = self.0.lock();
         let Some(Logs(lines)) = &*heard else { return };
         let mut lines = lines.lock();

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::world::{World, WorldError};
-
 /// A Kubernetes event, as `kubectl describe` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedEvent {
@@ -21,15 +19,9 @@ pub struct PostedEvent {
     pub count: u64,
 }
 
-impl World {
-    /// The events that were posted so far, in the order of their posting.
-    ///
-    /// Operators post with a limited rate: let some time pass before looking.
-    ///
-    /// # Errors
-    /// Fails when the server cannot be asked.
-    pub async fn events(&self) -> Result<Vec<PostedEvent>, WorldError> {
-        let mut events = self.objects("events.v1").in_cluster().list().await?;
+impl PostedEvent {
+    /// The events among these objects, in the order of their posting.
+    pub(crate) fn of_all(mut events: Vec<Value>) -> Vec<Self> {
         let version = |event: &Value| -> u64 {
             event["metadata"]["resourceVersion"]
                 .as_str()
@@ -38,11 +30,9 @@ impl World {
         };
         events.retain(|event| event["reportingComponent"] != "");
         events.sort_by_key(version);
-        Ok(events.iter().map(PostedEvent::of).collect())
+        events.iter().map(Self::of).collect()
     }
-}
 
-impl PostedEvent {
     fn of(event: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let about = &event["involvedObject"];

@@ -1,7 +1,7 @@
 //! Operators as programs: processes of their own, with the rights of their own manifests.
 //!
 //! Owns the processes and the port that they reach the server by. Each life of a process has a
-//! [`Door`] of its own, as operators in the test's process have; when it is shut, the process is
+//! [`Transport`] of its own, as operators in the test's process have; when it is shut, the process is
 //! killed with a signal that it cannot catch, and started again.
 
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use kopf_apiserver::{RequestMatcher, User};
+use kopf_apiserver::{RequestMatcher, Server, User};
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde::Deserialize as _;
@@ -22,11 +22,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tower::Service as _;
 
-use crate::door::Door;
+use crate::account::NAMESPACE;
+use crate::disturbances::Disturbances;
 use crate::requests::Requests;
-use crate::world::{NAMESPACE, Rights, World};
+use crate::transport::Transport;
 
-/// What `manifests` makes for the program itself, and nobody needs here.
+/// What `manifests` makes for the program itself, and tests do not need.
 const OF_THE_PROGRAM: &[&str] = &["Deployment", "Service"];
 /// How long a killed process is away.
 const AWAY: Duration = Duration::from_millis(50);
@@ -74,15 +75,15 @@ impl Program {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
-        // Whatever cluster the developer has, it is not meant.
+        // Never the cluster of the developer.
         command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBECONFIG");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
         command
     }
 
-    /// What the program says is to be deployed.
-    async fn manifests(&self) -> Vec<Value> {
+    /// What is to be deployed for the program, besides the program itself.
+    pub(crate) async fn manifests(&self) -> Vec<Value> {
         let mut command = self.command();
         command.args(["manifests", "--image", "program:1", "--namespace", NAMESPACE]);
         let output = tokio::task::spawn_blocking(move || command.output()).await;
@@ -94,7 +95,12 @@ impl Program {
         let text = String::from_utf8_lossy(&output.stdout);
         let documents = serde_norway::Deserializer::from_str(&text);
         let documents: Result<Vec<Value>, _> = documents.map(Value::deserialize).collect();
-        documents.unwrap_or_else(|error| panic!("`{file} manifests` is no YAML: {error}"))
+        let documents =
+            documents.unwrap_or_else(|error| panic!("`{file} manifests` is no YAML: {error}"));
+        let is_needed = |document: &Value| {
+            !OF_THE_PROGRAM.contains(&document["kind"].as_str().unwrap_or_default())
+        };
+        documents.into_iter().filter(is_needed).collect()
     }
 
     fn start(&self, folder: &Path) -> Child {
@@ -112,8 +118,8 @@ impl Program {
 
 /// A program that runs in a world; it lives as long as the world does.
 #[derive(Clone)]
-pub struct Launched {
-    world: World,
+pub struct RunningProgram {
+    server: Server,
     life: Arc<Life>,
 }
 
@@ -122,7 +128,7 @@ pub(crate) struct Life {
     user: String,
     folder: tempfile::TempDir,
     // Of the present process; written when the former one was killed, read by connections.
-    door: Mutex<Door>,
+    transport: Mutex<Transport>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -137,60 +143,35 @@ impl Drop for Guarded {
     }
 }
 
-impl World {
-    /// Starts a program as a process of its own, and again whenever it is killed.
-    ///
-    /// It is deployed by its own manifests: definitions, account and rights are what its command
-    /// `manifests` prints. From now on, time is real.
-    ///
-    /// # Panics
-    /// Panics when the program cannot be run, and when the server refuses its manifests.
-    pub async fn launch(&self, program: Program) -> Launched {
-        self.in_real_time();
-        let account = self.deploy(&program).await;
-        let mut user = User::service_account(NAMESPACE, &account);
-        let name = user.name.clone();
-        if self.0.rights == Rights::All {
-            user.groups.push("system:masters".into());
-        }
+impl RunningProgram {
+    /// Starts a program as this user, and again whenever it is killed.
+    pub(crate) async fn start(
+        program: Program,
+        server: &Server,
+        user: User,
+        disturbances: Option<Arc<Disturbances>>,
+    ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("there is a free port");
         let port = listener.local_addr().expect("a bound port has a number").port();
         let folder = tempfile::tempdir().expect("a folder of our own can be made");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig(port)).expect("it is ours");
-        let world = self.clone();
-        let make_door = move || {
-            let service = world.server().service_as(user.clone());
-            Door::new(service, world.0.torment.clone())
-        };
-        let (door, tasks) = (Mutex::new(make_door()), Mutex::default());
-        let life = Arc::new(Life { user: name, folder, door, tasks });
+        let (name, reached) = (user.name.clone(), server.clone());
+        let make_transport =
+            move || Transport::new(reached.service_as(user.clone()), disturbances.clone());
+        let (transport, tasks) = (Mutex::new(make_transport()), Mutex::default());
+        let life = Arc::new(Life { user: name, folder, transport, tasks });
         let tasks = [
             tokio::spawn(serve(listener, Arc::clone(&life))),
-            tokio::spawn(supervise(program, Arc::clone(&life), make_door)),
+            tokio::spawn(supervise(program, Arc::clone(&life), make_transport)),
         ];
         life.tasks.lock().extend(tasks);
-        self.0.launched.lock().push(Arc::clone(&life));
-        Launched { world: self.clone(), life }
+        Self { server: server.clone(), life }
     }
 
-    /// Applies the manifests of a program; returns the name of its account.
-    async fn deploy(&self, program: &Program) -> String {
-        let mut account = String::new();
-        for document in program.manifests().await {
-            let kind = document["kind"].as_str().unwrap_or_default();
-            if OF_THE_PROGRAM.contains(&kind) {
-                continue;
-            }
-            if kind == "ServiceAccount" {
-                account = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            }
-            self.apply(&document).await.expect("the server accepts the program's manifests");
-        }
-        account
+    pub(crate) fn life(&self) -> Arc<Life> {
+        Arc::clone(&self.life)
     }
-}
 
-impl Launched {
     /// Ends the process for good.
     pub async fn end(&self) {
         self.life.end().await;
@@ -198,7 +179,7 @@ impl Launched {
 
     /// Kills the process with a signal that it cannot catch; it is started again.
     pub fn kill(&self) {
-        self.life.door.lock().kill();
+        self.life.transport.lock().kill();
     }
 
     /// What the program has written to its outputs so far.
@@ -210,7 +191,7 @@ impl Launched {
     /// The requests of the program about objects.
     #[must_use]
     pub fn requests(&self) -> Requests {
-        self.life.requests(&self.world)
+        self.life.requests(&self.server)
     }
 }
 
@@ -228,22 +209,24 @@ impl Life {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    pub(crate) fn requests(&self, world: &World) -> Requests {
-        Requests::matching(world.server(), &RequestMatcher::any().user(&self.user))
+    pub(crate) fn requests(&self, server: &Server) -> Requests {
+        Requests::matching(server, &RequestMatcher::any().user(&self.user))
     }
 }
 
 async fn serve(listener: TcpListener, life: Arc<Life>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let door = life.door.lock().clone();
+        let transport = life.transport.lock().clone();
         tokio::spawn(async move {
             let answer = hyper::service::service_fn(move |request: http::Request<_>| {
-                let mut door = door.clone();
+                let mut transport = transport.clone();
                 async move {
                     let (parts, body): (_, hyper::body::Incoming) = request.into_parts();
                     let body = body.collect().await.map_err(std::io::Error::other)?.to_bytes();
-                    door.call(http::Request::from_parts(parts, Body::from(body.to_vec()))).await
+                    transport
+                        .call(http::Request::from_parts(parts, Body::from(body.to_vec())))
+                        .await
                 }
             });
             let http = auto::Builder::new(TokioExecutor::new());
@@ -253,18 +236,18 @@ async fn serve(listener: TcpListener, life: Arc<Life>) {
     }
 }
 
-async fn supervise(program: Program, life: Arc<Life>, make_door: impl Fn() -> Door) {
+async fn supervise(program: Program, life: Arc<Life>, make_transport: impl Fn() -> Transport) {
     loop {
         let process = Guarded(program.start(life.folder.path()));
-        let door = life.door.lock().clone();
-        door.killed().await;
+        let transport = life.transport.lock().clone();
+        transport.killed().await;
         drop(process);
         tokio::time::sleep(AWAY).await;
-        *life.door.lock() = make_door();
+        *life.transport.lock() = make_transport();
     }
 }
 
-/// A way to the server on this machine, as whom the door says.
+/// A way to the server on this machine, as whom the transport says.
 fn kubeconfig(port: u16) -> String {
     format!(
         "apiVersion: v1\nkind: Config\nclusters:\n- name: world\n  cluster:\n    \

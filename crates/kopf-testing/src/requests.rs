@@ -5,7 +5,7 @@ use std::fmt;
 use kopf_apiserver::{LoggedRequest, RequestMatcher, Server, User, Verb};
 use serde_json::Value;
 
-use crate::world::{NAMESPACE, OPERATOR};
+use crate::account::{NAMESPACE, OPERATOR};
 
 /// How much of a body is shown.
 const BODY_MAX: usize = 200;

@@ -10,8 +10,8 @@ use kopf_core::endpoint;
 use kopf_engine::{EngineBuilder, ReviewGate};
 use serde_json::{Value, json};
 
-use crate::door::Door;
-use crate::world::OPERATOR;
+use crate::account::OPERATOR;
+use crate::transport::Transport;
 
 /// What an operator that has crashed answers.
 const REFUSED: &str = "dial tcp 127.0.0.1:443: connect: connection refused";
@@ -20,34 +20,34 @@ const REFUSED: &str = "dial tcp 127.0.0.1:443: connect: connection refused";
 pub(crate) fn connect(
     server: &Server,
     operator: EngineBuilder,
-    door: Door,
-) -> (EngineBuilder, Door) {
+    transport: Transport,
+) -> (EngineBuilder, Transport) {
     let paths = ReviewGate::paths(operator.handlers());
     if paths.is_empty() {
-        return (operator, door);
+        return (operator, transport);
     }
     let gate = ReviewGate::default();
     let client_config = json!({"url": format!("https://{OPERATOR}.test")});
     for path in paths {
         let addressed = endpoint::addressed(&client_config, &path);
         let url = addressed["url"].as_str().unwrap_or_default();
-        server.webhook_url(url, target(path, gate.clone(), door.clone()));
+        server.webhook_url(url, target(path, gate.clone(), transport.clone()));
     }
     gate.point(client_config, Some(format!("{OPERATOR}.kopf.dev")));
-    (operator.review_gate(gate.clone()), door.with_reviews(gate))
+    (operator.review_gate(gate.clone()), transport.with_reviews(gate))
 }
 
 /// Answers what is sent to a path, as long as the operator is alive.
-fn target(path: String, gate: ReviewGate, door: Door) -> WebhookTarget {
+fn target(path: String, gate: ReviewGate, transport: Transport) -> WebhookTarget {
     WebhookTarget::Fallible(Arc::new(move |review: Value| {
-        let (path, gate, door) = (path.clone(), gate.clone(), door.clone());
+        let (path, gate, transport) = (path.clone(), gate.clone(), transport.clone());
         Box::pin(async move {
-            if door.is_shut() {
+            if transport.is_shut() {
                 return Err(REFUSED.to_owned());
             }
             tokio::select! {
                 answer = gate.answer(&path, review) => answer,
-                () = door.killed() => Err(REFUSED.to_owned()),
+                () = transport.killed() => Err(REFUSED.to_owned()),
             }
         })
     }))

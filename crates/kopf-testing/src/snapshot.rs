@@ -9,10 +9,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use http::Method;
+use kopf_model::Resource;
+use kube::Client;
 use serde_json::Value;
 
-use crate::untyped::{group_version_of, path};
-use crate::world::{World, WorldError};
+use crate::account::OURS;
+use crate::error::WorldError;
+use crate::rest::{group_version_of, path, send};
 
 /// Resources that tell nothing about the state that an operator is responsible for.
 const IGNORED: &[&str] =
@@ -24,11 +27,10 @@ const USUAL: &[(&str, &str)] = &[
     ("Service", "kubernetes"),
     ("Endpoints", "kubernetes"),
     ("EndpointSlice", "kubernetes"),
+    ("ServiceCIDR", "kubernetes"),
 ];
 /// The namespaces that every cluster has.
 const SYSTEM: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
-/// On objects that the test kit itself has made.
-pub(crate) const OURS: &str = "kopf.dev/testing";
 
 /// Everything in a world that was not there from the beginning, in a comparable form.
 ///
@@ -43,21 +45,22 @@ pub(crate) const OURS: &str = "kopf.dev/testing";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot(Vec<Value>);
 
-impl World {
-    /// The state of everything that was not there from the beginning.
-    ///
-    /// # Errors
-    /// Fails when the server cannot be asked.
-    pub async fn snapshot(&self) -> Result<Snapshot, WorldError> {
+impl Snapshot {
+    /// Reads all objects of these resources.
+    pub(crate) async fn take(
+        client: &Client,
+        resources: Vec<Resource>,
+    ) -> Result<Self, WorldError> {
         let mut objects = Vec::new();
         let mut seen = BTreeSet::new();
-        for resource in self.resources().await? {
+        for resource in resources {
             let is_listed = resource.verbs.contains("list") && resource.preferred;
             if !is_listed || IGNORED.contains(&resource.plural.as_str()) {
                 continue;
             }
             let path = path(&group_version_of(&resource), "", &resource.plural, "");
-            let mut list = self.send(Method::GET, &path, "application/json", &Value::Null).await?;
+            let mut list =
+                send(client, Method::GET, &path, "application/json", &Value::Null).await?;
             let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             for mut object in items {
                 object["apiVersion"] = group_version_of(&resource).into();
@@ -69,7 +72,7 @@ impl World {
                 }
             }
         }
-        Ok(Snapshot(normal::normalised(objects)))
+        Ok(Self(normal::normalised(objects)))
     }
 }
 

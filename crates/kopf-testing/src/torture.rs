@@ -1,8 +1,6 @@
 //! Torture: a scenario with crashes anywhere, losses and delays ends as an undisturbed one does.
 //!
-//! Owns the rounds and their comparison; what happens to each request is decided in `torment`.
-
-mod torment;
+//! Owns the rounds and their comparison; what happens to each request is decided in `disturbances`.
 
 use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
@@ -10,18 +8,18 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 
-pub(crate) use torment::{Act, Asked, Torment};
-
+use crate::account::Rights;
 use crate::difference;
-use crate::ending::{Ending, panic_text};
+use crate::disturbances::Disturbances;
+use crate::scenario_result::{ScenarioResult, panic_text};
 use crate::snapshot::Snapshot;
-use crate::world::{Rights, World, in_world};
+use crate::world::{World, in_world};
 
 /// Where seeds begin, so that the same rounds are run every time.
 const FIRST_SEED: u64 = 0x6b6f_7066;
 /// With this variable, only the round of one seed is run.
 const SEED_VARIABLE: &str = "KOPF_TORTURE_SEED";
-/// With this variable, every test has so many rounds, whatever it says itself.
+/// With this variable, every test has this many rounds.
 const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 
 /// Runs a scenario undisturbed, and then so many times under torture; all must end alike.
@@ -32,7 +30,8 @@ const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 /// `KOPF_TORTURE_ROUNDS=500` in the environment makes it so many.
 ///
 /// The scenario starts the operator with [`World::operate`]. What it returns in an `Ok` is compared,
-/// too. Timers that write for ever never end alike: delete their objects at the end of the scenario.
+/// too. Timers that keep writing never end in the same state: delete their objects at the end of
+/// the scenario.
 ///
 /// ```no_run
 /// # use kopf_testing::{World, WorldError, torture};
@@ -50,7 +49,7 @@ const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 /// # Panics
 /// Panics when the undisturbed scenario fails, and when a round fails or ends differently; then it
 /// tells the seed, what was done in the round, and the difference.
-pub fn torture<E: Ending>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
+pub fn torture<E: ScenarioResult>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
     Torture::new(rounds).run(scenario);
 }
 
@@ -92,8 +91,8 @@ impl Torture {
     ///
     /// # Panics
     /// As [`torture`].
-    pub fn run<E: Ending>(&self, scenario: impl AsyncFn(World) -> E) {
-        let calm = Arc::new(Torment::none());
+    pub fn run<E: ScenarioResult>(&self, scenario: impl AsyncFn(World) -> E) {
+        let calm = Arc::new(Disturbances::none());
         let expected = match self.round(&calm, &scenario) {
             Ok(end) => end,
             Err(failure) => panic!("the scenario fails without any torture: {failure}"),
@@ -106,8 +105,8 @@ impl Torture {
                 continue;
             }
             let crashes = if self.has_crashes { requests } else { 0 };
-            let torment = Arc::new(Torment::planned(seed, round, self.rounds, crashes));
-            let problem = match self.round(&torment, &scenario) {
+            let disturbances = Arc::new(Disturbances::planned(seed, round, self.rounds, crashes));
+            let problem = match self.round(&disturbances, &scenario) {
                 Ok(end) => self.difference(&expected, &end),
                 Err(failure) => failure,
             };
@@ -116,25 +115,25 @@ impl Torture {
                 "round {round} of {} ends differently; run only it with {SEED_VARIABLE}={seed}\n\
                  what was done:\n{}\nwhat came of it (- undisturbed, + tortured):\n{problem}",
                 self.rounds,
-                torment.deeds(),
+                disturbances.record(),
             );
         }
     }
 
-    fn round<E: Ending>(
+    fn round<E: ScenarioResult>(
         &self,
-        torment: &Arc<Torment>,
+        disturbances: &Arc<Disturbances>,
         scenario: &impl AsyncFn(World) -> E,
     ) -> Result<End, String> {
-        in_world(Rights::All, Some(Arc::clone(torment)), async |world: World| {
+        in_world(Rights::All, Some(Arc::clone(disturbances)), async |world: World| {
             let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
-            let told = match ended.map(Ending::into_text) {
+            let told = match ended.map(ScenarioResult::into_text) {
                 Ok(told) => told.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
                 Err(panic) => return Err(format!("{}\n{}", panic_text(&*panic), world.logs())),
             };
-            torment.end();
+            disturbances.end();
             world.calmed().await;
-            world.dismiss().await;
+            world.stop_operators().await;
             let state = world.snapshot().await.map_err(|error| error.to_string())?;
             Ok(End { told, state })
         })

@@ -1,7 +1,7 @@
-//! One test's own cluster: forked from a prepared one, with a clock that waits for nobody.
+//! One test's own cluster: forked from a prepared one, with a clock that is moved by the test.
 //!
 //! Owns the server, the clients and what is known of the operators in it. Objects are read and
-//! written in `objects` and `untyped`; what operators did is told by `requests`, `posted`, `logs`.
+//! written in `objects` and `dynamic`; what operators did is in `requests`, `posted`, `logs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,21 +14,23 @@ use kube::Client;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::account::{NAMESPACE, OPERATOR, Rights};
 use crate::clock::VirtualClock;
-use crate::door::Door;
-use crate::ground::{Definitions, Ground, apply_definition, runtime};
+use crate::disturbances::Disturbances;
+use crate::error::WorldError;
 use crate::logs::Logs;
-use crate::operated::Operated;
-use crate::privilege;
-use crate::program::{Life, Program};
+use crate::operator_handle::OperatorHandle;
+use crate::posted::PostedEvent;
+use crate::prepared_server::{Definitions, PreparedServer, apply_definition, runtime};
+use crate::program::{Life, Program, RunningProgram};
 use crate::requests::Requests;
 use crate::reviews;
-use crate::torture::Torment;
+use crate::snapshot::Snapshot;
+use crate::transport::Transport;
 
-/// The namespace that objects are in unless told otherwise.
-pub(crate) const NAMESPACE: &str = "default";
-/// Who operators are.
-pub(crate) const OPERATOR: &str = "operator";
+pub(crate) mod dynamic;
+pub(crate) mod objects;
+
 /// How much real time `until` gives a condition when there are other processes.
 const PATIENCE_IN_REAL_TIME: Duration = Duration::from_secs(60);
 /// How much virtual time `until` gives a condition.
@@ -39,63 +41,10 @@ const PATIENCE_UNDER_TORTURE: Duration = Duration::from_secs(7200);
 const A_MOMENT: Duration = Duration::from_millis(1);
 /// Tortured operators are done when nothing has changed for this long: longer than default retries.
 const CALM: Duration = Duration::from_secs(180);
-/// The same in real time, where nobody can wait so long.
+/// The same in real time, where a test cannot wait so long.
 const CALM_IN_REAL_TIME: Duration = Duration::from_secs(6);
 /// How long a world may take to become calm; with timers that write, it never does.
 const CALM_PATIENCE: Duration = Duration::from_secs(1800);
-
-/// What went wrong in a world.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum WorldError {
-    /// The server refused.
-    #[error("the server refused: {}", told(.0))]
-    Refused(#[from] kube::Error),
-    /// A condition did not come true.
-    #[error("{what} did not come true within {patience:?} of virtual time; last seen: {last}")]
-    Never {
-        /// The condition.
-        what: String,
-        /// How long it was waited for.
-        patience: Duration,
-        /// What was seen instead.
-        last: String,
-    },
-    /// The server has no such resource.
-    #[error("the server has no resource {0}")]
-    Unknown(String),
-}
-
-/// The text itself: this is what `unwrap` prints, and what a test returns.
-impl std::fmt::Debug for WorldError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, formatter)
-    }
-}
-
-/// What the server said, with the code and the reason that tests can compare.
-fn told(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => {
-            format!("{} ({} {})", status.message.trim_end(), status.code, status.reason)
-        }
-        other => chain(other),
-    }
-}
-
-/// An error with its causes, without those that it repeats itself.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
-}
 
 /// One test's own cluster; clones are the same cluster.
 #[derive(Clone)]
@@ -104,30 +53,19 @@ pub struct World(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     // Made when first needed: an operator that is started before anything else has happened finds
     // its definitions there.
-    ground: OnceLock<Ground>,
+    prepared_server: OnceLock<PreparedServer>,
     pub(crate) logs: Logs,
     pub(crate) rights: Rights,
-    pub(crate) torment: Option<Arc<Torment>>,
-    // Written when an operator starts, read by whoever proves something about its rights.
+    pub(crate) disturbances: Option<Arc<Disturbances>>,
+    // Written when an operator starts, read by the tests of rights.
     pub(crate) granted: Mutex<Vec<Right>>,
     // Everything that runs here, to be stopped before the end state is looked at.
-    pub(crate) crew: Mutex<Vec<Operated>>,
+    pub(crate) operators: Mutex<Vec<OperatorHandle>>,
     // The same for programs, and what is run in place of operators, if anything is.
-    pub(crate) launched: Mutex<Vec<Arc<Life>>>,
+    pub(crate) programs: Mutex<Vec<Arc<Life>>>,
     pub(crate) program: Option<Program>,
-    // Set by the test, read by whoever waits.
+    // Set by the test, read by code that waits.
     is_real: AtomicBool,
-}
-
-/// What operators may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rights {
-    /// Everything.
-    All,
-    /// Exactly what is derived from their handlers.
-    Own,
-    /// The same without one verb: the number of the right, and of the verb in it.
-    OwnWithout(usize, usize),
 }
 
 /// Runs a test in a world of its own, with paused time.
@@ -155,24 +93,24 @@ pub fn run<T, F: Future<Output = T>>(test: impl FnOnce(World) -> F) -> T {
 /// Runs a test in a world with these properties; shows the log of the operator when it panics.
 pub(crate) fn in_world<T>(
     rights: Rights,
-    torment: Option<Arc<Torment>>,
+    disturbances: Option<Arc<Disturbances>>,
     test: impl AsyncFnOnce(World) -> T,
 ) -> T {
-    in_world_of(None, rights, torment, test)
+    in_world_of(None, rights, disturbances, test)
 }
 
 /// The same, with a program in place of operators.
 pub(crate) fn in_world_of<T>(
     program: Option<Program>,
     rights: Rights,
-    torment: Option<Arc<Torment>>,
+    disturbances: Option<Arc<Disturbances>>,
     test: impl AsyncFnOnce(World) -> T,
 ) -> T {
     let logs = Logs::default();
     let _capturing = logs.capture();
     let _showing = logs.shown_on_panic();
     runtime(true)
-        .block_on(async { test(World::with(rights, torment, program, logs.clone())).await })
+        .block_on(async { test(World::with(rights, disturbances, program, logs.clone())).await })
 }
 
 impl World {
@@ -184,38 +122,38 @@ impl World {
 
     fn with(
         rights: Rights,
-        torment: Option<Arc<Torment>>,
+        disturbances: Option<Arc<Disturbances>>,
         program: Option<Program>,
         logs: Logs,
     ) -> Self {
-        let (granted, crew) = (Mutex::default(), Mutex::default());
+        let (granted, operators) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Inner {
-            ground: OnceLock::new(),
+            prepared_server: OnceLock::new(),
             logs,
             rights,
-            torment,
+            disturbances,
             granted,
-            crew,
-            launched: Mutex::default(),
+            operators,
+            programs: Mutex::default(),
             program,
             is_real: AtomicBool::new(false),
         }))
     }
 
-    fn ground(&self) -> &Ground {
-        self.0.ground.get_or_init(|| Ground::plain(self.0.rights))
+    fn prepared_server(&self) -> &PreparedServer {
+        self.0.prepared_server.get_or_init(|| PreparedServer::plain(self.0.rights))
     }
 
     /// The API server: the lives of Pods, controllers, users, webhooks.
     #[must_use]
     pub fn server(&self) -> &Server {
-        &self.ground().server
+        &self.prepared_server().server
     }
 
     /// A client with all rights, whose requests are not counted as the operator's.
     #[must_use]
     pub fn client(&self) -> Client {
-        self.ground().client.clone()
+        self.prepared_server().client.clone()
     }
 
     /// Starts an operator in this world, with its definitions, and waits until it watches.
@@ -227,41 +165,43 @@ impl World {
     /// Panics when the server refuses a definition of the operator, and under torture, which
     /// needs [`World::operate`] to start the operator again after a crash.
     pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
-        let is_tortured = self.0.torment.is_some();
+        let is_tortured = self.0.disturbances.is_some();
         assert!(
             !is_tortured,
             "under torture use `world.operate(operator)`, which can start it again"
         );
         let operator = operator.into();
         self.prepare_for(&operator).await;
-        let (running, door) = self.hire(operator);
+        let (running, transport) = self.spawn_operator(operator);
         running.settled().await;
-        // Whoever takes longer is waited for by the test itself.
-        let _ = tokio::time::timeout(self.patience(), door.is_asked()).await;
+        // If it takes longer, the test itself waits.
+        let _ = tokio::time::timeout(self.patience(), transport.is_asked()).await;
         running
     }
 
     /// Runs an operator in this world until its end, and again after each crash.
     ///
     /// Takes the function that makes the operator. Waits until it watches. In the rounds of
-    /// [`Program::killed`](crate::Program::killed), the program is launched in its place.
+    /// [`Program::kill_test`](crate::Program::kill_test), the program is started in its place.
     ///
     /// # Panics
     /// Panics when the server refuses a definition of the operator.
     pub async fn operate<O: Into<EngineBuilder> + 'static>(
         &self,
         operator: impl Fn() -> O + Send + 'static,
-    ) -> Operated {
+    ) -> OperatorHandle {
         if let Some(program) = self.0.program.clone() {
             let operator = operator().into();
             let installed = Definitions::implied_by(&operator).install(&self.client()).await;
             installed.expect("the server accepts definitions that allow everything");
-            return Operated::of(self.launch(program).await);
+            return OperatorHandle::of(self.launch(program).await);
         }
         self.prepare_for(&operator().into()).await;
-        let operated = Operated::start(self.clone(), operator).await;
-        self.0.crew.lock().push(operated.clone());
-        operated
+        let world = self.clone();
+        let spawn = move || world.spawn_operator(operator().into());
+        let handle = OperatorHandle::start(spawn).await;
+        self.0.operators.lock().push(handle.clone());
+        handle
     }
 
     /// Defines what the operator is for, and grants what it may do.
@@ -272,29 +212,65 @@ impl World {
             installed.expect("the server accepts derived definitions");
         }
         let rights = operator.rights();
-        privilege::grant(self, &rights).await;
+        for document in self.0.rights.documents(&rights) {
+            self.apply(&document).await.expect("an administrator may grant rights");
+        }
         *self.0.granted.lock() = rights;
     }
 
     /// Whether everything is defined, since nothing has happened here yet and a prepared server
     /// could be taken.
     fn stands_on(&self, definitions: &Definitions) -> bool {
-        let is_blank = self.0.ground.get().is_none();
-        let ground = is_blank.then(|| Ground::with(self.0.rights, definitions)).flatten();
-        ground.is_some_and(|ground| self.0.ground.set(ground).is_ok())
+        let is_blank = self.0.prepared_server.get().is_none();
+        let prepared_server =
+            is_blank.then(|| PreparedServer::with(self.0.rights, definitions)).flatten();
+        prepared_server
+            .is_some_and(|prepared_server| self.0.prepared_server.set(prepared_server).is_ok())
     }
 
-    /// Starts an operator behind a door of its own.
-    pub(crate) fn hire(&self, operator: EngineBuilder) -> (Running, Door) {
+    /// Starts an operator behind a transport of its own.
+    pub(crate) fn spawn_operator(&self, operator: EngineBuilder) -> (Running, Transport) {
         let mut user = User::service_account(NAMESPACE, OPERATOR);
         if self.0.rights == Rights::All {
             user.groups.push("system:masters".into());
         }
-        let door = Door::new(self.server().service_as(user), self.0.torment.clone());
+        let transport = Transport::new(self.server().service_as(user), self.0.disturbances.clone());
         let clock = Clock::following_tokio(VirtualClock.now());
-        let (operator, door) = reviews::connect(self.server(), operator, door);
-        let client = Client::new(door.clone(), NAMESPACE);
-        (operator.client(client).clock(clock).build().start(), door)
+        let (operator, transport) = reviews::connect(self.server(), operator, transport);
+        let client = Client::new(transport.clone(), NAMESPACE);
+        (operator.client(client).clock(clock).build().start(), transport)
+    }
+
+    /// Starts a program as a process of its own, and again whenever it is killed.
+    ///
+    /// It is deployed by its own manifests: definitions, account and rights are what its command
+    /// `manifests` prints. From now on, time is real.
+    ///
+    /// # Panics
+    /// Panics when the program cannot be run, and when the server refuses its manifests.
+    pub async fn launch(&self, program: Program) -> RunningProgram {
+        self.in_real_time();
+        let account = self.deploy(&program).await;
+        let mut user = User::service_account(NAMESPACE, &account);
+        if self.0.rights == Rights::All {
+            user.groups.push("system:masters".into());
+        }
+        let disturbances = self.0.disturbances.clone();
+        let running = RunningProgram::start(program, self.server(), user, disturbances).await;
+        self.0.programs.lock().push(running.life());
+        running
+    }
+
+    /// Applies the manifests of a program; returns the name of its account.
+    async fn deploy(&self, program: &Program) -> String {
+        let mut account = String::new();
+        for document in program.manifests().await {
+            if document["kind"] == "ServiceAccount" {
+                account = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            }
+            self.apply(&document).await.expect("the server accepts the program's manifests");
+        }
+        account
     }
 
     /// Installs a custom resource definition; one that is there already is brought up to date.
@@ -305,12 +281,12 @@ impl World {
         apply_definition(&self.client(), definition).await
     }
 
-    /// Resolves when nobody has anything to do now: no handler, no controller, no request.
+    /// Resolves when there is nothing to do now: no handler, no controller, no request.
     ///
     /// What waits for a later moment, such as a retry, does not count. Under torture it resolves
     /// when nothing has changed for some minutes, since crashes and losses take time to mend.
     pub async fn settled(&self) {
-        if self.0.torment.is_some() && self.0.launched.lock().is_empty() {
+        if self.0.disturbances.is_some() && self.0.programs.lock().is_empty() {
             return self.calmed().await;
         }
         // Paused time moves only when every task waits for it; so once this sleep is over, all
@@ -361,7 +337,7 @@ impl World {
 
     /// How long conditions are waited for.
     pub(crate) fn patience(&self) -> Duration {
-        match self.0.torment {
+        match self.0.disturbances {
             _ if self.is_real() => PATIENCE_IN_REAL_TIME,
             Some(_) => PATIENCE_UNDER_TORTURE,
             None => PATIENCE,
@@ -381,8 +357,8 @@ impl World {
     /// The requests of operators about objects, so far or since they were forgotten.
     #[must_use]
     pub fn requests(&self) -> Requests {
-        match self.0.ground.get() {
-            Some(ground) => Requests::of_operators(&ground.server),
+        match self.0.prepared_server.get() {
+            Some(prepared_server) => Requests::of_operators(&prepared_server.server),
             None => Requests::none(),
         }
     }
@@ -398,6 +374,24 @@ impl World {
         self.requests().answered(403)
     }
 
+    /// The events that were posted so far, in the order of their posting.
+    ///
+    /// Operators post with a limited rate: let some time pass before looking.
+    ///
+    /// # Errors
+    /// Fails when the server cannot be asked.
+    pub async fn events(&self) -> Result<Vec<PostedEvent>, WorldError> {
+        Ok(PostedEvent::of_all(self.objects("events.v1").in_cluster().list().await?))
+    }
+
+    /// The state of everything that was not there from the beginning.
+    ///
+    /// # Errors
+    /// Fails when the server cannot be asked.
+    pub async fn snapshot(&self) -> Result<Snapshot, WorldError> {
+        Snapshot::take(&self.client(), self.resources().await?).await
+    }
+
     /// What was logged in this world: by the engine, and by handlers.
     #[must_use]
     pub fn logs(&self) -> Logs {
@@ -405,10 +399,10 @@ impl World {
     }
 
     /// Stops everything that [`World::operate`] has started.
-    pub(crate) async fn dismiss(&self) {
-        let crew = std::mem::take(&mut *self.0.crew.lock());
-        for operated in crew {
-            operated.stop().await;
+    pub(crate) async fn stop_operators(&self) {
+        let operators = std::mem::take(&mut *self.0.operators.lock());
+        for operator in operators {
+            operator.stop().await;
         }
     }
 }

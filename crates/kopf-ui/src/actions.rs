@@ -1,7 +1,8 @@
-//! What people do to one object of an operator that allows it: run again, retry, pause, resume.
+//! What people do to the objects of an operator that allows it: run again, retry, pause, resume.
 //!
 //! All of it is a change of the notes on the object; the operator notices that like any change.
 
+use futures::stream::{self, StreamExt as _};
 use kopf_engine::PAUSED_ANNOTATION;
 use kopf_model::Object;
 use serde_json::{Map, Value, json};
@@ -14,6 +15,10 @@ use crate::pods::annotate;
 
 /// Why nothing is done.
 const NOT_ALLOWED: &str = "this operator does not allow actions; start it with `--allow-actions`";
+/// How many objects are retried at the same time.
+const CONCURRENT_MAX: usize = 8;
+/// At most so many objects are retried by one request.
+const RETRIED_MAX: usize = 1000;
 /// What is said when the notes are not in annotations.
 const ELSEWHERE: &str = "the notes of this operator are not in annotations";
 
@@ -30,21 +35,43 @@ pub(crate) async fn again(desk: &Desk, asked: &Asked) -> Answered {
 
 /// Tries handlers that wait for their next attempt at once; runs everything again if none waits.
 pub(crate) async fn retry(desk: &Desk, asked: &Asked) -> Answered {
-    change(desk, asked, |object, notes| {
-        let mut annotations = Map::new();
-        for (key, mut record) in notes.records(object) {
-            if record["delayed"].is_string() {
-                record.shift_remove("delayed");
-                annotations.insert(key.clone(), Value::Object(record).to_string().into());
-            }
+    change(desk, asked, retried).await
+}
+
+/// The same for all objects of a resource that have failed or wait for their next attempt.
+pub(crate) async fn retry_failed(desk: &Desk, asked: &Asked) -> Answered {
+    let notes = allowed(desk)?;
+    let resource = address(desk, asked).await?;
+    let mut failing = desk.known.lock().tables.failing(asked.required("resource")?);
+    let left = failing.len().saturating_sub(RETRIED_MAX);
+    failing.truncate(RETRIED_MAX);
+    let (notes, resource) = (&notes, &resource);
+    let retries = stream::iter(failing).map(|(namespace, name)| async move {
+        let target = target(resource, namespace.as_deref(), &name);
+        let object = desk.cluster.get(target).await?;
+        annotate(desk, target, Value::Object(retried(&object, notes)?)).await
+    });
+    let outcomes: Vec<Result<(), Refused>> =
+        retries.buffer_unordered(CONCURRENT_MAX).collect().await;
+    let retried = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let error = outcomes.iter().find_map(|outcome| outcome.as_ref().err());
+    Ok(json!({"retried": retried, "left": left, "error": error.map(ToString::to_string)}))
+}
+
+/// The annotations that make waiting handlers due, or all of them if none waits.
+fn retried(object: &Object, notes: &Annotated) -> Result<Map<String, Value>, Refused> {
+    let mut annotations = Map::new();
+    for (key, mut record) in notes.records(object) {
+        if record["delayed"].is_string() {
+            record.shift_remove("delayed");
+            annotations.insert(key.clone(), Value::Object(record).to_string().into());
         }
-        if annotations.is_empty() {
-            let last_handled = notes.last_handled.clone().ok_or(Refused::Forbidden(ELSEWHERE))?;
-            annotations.insert(last_handled, Value::Null);
-        }
-        Ok(annotations)
-    })
-    .await
+    }
+    if annotations.is_empty() {
+        let last_handled = notes.last_handled.clone().ok_or(Refused::Forbidden(ELSEWHERE))?;
+        annotations.insert(last_handled, Value::Null);
+    }
+    Ok(annotations)
 }
 
 /// Leaves an object alone, or handles it again.
@@ -76,20 +103,23 @@ impl Annotated {
     }
 }
 
+/// Where the notes are, if the operator allows actions.
+fn allowed(desk: &Desk) -> Result<Annotated, Refused> {
+    let known = desk.known.lock();
+    let report = known.report.as_ref().filter(|report| report.actions);
+    let report = report.ok_or(Refused::Forbidden(NOT_ALLOWED))?;
+    Ok(Annotated {
+        prefix: report.progress_prefix.clone(),
+        last_handled: report.last_handled_annotation.clone(),
+    })
+}
+
 async fn change(
     desk: &Desk,
     asked: &Asked,
     decide: impl FnOnce(&Object, &Annotated) -> Result<Map<String, Value>, Refused>,
 ) -> Answered {
-    let notes = {
-        let known = desk.known.lock();
-        let report = known.report.as_ref().filter(|report| report.actions);
-        let report = report.ok_or(Refused::Forbidden(NOT_ALLOWED))?;
-        Annotated {
-            prefix: report.progress_prefix.clone(),
-            last_handled: report.last_handled_annotation.clone(),
-        }
-    };
+    let notes = allowed(desk)?;
     let resource = address(desk, asked).await?;
     let target = target(&resource, asked.optional_name("namespace")?, asked.name("name")?);
     let object = desk.cluster.get(target).await?;

@@ -34,6 +34,7 @@ pub(crate) async fn answer(desk: &Desk, asked: &Asked) -> Answered {
         "/api/do/restore" => world::restore(desk, asked).await,
         "/api/do/again" => actions::again(desk, asked).await,
         "/api/do/retry" => actions::retry(desk, asked).await,
+        "/api/do/retry-failed" => actions::retry_failed(desk, asked).await,
         "/api/do/pause" => actions::pause(desk, asked, true).await,
         "/api/do/resume" => actions::pause(desk, asked, false).await,
         other => Err(Refused::Absent(format!("there is no {other}"))),

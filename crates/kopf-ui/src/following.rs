@@ -103,7 +103,7 @@ impl Following {
         let since = self.desk.known.lock().tables.sequence();
         let mut news = operator.news(since).await?;
         if news.sequence < since {
-            // It has begun anew.
+            // It has restarted.
             self.desk.known.lock().tables.forget();
             self.desk.known.lock().report = None;
             news = operator.news(0).await?;
@@ -159,6 +159,7 @@ impl Following {
                 label_selector: watch.labels.clone(),
                 field_selector: watch.fields.clone(),
                 shard_selector: None,
+                part: None,
                 limits: WatchLimits::default(),
                 managed_fields: false,
                 backlog: None,

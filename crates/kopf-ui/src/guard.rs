@@ -22,7 +22,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Guard {
     /// The port that we listen on.
     pub(crate) port: u16,
-    /// The secret of whoever was told the address.
+    /// The secret in the printed address.
     pub(crate) token: String,
 }
 

@@ -18,7 +18,7 @@ type Resources = Arc<Vec<Arc<Resource>>>;
 /// What the cluster serves.
 pub(crate) struct Kinds {
     cluster: Cluster,
-    /// Written by whoever finds it too old, read by the others meanwhile.
+    /// Written by the request that finds it too old, read by the others meanwhile.
     known: Mutex<Option<(Instant, Resources)>>,
 }
 

@@ -1,6 +1,6 @@
 //! The web UI of operators: its pages, the answers to what they ask, and who may ask.
 //!
-//! Served on loopback by `kopf dev`, `kopf ui` and `run --embedded`, in whatever process that is. It
+//! Served on loopback by `kopf dev`, `kopf ui` and `run --embedded`, in the process of that command. It
 //! asks the operator at its debug endpoint and the cluster at its API, and keeps nothing but what it
 //! shows: the samples of the last minutes and a small row per object. Handles no objects itself.
 //!
@@ -18,13 +18,13 @@ mod following;
 mod guard;
 mod kinds;
 mod notes;
+mod object_state;
 mod operator;
 mod pods;
 mod problems;
 mod samples;
 mod saved_worlds;
 mod server;
-mod standing;
 mod tables;
 mod world;
 
@@ -49,7 +49,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// Serves the pages at an address of this machine; port 0 takes a free one.
+    /// Serves the pages at an address of this machine; port 0 picks a free one.
     ///
     /// # Errors
     /// Fails when the address cannot be listened on, or is not one of this machine only.

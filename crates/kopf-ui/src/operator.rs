@@ -48,8 +48,8 @@ pub enum OperatorError {
     #[error("no connection")]
     Connection(#[source] std::io::Error),
     /// The API does not forward a port to the Pod.
-    #[error("the API does not forward the port to the Pod")]
-    Forward(#[source] Box<kube::Error>),
+    #[error("the API does not forward the port to the Pod: {0}")]
+    Forward(String),
     /// The connection was lost.
     #[error("the connection was lost")]
     Lost(#[source] hyper::Error),
@@ -115,7 +115,12 @@ impl Operator {
             return Err(bad("does not begin with `http://`"));
         }
         let authority = uri.authority().ok_or_else(|| bad("names no host"))?;
-        let port = authority.port_u16().unwrap_or(80);
+        let place = authority.as_str().rsplit('@').next().unwrap_or_default();
+        let port = match place.strip_prefix(authority.host()).and_then(|it| it.strip_prefix(':')) {
+            Some(text) => text.parse::<u16>().ok().filter(|port| *port > 0),
+            None => Some(80),
+        };
+        let port = port.ok_or_else(|| bad("has a port that is not between 1 and 65535"))?;
         Ok(Self(Place::Direct(format!("{}:{port}", authority.host()))))
     }
 
@@ -237,7 +242,12 @@ impl Operator {
 
 impl Forwarded {
     async fn connect(&self) -> Result<Box<dyn Stream>, OperatorError> {
-        let refused = |error| OperatorError::Forward(Box::new(error));
+        let refused = |error| {
+            OperatorError::Forward(match error {
+                kube::Error::Api(status) => status.message.clone(),
+                other => other.to_string(),
+            })
+        };
         let pods = kube::Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
         let mut forwarder = pods.portforward(&self.pod, &[self.port]).await.map_err(refused)?;
         let stream = forwarder.take_stream(self.port);
@@ -267,3 +277,6 @@ impl fmt::Display for Operator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

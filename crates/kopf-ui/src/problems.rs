@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kopf_engine::debug::StatusReport;
 use serde::Serialize;
 
-use crate::standing::Phase;
+use crate::object_state::Phase;
 use crate::tables::{Row, Tables};
 
 /// A deletion that takes longer than this many seconds is stuck.
@@ -71,8 +71,8 @@ pub(crate) fn problems(
         about_operator(status, &mut found);
     }
     if throttled > 0 {
-        let text = format!("{throttled} requests were answered with 429 in the last minute");
-        found.push(plain(Severity::Warning, "API slows us down", text));
+        let text = format!("{throttled} requests got the answer 429 in the last minute");
+        found.push(plain(Severity::Warning, "API server is throttling", text));
     }
     found.extend(tables.restless().filter_map(|(resource, row)| about(resource, row, now)));
     found.sort_by(|one, other| {
@@ -95,10 +95,10 @@ fn about_operator(status: &StatusReport, found: &mut Vec<Problem>) {
             found.push(plain(Severity::Error, "Watch is failing", text));
         } else if watch.age > SILENCE_MAX && !status.paused {
             let text =
-                format!("{}: the server has said nothing for {:.0} s", watch.resource, watch.age);
+                format!("{}: the server has sent nothing for {:.0} s", watch.resource, watch.age);
             found.push(plain(Severity::Warning, "Watch is silent", text));
         } else if !watch.listed && !status.paused {
-            let text = format!("{} is not listed yet", watch.resource);
+            let text = format!("{} has not been listed yet", watch.resource);
             found.push(plain(Severity::Warning, "Watch is starting", text));
         }
     }
@@ -107,12 +107,11 @@ fn about_operator(status: &StatusReport, found: &mut Vec<Problem>) {
         found.push(plain(Severity::Error, "Resource is missing", text));
     }
     if status.paused {
-        let text = "another operator has precedence; nothing is handled here".to_owned();
+        let text = "another operator has a higher priority; this one handles nothing".to_owned();
         found.push(plain(Severity::Warning, "Operator is paused", text));
     }
     if status.events_lost > 0 {
-        let text =
-            format!("event handlers missed {} events: they are too slow", status.events_lost);
+        let text = format!("event handlers are too slow and missed {} events", status.events_lost);
         found.push(plain(Severity::Warning, "Events were lost", text));
     }
 }
@@ -123,16 +122,18 @@ fn about(resource: &str, row: Row, now: Timestamp) -> Option<Problem> {
         standing.since.is_some_and(|since| now.as_second().saturating_sub(since.as_second()) > max)
     };
     let (severity, title) = match standing.phase {
-        Phase::Failed => (Severity::Error, "Failed for good"),
+        Phase::Failed => (Severity::Error, "Failed permanently"),
         Phase::Deleting if is_older(DELETION_MAX) => (Severity::Error, "Deletion is stuck"),
-        Phase::Deleting if standing.attempts > 0 => (Severity::Warning, "Deletion is retried"),
+        Phase::Deleting if standing.attempts > 0 => {
+            (Severity::Warning, "Deletion is being retried")
+        }
         Phase::Retrying if standing.attempts >= ATTEMPTS_MAX || standing.attempts == 0 => {
             (Severity::Error, "Keeps failing")
         }
-        Phase::Retrying => (Severity::Warning, "Is tried again"),
-        Phase::Running if is_older(RUN_MAX) => (Severity::Warning, "Runs for long"),
+        Phase::Retrying => (Severity::Warning, "Failed and will be retried"),
+        Phase::Running if is_older(RUN_MAX) => (Severity::Warning, "Running for a long time"),
         Phase::Waiting if is_older(CHILDREN_MAX) => {
-            (Severity::Warning, "Waits for children for long")
+            (Severity::Warning, "Waiting long for children")
         }
         _ => return None,
     };

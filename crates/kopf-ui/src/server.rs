@@ -38,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others could reach it, too.
+    /// Others could reach it as well.
     #[error("{0} is not an address of this machine only")]
     NotLoopback(SocketAddr),
     /// The address cannot be listened on.

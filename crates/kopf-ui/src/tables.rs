@@ -11,12 +11,12 @@ use kopf_model::Object;
 use serde::Serialize;
 
 use crate::notes::{Handled, Notes, Places};
-use crate::standing::{Phase, Standing, standing};
+use crate::object_state::{ObjectState, Phase, standing};
 use kopf_engine::journal::{Chronicle, Overview};
 
 /// How many rows all tables have together.
 const ROWS_MAX: usize = 100_000;
-/// How many removed rows are remembered per table; whoever asks for older ones gets all rows.
+/// How many removed rows are remembered per table; a request for older ones gets all rows.
 const REMOVED_MAX: usize = 10_000;
 
 /// Namespace and name.
@@ -48,7 +48,7 @@ struct Table {
 struct Kept {
     revision: u64,
     notes: Notes,
-    standing: Standing,
+    standing: ObjectState,
 }
 
 /// One object.
@@ -58,7 +58,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) created: Option<String>,
     #[serde(flatten)]
-    pub(crate) standing: Standing,
+    pub(crate) standing: ObjectState,
 }
 
 /// What has changed in a table.
@@ -162,7 +162,7 @@ impl Tables {
         self.sequence
     }
 
-    /// Takes what the operator remembers; everything anew if it has begun anew itself.
+    /// Takes what the operator remembers; everything again if it has restarted.
     pub(crate) fn remember(&mut self, news: Overview) {
         if news.sequence < self.sequence {
             self.memories.clear();
@@ -220,6 +220,16 @@ impl Tables {
             counts
         };
         self.tables.iter().map(|(resource, table)| (resource.as_str(), count(table))).collect()
+    }
+
+    /// The objects of a resource that have failed, or wait for their next attempt.
+    pub(crate) fn failing(&self, resource: &str) -> Vec<Key> {
+        let is_failing = |kept: &Kept| kept.standing.phase <= Phase::Retrying;
+        let rows = self.tables.get(resource).into_iter().flat_map(|table| &table.rows);
+        let mut keys: Vec<Key> =
+            rows.filter(|(_, kept)| is_failing(kept)).map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        keys
     }
 
     /// All rows that are not at rest.

@@ -60,7 +60,7 @@ pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
     Ok(json!({"objects": count}))
 }
 
-/// Removes one object at once, whoever holds it.
+/// Removes one object at once, no matter who holds it.
 async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
     let resources = desk.kinds.all().await?;
     let (group, version) =

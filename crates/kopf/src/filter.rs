@@ -1,6 +1,7 @@
 //! Conditions of handlers: what the builder's methods take, and what conditions look at.
 //!
 //! ```
+//! use kopf::input::Diff;
 //! use kopf::prelude::*;
 //! use kopf::closure;
 //! use kopf::filter::{MetaFilter, Occasion, Subject, ValueFilter, meta_matches, meta_matches_with};

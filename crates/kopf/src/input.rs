@@ -1,4 +1,10 @@
-//! Inputs of your own: parameters that handlers name like all others.
+//! Parameters of handlers, and traits for parameters of your own.
+//!
+//! The [crate documentation](crate#inputs) says which parameter exists in which kind of handlers.
+//! Parameters about children are in [`kopf::children`](crate::children); `&Index<function>` is
+//! [`kopf::index::Index`](crate::index::Index).
+//!
+//! # Parameters of your own
 //!
 //! By value, it is an [`Input`] for the kinds of handlers that have what it is made of
 //! ([`kopf::kind`](crate::kind)). It looks at the [`Call`], and may take other inputs:
@@ -6,7 +12,7 @@
 //! ```
 //! use std::collections::HashMap;
 //!
-//! use kopf::input::{Input, Requirement};
+//! use kopf::input::{Call, Input, Labels, Requirement};
 //! use kopf::kind::ObjectKind;
 //! use kopf::prelude::*;
 //!
@@ -16,7 +22,7 @@
 //! struct Budget(u32);
 //!
 //! impl<K: ObjectKind> Input<K> for Budget {
-//!     fn take(call: &kopf::Call) -> Result<Self> {
+//!     fn take(call: &Call) -> Result<Self> {
 //!         let labels: Labels = Input::<K>::take(call)?;
 //!         let budgets: State<Budgets> = Input::<K>::take(call)?;
 //!         let team = labels.get("team").unwrap_or("nobody");
@@ -42,18 +48,18 @@
 //!
 //! A failure of an input is a failure of the handler, and follows the same rules.
 //!
-//! By reference, it is a [`View`] of the object, or anything else as an [`InputRef`]. Views work in
-//! conditions, too. Types with `serde::Deserialize` are views already.
+//! By reference, it implements [`FromObject`], or [`InputRef`] if it is not read from the object. What
+//! implements `FromObject` also works in conditions. Types with `serde::Deserialize` implement it already.
 //!
 //! ```
 //! use kopf::filter::Subject;
+//! use kopf::input::FromObject;
 //! use kopf::prelude::*;
-//! use kopf::View;
 //!
 //! struct Team(String);
 //!
-//! impl View for Team {
-//!     fn view(subject: &Subject) -> Result<Self> {
+//! impl FromObject for Team {
+//!     fn from_object(subject: &Subject) -> Result<Self> {
 //!         Ok(Self(subject.object.label("team").unwrap_or("nobody").to_owned()))
 //!     }
 //! }
@@ -67,7 +73,15 @@
 //! What handlers change is an [`InputMut`]: it is put back after the function, failed or not.
 
 pub use kopf_core::handler::Touches;
-pub use kopf_handler::input::{Input, InputMut, InputRef, Requirement};
-
-#[cfg(doc)]
-use crate::{Call, View};
+pub use kopf_core::invoke::{Attempt, Call, StopReason};
+pub use kopf_core::occasion::EventKind;
+pub use kopf_core::{Reason, Settings};
+pub use kopf_handler::input::{
+    AdmissionRequest, Cause, Change, Conditions, Diff, DryRun, Headers, Input, InputMut, InputRef,
+    Live, Memo, New, Now, Old, Operation, Param, Patch, RawEvent, Recorder, Requirement,
+    SharedMemo, State, Status, Stopped, Typed, User, Warnings,
+};
+pub use kopf_handler::{
+    Annotations, FromObject, Labels, Meta, Name, Namespace, Object, Spec, SubHandlers, Uid,
+};
+pub use kopf_model::condition::{Condition, ConditionStatus};

@@ -58,7 +58,7 @@ pub struct Logging {
     pub format: LogFormat,
     /// The least important level that is shown.
     pub level: LevelFilter,
-    /// Whether the libraries below speak as loudly as the operator.
+    /// Whether dependencies log at the same level as the operator.
     pub debug: bool,
     /// Whether `[namespace/name]` goes before messages about objects; by the format if not given.
     pub prefix: Option<bool>,
@@ -111,7 +111,7 @@ impl Logging {
         let _already_set_up = tracing_subscriber::registry().with(layer).try_init();
     }
 
-    /// The same beside another layer, such as one for traces, which sees what it wants to see.
+    /// The same together with another layer, such as one for traces, which has its own filter.
     pub fn install_beside<L>(self, other: L)
     where
         L: Layer<Registry> + Send + Sync + 'static,
@@ -145,7 +145,7 @@ impl Logging {
     }
 
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
-        // Spans carry the references, so they are needed whatever the level.
+        // Spans carry the references, so they are needed at every level.
         if metadata.is_span() {
             return metadata.target() == OBJECTS;
         }
@@ -161,7 +161,7 @@ impl Logging {
 /// Waits until all lines are written, but not for longer than this; tells whether they are.
 ///
 /// [`Operator::main`](crate::Operator) does so at its end; a program with a `main` of its own that
-/// uses [`Logging::install`] should, too.
+/// uses [`Logging::install`] should do the same.
 pub fn flush(patience: Duration) -> bool {
     INSTALLED.get().is_none_or(|output| output.wait(patience))
 }
@@ -211,6 +211,11 @@ struct Reference {
 }
 
 impl Reference {
+    /// Room for the reference to a usual object.
+    fn with_room() -> Self {
+        Self { text: String::with_capacity(128), fields: Vec::with_capacity(5) }
+    }
+
     fn to_map(&self) -> Map<String, Value> {
         let mut start = 0;
         let parts = self.fields.iter().map(|(name, end)| {
@@ -246,7 +251,7 @@ where
         if attributes.metadata().target() != OBJECTS {
             return;
         }
-        let mut reference = Reference::default();
+        let mut reference = Reference::with_room();
         attributes.record(&mut reference);
         if let Some(span) = context.span(id) {
             span.extensions_mut().insert(reference);

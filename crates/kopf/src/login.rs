@@ -45,6 +45,7 @@ pub fn with_service_account() -> Result<LoginResult, Error> {
 /// Explicit credentials.
 ///
 /// ```
+/// use kopf::input::Now;
 /// use kopf::prelude::*;
 /// use kopf::login::{self, ConnectionInfo, LoginResult};
 ///

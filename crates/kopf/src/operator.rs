@@ -13,7 +13,7 @@ use kopf_core::invoke::Extensions;
 use kopf_core::{Handler, HandlerKind, Lifecycle, Registry, Settings};
 use kopf_engine::{Engine, EngineBuilder};
 use kopf_handler::closure::{self, Closure, ForResources, HandlerFn, ToVersion};
-use kopf_handler::declare::{Declaration, Declare};
+use kopf_handler::declare::{Declaration, HandlerSet};
 use kopf_handler::input::Requirement;
 use kopf_handler::kind;
 
@@ -30,8 +30,8 @@ use crate::Error;
 /// }
 ///
 /// let operator = kopf::operator!("demo", [create_fn])
-///     .on_delete("kopfexamples", |name: Name, log: Log| async move {
-///         log.info(format!("good-bye, {name}"));
+///     .on_delete("kopfexamples", |name: Name| async move {
+///         tracing::info!("good-bye, {name}");
 ///     });
 /// assert_eq!(operator.handlers().count(), 2);
 /// ```
@@ -69,6 +69,7 @@ pub struct InvalidOperator {
 /// Makes an operator of functions with handler attributes, by their names.
 ///
 /// ```
+/// # use kopf::Settings;
 /// # use kopf::prelude::*;
 /// mod pods {
 ///     #[kopf::on::event("pods")]
@@ -85,7 +86,7 @@ pub struct InvalidOperator {
 #[macro_export]
 macro_rules! operator {
     ($name:expr, [$($handler:ty),* $(,)?] $(,)?) => {
-        $crate::Operator::new($name)$(.declared(<$handler as $crate::Declare>::declare()))*
+        $crate::Operator::new($name)$(.declared(<$handler as $crate::__private::HandlerSet>::declarations()))*
     };
 }
 
@@ -102,8 +103,8 @@ impl Operator {
     }
 
     /// Adds a function with handler attributes.
-    pub fn handler<D: Declare>(mut self) -> Self {
-        self.declarations.extend(D::declare());
+    pub fn handler<D: HandlerSet>(mut self) -> Self {
+        self.declarations.extend(D::declarations());
         self
     }
 
@@ -123,7 +124,7 @@ impl Operator {
     /// Puts a value in for `State<T>`.
     ///
     /// A function that makes the value goes to [`state_from`](Self::state_from). One method for
-    /// both could not tell them apart: functions are values, too, and may be the state themselves.
+    /// both could not tell them apart: functions are values as well, and may be the state themselves.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         let put: PutState = Box::new(move |state| state.insert(Arc::new(value)));
         self.state.push(Provided { type_id: TypeId::of::<T>(), source: Source::Ready(put) });
@@ -165,6 +166,14 @@ impl Operator {
         self
     }
 
+    /// Derives the finalizer, the prefix of annotations, the field manager and the name of the Lease
+    /// from the name of the operator, so that it never collides with another one. By default, they
+    /// are those of Kopf.
+    pub fn own_names(mut self) -> Self {
+        self.settings.own_names(&self.name);
+        self
+    }
+
     /// Chooses among the handlers that are due for an object in this way; by default all of them
     /// run, those with fewer attempts first.
     ///
@@ -203,7 +212,7 @@ impl Operator {
                             format!("handler {id} takes `State<{type_name}>`, but neither `.state(...)` nor `.state_from(...)` gives it")
                         }
                         Requirement::Children { type_name } => {
-                            format!("handler {id} takes `Owned<{type_name}>`, but no `.children(...)` says that they are watched")
+                            format!("handler {id} takes `Children<{type_name}>`, but no `.children(...)` says that they are watched")
                         }
                         Requirement::Index { name } => {
                             format!("handler {id} takes the index {name}, which is not in the operator")
@@ -338,7 +347,7 @@ builder_methods! {
     on_event = event, Event;
     /// Fills an index by a closure; `closure::index` gives it the name to find it by.
     index = index, Index;
-    /// Runs a closure beside every object.
+    /// Runs a closure for every object while it exists.
     daemon = daemon, Daemon;
     /// Checks objects by a closure before they are stored.
     on_validate = validate, Validate;
@@ -389,6 +398,7 @@ impl Operator {
     /// Converts objects by a closure from one version of a custom resource to another.
     ///
     /// ```
+    /// use kopf::Error;
     /// use kopf::prelude::*;
     ///
     /// let databases = ("example.com", "v2", "databases");
@@ -421,7 +431,7 @@ impl Operator {
         self.add(closure::field(resources, path, function))
     }
 
-    /// Runs a closure repeatedly beside every object.
+    /// Runs a closure repeatedly for every object while it exists.
     ///
     /// # Panics
     /// Panics when the texts do not name a resource; they are part of the program.

@@ -21,7 +21,7 @@ use tokio::runtime::Builder;
 use self::arguments::{Arguments, Command, RunArguments};
 use self::output::OutputArguments;
 use kopf_cli::failure::Failure;
-use kopf_engine::EngineError;
+use kopf_engine::{EngineError, ProbesError};
 
 use crate::{Operator, RunError, Running, logging};
 
@@ -209,6 +209,9 @@ fn explained(error: RunError) -> Failure {
         }
         RunError::Engine(EngineError::Admission(_)) => {
             "say where webhooks are answered, such as `--webhook 0.0.0.0:9443`"
+        }
+        RunError::Engine(EngineError::Probes(ProbesError::Metrics(_))) => {
+            "choose another port with `--metrics`, or check the files of `--metrics-certificate`"
         }
         RunError::Engine(EngineError::Probes(_)) => "choose another port with `--liveness`",
         _ => return Failure::from(error),

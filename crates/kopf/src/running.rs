@@ -1,6 +1,7 @@
-//! Running operators: in this program until it is over, or beside everything else it does.
+//! Running operators: as the whole program, or as a part of it.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kopf_core::Settings;
@@ -27,7 +28,7 @@ pub struct Config {
     /// The namespaces: names, patterns such as `team-*,!team-x`, or regular expressions between
     /// slashes such as `/team-[0-9]+/`; empty means the whole cluster.
     pub namespaces: Vec<String>,
-    /// The whole cluster, whatever the namespaces say.
+    /// The whole cluster; the namespaces are ignored.
     pub all_namespaces: bool,
     /// A ready client instead of a login, such as one into an in-process server.
     pub client: Option<kube::Client>,
@@ -44,6 +45,9 @@ pub struct Config {
     pub lease: Option<String>,
     /// How many ranges the objects are shared by; by the settings if not given.
     pub ranges: Option<u32>,
+    /// The file that lets the operator restart without listing its objects; by the settings if not
+    /// given.
+    pub snapshot: Option<PathBuf>,
     /// Where webhooks are answered; needed when there are handlers for admission.
     pub webhooks: Option<AdmissionEndpoint>,
     /// Where liveness, readiness and metrics are served.
@@ -71,7 +75,7 @@ pub enum RunError {
     Engine(#[from] EngineError),
 }
 
-/// An operator that runs beside everything else in this program.
+/// An operator that runs as a part of this program.
 ///
 /// It stops when this is dropped.
 #[must_use = "the operator stops when this is dropped"]
@@ -136,7 +140,7 @@ impl Operator {
     /// Starts in the background of the current tokio runtime.
     ///
     /// # Errors
-    /// Fails when the operator is invalid. What fails later is told by [`Running::wait`].
+    /// Fails when the operator is invalid. [`Running::wait`] returns later failures.
     pub async fn start(self, config: Config) -> Result<Running, RunError> {
         let engine = self.engine(config).await?;
         let stop = Stopper::new();
@@ -185,6 +189,7 @@ impl From<Operator> for EngineBuilder {
 
 impl Config {
     fn builder(self, operator: Operator) -> Result<EngineBuilder, InvalidNamespacePattern> {
+        let name = operator.name().to_owned();
         let mut builder = operator.into_builder(|settings| self.apply_to(settings));
         if !self.all_namespaces {
             let patterns: Vec<NamespacePattern> =
@@ -197,7 +202,8 @@ impl Config {
         if let Some(endpoint) = self.webhooks {
             builder = builder.admission(endpoint);
         }
-        if let Some(endpoint) = self.probes {
+        if let Some(mut endpoint) = self.probes {
+            endpoint.operator.get_or_insert(name);
             builder = builder.probes(endpoint);
         }
         Ok(builder)
@@ -208,6 +214,7 @@ impl Config {
         leadership.mode = self.leadership.unwrap_or(leadership.mode);
         leadership.name = self.lease.clone().or(leadership.name.take());
         leadership.ranges = self.ranges.unwrap_or(leadership.ranges);
+        settings.snapshots.file = self.snapshot.clone().or(settings.snapshots.file.take());
         let peering = &mut settings.peering;
         peering.clusterwide = self.all_namespaces;
         if let Some(standalone) = self.standalone {

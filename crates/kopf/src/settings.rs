@@ -1,8 +1,9 @@
 //! The parts of [`Settings`], for those who pass them around or take them apart.
 //!
 //! ```
+//! use kopf::Settings;
 //! use kopf::prelude::*;
-//! use kopf::Selector;
+//! use kopf::resource::Selector;
 //! use kopf::settings::Level;
 //!
 //! #[kopf::on::startup]

@@ -1,6 +1,7 @@
 //! Where operators keep their notes on objects: the storages of Kopf, and the traits for your own.
 //!
 //! ```
+//! use kopf::Settings;
 //! use kopf::prelude::*;
 //! use kopf::settings::{DiffbaseStorageSetting, ProgressStorageSetting};
 //! use kopf::storage::{AnnotationsProgress, KeyMaker, MultiProgress, StatusProgress};

@@ -3,9 +3,9 @@
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::{cluster, dev, doctor, explain, forwarded, new, peering, sbom, ui};
+use super::{cluster, dev, doctor, explain, forwarded, new, peering, sbom, shards, ui};
 
-/// Kubernetes operators in a few lines, with a cluster in your pocket.
+/// Write, run and debug Kubernetes operators, with an embedded cluster.
 #[derive(Parser)]
 #[command(
     name = "kopf",
@@ -23,29 +23,31 @@ pub(super) struct Arguments {
 /// The commands.
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Create an operator project that compiles, runs and tests at once
+    /// Create an operator project that compiles, runs and passes its tests right away
     New(new::Arguments),
-    /// Run the operator of this project, and again after every change, on a cluster in this process
+    /// Run the operator of this project with an embedded cluster; rebuild and restart it on every change
     Dev(dev::Arguments),
-    /// Tell what an operator did to one object, and what it waits for
+    /// Explain what an operator did to an object, and what it is waiting for
     Explain(explain::Arguments),
-    /// Look at everything that has to work: tools, project, cluster, rights, webhooks
+    /// Check tools, project, cluster, permissions and webhooks
     Doctor(doctor::Arguments),
     /// Open the web UI of a running operator
     Ui(ui::Arguments),
-    /// Print what to deploy: definitions, least privileges, the operator of this project
+    /// Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or an OLM bundle
     Manifests(forwarded::Arguments),
-    /// Tell what the operator of this project would do about desired children, without doing it
+    /// Show what the operator of this project would do about desired children, without doing it
     Plan(forwarded::Arguments),
-    /// Tell what the operator of this project reacts to
+    /// Show what the operator of this project reacts to
     Describe(forwarded::Arguments),
     /// Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
     Cluster(cluster::Arguments),
-    /// Pause the operators of a peering, to do something by hand
+    /// Pause the operators of a peering while you make changes by hand
     Freeze(peering::FreezeArguments),
-    /// End a pause of `kopf freeze`
+    /// End the pause of `kopf freeze`
     Resume(peering::ResumeArguments),
-    /// Print everything that is compiled into the operator of this project, as CycloneDX
+    /// Show which replica has which share of the objects
+    Shards(shards::Arguments),
+    /// Print a list of everything in the operator of this project (SBOM, CycloneDX)
     Sbom(sbom::Arguments),
     /// Write the manual pages of all commands into a folder, such as ~/.local/share/man/man1
     Manual {

@@ -47,7 +47,7 @@ pub(super) fn unreachable(error: RequestError, context: Option<&str>) -> Failure
     };
     let cluster = cluster_name(context);
     let said = match error.failure {
-        Class::Unauthorized | Class::Forbidden => format!("{cluster} refused us"),
+        Class::Unauthorized | Class::Forbidden => format!("{cluster} rejected the request"),
         _ => format!("could not reach {cluster}"),
     };
     Failure::new(anyhow::anyhow!(error).context(said)).hint(hint)

@@ -51,10 +51,10 @@ pub(super) struct Arguments {
         conflicts_with = "kubeconfig"
     )]
     write_kubeconfig: PathBuf,
-    /// The port of the embedded API server on loopback; 0 takes a free one
+    /// The port of the embedded API server on loopback; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "kubeconfig")]
     port: u16,
-    /// The port of the web UI on loopback; 0 takes a free one
+    /// The port of the web UI on loopback; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     ui_port: u16,
     /// Do not serve the web UI

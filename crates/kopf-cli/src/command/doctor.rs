@@ -95,7 +95,7 @@ fn table(findings: &[Finding]) -> String {
     }
     let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
     text + &match wrong {
-        0 => "\nEverything that was looked at works.\n".to_owned(),
+        0 => "\nEverything that was checked works.\n".to_owned(),
         1 => "\n1 thing does not work.\n".to_owned(),
         count => format!("\n{count} things do not work.\n"),
     }

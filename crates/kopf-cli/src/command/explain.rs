@@ -16,8 +16,8 @@ use kopf_model::{Object, Resource};
 use kopf_ui::{Answer, Operator, OperatorError};
 use kube::config::Kubeconfig;
 
-use super::connection;
 use super::output::Output;
+use super::{connection, shards};
 use crate::failure::Failure;
 use crate::kubeconfig;
 
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Where the running operator serves its probes; by default as the kubeconfig tells
+    /// Where the running operator serves its probes; found through the kubeconfig by default
     #[arg(long, value_name = "URL", env = "KOPF_OPERATOR", hide_env = true)]
     operator: Option<String>,
     /// The prefix of the operator's annotations
@@ -47,6 +47,9 @@ pub(super) struct Arguments {
     output: Output,
 }
 
+/// How the names end that an operator derives from its own name.
+const DERIVED_NOTE: &str = ".kopf.dev/last-handled-configuration";
+const DERIVED_FINALIZER: &str = ".kopf.dev/finalizer";
 /// Names at least this similar to what was typed are offered.
 const SIMILAR: f64 = 0.75;
 
@@ -75,11 +78,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Ok(object), _) => {
             print!("{}", tell(arguments, &object)?.render(now, is_answered));
             print!("{}", children::tell(&cluster, &object).await);
+            print!("{}", shards::owners(&cluster, &object).await);
             Some(object)
         }
         (Err(error), Some(Ok(Answer::Known(chronicle)))) if error.failure == Class::NotFound => {
             println!("{} {}", chronicle.kind, place(namespace, name));
-            println!("  is gone from the cluster");
+            println!("  no longer exists in the cluster");
             None
         }
         (Err(error), _) => return Err(absent(error, &resource, namespace, name)),
@@ -126,9 +130,29 @@ fn tell_machines(
     Ok(())
 }
 
-fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure> {
-    let names =
+/// The names of the operator: those that were typed, or the derived ones that the object has.
+fn names(arguments: &Arguments, object: &Object) -> story::Names {
+    let typed =
         story::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
+    let annotations = object.value()["metadata"]["annotations"].as_object();
+    let mut keys = annotations.into_iter().flatten().map(|(key, _)| key.as_str());
+    let is_typed = |key: &str| key.split('/').next() == Some(&typed.prefix);
+    if keys.clone().any(is_typed) {
+        return typed;
+    }
+    let finalizers = object.value()["metadata"]["finalizers"].as_array();
+    let mut finalizers = finalizers.into_iter().flatten().filter_map(|it| it.as_str());
+    let derived = keys
+        .find_map(|key| key.strip_suffix(DERIVED_NOTE))
+        .or_else(|| finalizers.find_map(|it| it.strip_suffix(DERIVED_FINALIZER)));
+    derived.map_or(typed, |name| story::Names {
+        prefix: format!("{name}.kopf.dev"),
+        finalizer: format!("{name}{DERIVED_FINALIZER}"),
+    })
+}
+
+fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure> {
+    let names = names(arguments, object);
     let story = story::read(object, &names)
         .with_context(|| {
             format!("could not read the stored state of {} {}", object.kind(), object.key())
@@ -166,7 +190,11 @@ fn parse(object: &str) -> Result<(&str, &str), Failure> {
 }
 
 /// The resource that a person means; preferred versions and the core group first, as kubectl does.
-async fn find(cluster: &Cluster, kind: &str, context: Option<&str>) -> Result<Resource, Failure> {
+pub(super) async fn find(
+    cluster: &Cluster,
+    kind: &str,
+    context: Option<&str>,
+) -> Result<Resource, Failure> {
     let discovered = cluster.discover(None).await;
     let discovered = discovered.map_err(|error| connection::unreachable(error, context))?;
     let (name, group) =

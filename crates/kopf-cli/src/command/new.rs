@@ -73,7 +73,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     println!("    cargo test                      # the handler, tested on an embedded cluster;");
     println!("                                    # the first build takes a few minutes");
     println!("    cargo run -- run --embedded     # the operator, with a cluster in the process");
-    println!("    kopf dev                        # the same, built and started again on changes");
+    println!(
+        "    kopf dev                        # the same, rebuilt and restarted on every change"
+    );
     Ok(())
 }
 

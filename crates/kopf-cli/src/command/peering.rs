@@ -24,7 +24,7 @@ pub(super) struct FreezeArguments {
     peering: String,
     #[command(flatten)]
     place: Place,
-    /// The priority; operators of a lower one pause
+    /// The priority; operators with a lower one pause
     #[arg(
         short,
         long,
@@ -39,7 +39,7 @@ pub(super) struct FreezeArguments {
     /// For how many seconds, unless `kopf resume` comes first
     #[arg(short = 't', long, value_name = "SECONDS")]
     lifetime: u32,
-    /// Why; taken for the sake of Kopf's scripts, and not kept
+    /// A message; accepted for compatibility with Kopf, and ignored
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
 }

@@ -90,7 +90,7 @@ impl Project {
                 .hint("go to the folder of an operator, or create one with `kopf new`")
         })?;
         let metadata = metadata(&manifest).await.map_err(|error| {
-            Failure::usage(error).hint("mend the Cargo.toml; `cargo metadata` shows the same error")
+            Failure::usage(error).hint("fix the Cargo.toml; `cargo metadata` shows the same error")
         })?;
         let package = choose_package(&metadata, &manifest, arguments.package.as_deref())?;
         let bin = choose_bin(package, arguments.bin.as_deref())?;

@@ -17,13 +17,13 @@ use crate::failure::Failure;
 /// What can be typed after `kopf ui`.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Where the running operator serves its probes; by default as the kubeconfig tells
+    /// Where the running operator serves its probes; found through the kubeconfig by default
     #[arg(long, value_name = "URL", env = "KOPF_OPERATOR", hide_env = true)]
     operator: Option<String>,
     /// The Pod of the operator; its port is forwarded through the API
     #[arg(long, value_name = "NAME", conflicts_with = "operator")]
     pod: Option<String>,
-    /// The port of the operator's probes inside of its Pod
+    /// The port of the operator's probes inside its Pod
     #[arg(long, value_name = "N", default_value_t = 8080, requires = "pod")]
     pod_port: u16,
     /// The namespace of the Pod; by default that of the kubeconfig
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The port of the UI on loopback; 0 takes a free one
+    /// The port of the UI on loopback; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
     /// Only print the address, and open no browser
@@ -73,14 +73,14 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn nobody() -> Failure {
-    Failure::usage(anyhow!("the kubeconfig does not tell where the operator is"))
+    Failure::usage(anyhow!("the kubeconfig does not say where the operator is"))
         .hint("name it with `--operator http://127.0.0.1:8080`, or its Pod with `--pod NAME`")
 }
 
 fn silent(operator: &Operator, error: OperatorError) -> Failure {
     let hint = match &error {
         OperatorError::Forward(_) => {
-            "may you create `pods/portforward`? `kubectl port-forward` and `--operator` work, too"
+            "check that you may create `pods/portforward`, or use `kubectl port-forward` and `--operator`"
         }
         OperatorError::Refused(_) => {
             "is it an operator of this version, and is it on this machine?"

@@ -7,6 +7,8 @@ use super::Options;
 
 /// The port of probes and metrics inside the container.
 const PROBE_PORT: u16 = 8080;
+/// The port of protected metrics inside the container.
+pub(super) const METRICS_PORT: u16 = 8443;
 /// The port of webhooks inside the container.
 const WEBHOOK_PORT: u16 = 9443;
 /// A user without rights, by number, so that the cluster can see that it is not root.
@@ -52,11 +54,13 @@ fn affinity(options: &Options) -> Value {
 
 /// Who we are among the replicas, and where our Leases are.
 fn environment() -> Value {
-    let field = |path: &str| json!({"fieldRef": {"fieldPath": path}});
-    json!([
-        {"name": "POD_NAME", "valueFrom": field("metadata.name")},
-        {"name": "POD_NAMESPACE", "valueFrom": field("metadata.namespace")},
-    ])
+    let name = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+    json!([{"name": "POD_NAME", "valueFrom": name}, own_namespace("POD_NAMESPACE")])
+}
+
+/// A variable with the namespace of the Pod.
+pub(super) fn own_namespace(variable: &str) -> Value {
+    json!({"name": variable, "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}})
 }
 
 fn labels(options: &Options) -> Value {
@@ -68,6 +72,9 @@ fn deployment(options: &Options, has_webhooks: bool) -> Value {
     let mut ports = vec![json!({"name": "probes", "containerPort": PROBE_PORT})];
     if has_webhooks {
         ports.push(json!({"name": "webhooks", "containerPort": WEBHOOK_PORT}));
+    }
+    if options.secure_metrics {
+        ports.push(json!({"name": "metrics", "containerPort": METRICS_PORT}));
     }
     let probe =
         |path: &str| json!({"httpGet": {"path": path, "port": "probes"}, "periodSeconds": 10});
@@ -137,6 +144,9 @@ fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
             arguments.extend(namespaces.iter().map(|name| format!("--namespace={name}")));
         }
     }
+    if options.secure_metrics {
+        arguments.push(format!("--metrics=https://0.0.0.0:{METRICS_PORT}"));
+    }
     if options.shards {
         arguments.push("--shards=auto".to_owned());
     }
@@ -150,17 +160,19 @@ fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
     arguments
 }
 
-/// Builds the program where the sources are, and leaves only it in the image.
+/// Builds a static program, and leaves only it in the image, as the Dockerfile of `kopf new` does.
 pub(super) fn dockerfile(program: &str) -> String {
     format!(
-        "FROM rust:1-slim AS build\n\
+        "FROM rust:1-alpine AS build\n\
+         RUN apk add --no-cache musl-dev\n\
          WORKDIR /src\n\
          COPY . .\n\
          RUN cargo build --release --bin {program}\n\
          \n\
-         FROM debian:stable-slim\n\
-         COPY --from=build /src/target/release/{program} /usr/local/bin/operator\n\
+         FROM scratch\n\
+         COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/\n\
+         COPY --from=build /src/target/release/{program} /operator\n\
          USER {USER}\n\
-         ENTRYPOINT [\"operator\"]\n"
+         ENTRYPOINT [\"/operator\"]\n"
     )
 }

@@ -6,13 +6,14 @@
 use kopf_core::Handler;
 use serde_json::{Value, json};
 
+use super::deployment::METRICS_PORT as SECURE_PORT_NUMBER;
 use super::{File, Options, monitoring};
 use crate::manifests::Content;
 
-/// The name of the port of probes and metrics, as in the Deployment.
-const METRICS_PORT: &str = "probes";
-/// The number of that port.
-const METRICS_PORT_NUMBER: u16 = 8080;
+/// The number of the port of probes, and of metrics that everybody may read.
+const PROBE_PORT_NUMBER: u16 = 8080;
+/// Where Prometheus has its token.
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// The number of the port of webhooks.
 const WEBHOOK_PORT_NUMBER: u16 = 9443;
 
@@ -34,16 +35,25 @@ pub(super) fn labels(options: &Options) -> Value {
     json!({"app.kubernetes.io/name": options.name})
 }
 
+/// The port of metrics, by its name in the Deployment and its number.
+fn metrics_port(options: &Options) -> (&'static str, u16) {
+    match options.secure_metrics {
+        true => ("metrics", SECURE_PORT_NUMBER),
+        false => ("probes", PROBE_PORT_NUMBER),
+    }
+}
+
 /// The Service that Prometheus finds the metrics by; its name becomes the job.
 #[must_use]
 pub fn metrics_service(options: &Options) -> Value {
+    let (name, number) = metrics_port(options);
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(&format!("{}-metrics", options.name), options),
         "spec": {
             "selector": labels(options),
-            "ports": [{"name": "metrics", "port": METRICS_PORT_NUMBER, "targetPort": METRICS_PORT}],
+            "ports": [{"name": "metrics", "port": number, "targetPort": name}],
         },
     })
 }
@@ -51,6 +61,13 @@ pub fn metrics_service(options: &Options) -> Value {
 /// Tells the Prometheus operator to scrape that Service, with the operator's name as the job.
 #[must_use]
 pub fn service_monitor(options: &Options) -> Value {
+    let mut endpoint = json!({"port": "metrics", "path": "/metrics", "interval": "30s"});
+    if options.secure_metrics {
+        endpoint["scheme"] = json!("https");
+        endpoint["bearerTokenFile"] = json!(TOKEN_FILE);
+        // The certificate is self-signed unless files are given with --metrics-certificate.
+        endpoint["tlsConfig"] = json!({"insecureSkipVerify": true});
+    }
     json!({
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
@@ -58,7 +75,7 @@ pub fn service_monitor(options: &Options) -> Value {
         "spec": {
             "jobLabel": "app.kubernetes.io/name",
             "selector": {"matchLabels": labels(options)},
-            "endpoints": [{"port": "metrics", "path": "/metrics", "interval": "30s"}],
+            "endpoints": [endpoint],
         },
     })
 }
@@ -66,7 +83,10 @@ pub fn service_monitor(options: &Options) -> Value {
 /// Lets only probes, Prometheus and the API server in; the operator may connect anywhere.
 #[must_use]
 pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
-    let mut ports = vec![json!({"protocol": "TCP", "port": METRICS_PORT_NUMBER})];
+    let mut ports = vec![json!({"protocol": "TCP", "port": PROBE_PORT_NUMBER})];
+    if options.secure_metrics {
+        ports.push(json!({"protocol": "TCP", "port": SECURE_PORT_NUMBER}));
+    }
     if has_webhooks {
         ports.push(json!({"protocol": "TCP", "port": WEBHOOK_PORT_NUMBER}));
     }

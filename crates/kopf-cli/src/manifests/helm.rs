@@ -41,7 +41,7 @@ pub fn files(
     let chart = Chart { name: &options.name };
     let mut files = vec![
         file("Chart.yaml", to_yaml(&[texts::chart(&options.name)])?),
-        file("values.yaml", texts::values(&options.image)),
+        file("values.yaml", texts::values(options)),
         file("values.schema.json", texts::schema()),
         file(".helmignore", "*.new\n.git/\n".to_owned()),
         file("templates/_helpers.tpl", texts::helpers(&options.name)),
@@ -129,8 +129,9 @@ impl Chart<'_> {
         let narrow = Options { serves: Some(vec![WATCHED.to_owned()]), ..options.clone() };
         let narrow = rbac::documents(&rights_of(handlers, settings, &narrow), &narrow);
         let narrow = narrow.into_iter().filter(|it| !is_account(&it));
-        let is_cluster_wide = |document: &Value| document["metadata"]["namespace"].is_null();
-        let (cluster, inside): (Vec<_>, Vec<_>) = narrow.partition(is_cluster_wide);
+        // The others are cluster-wide, or where the operator itself lives.
+        let is_inside = |document: &Value| document["metadata"]["namespace"] == WATCHED;
+        let (inside, once): (Vec<_>, Vec<_>) = narrow.partition(is_inside);
         let account = self.yaml(&account)?;
         let account = account.trim_end();
         Ok(format!(
@@ -138,11 +139,7 @@ impl Chart<'_> {
              {{{{- toYaml . | nindent 4 }}}}\n  {{{{- end }}}}\n{{{{- if .Values.rbac.create }}}}\n\
              {{{{- if .Values.namespaces }}}}\n{}{{{{- range $watched := .Values.namespaces }}}}\n---\n{}\
              {{{{- end }}}}\n{{{{- else }}}}\n---\n{}{{{{- end }}}}\n{{{{- end }}}}\n",
-            if cluster.is_empty() {
-                String::new()
-            } else {
-                format!("---\n{}", self.yaml(&cluster)?)
-            },
+            if once.is_empty() { String::new() } else { format!("---\n{}", self.yaml(&once)?) },
             self.yaml(&inside)?,
             self.yaml(&everywhere)?,
         ))
@@ -154,6 +151,8 @@ impl Chart<'_> {
         has_webhooks: bool,
     ) -> Result<String, serde_norway::Error> {
         let mut documents = deployment::documents(options, has_webhooks);
+        // The chart has it as an option of its own.
+        documents.retain(|document| document["kind"] != "PodDisruptionBudget");
         let spec = &mut documents[0]["spec"];
         spec["replicas"] = json!(texts::REPLICAS.0);
         let pod = &mut spec["template"]["spec"];
@@ -161,7 +160,9 @@ impl Chart<'_> {
         let container = &mut pod["containers"][0];
         container["resources"] = json!(texts::RESOURCES.0);
         container["imagePullPolicy"] = json!(texts::PULL_POLICY.0);
-        container["env"] = json!(texts::ENVIRONMENT.0);
+        let mut environment = container["env"].as_array().cloned().unwrap_or_default();
+        environment.push(json!(texts::ENVIRONMENT.0));
+        container["env"] = json!(environment);
         if let Some(arguments) = container["args"].as_array_mut() {
             arguments.retain(|argument| argument != "--all-namespaces");
             arguments.push(json!(texts::ARGUMENTS.0));
@@ -189,6 +190,7 @@ fn with_value(text: &str, word: &str, value: &str) -> String {
         if line.contains(word) {
             let indent = line.len() - line.trim_start().len();
             let value = value.replace("INDENT", &(indent + 2).to_string());
+            let value = value.replace("LEVEL", &indent.to_string());
             out += &value.replace("SPACE", &" ".repeat(indent));
         } else {
             out += line;

@@ -165,7 +165,7 @@ fn handler_rules(name: &str, id: &str) -> [Value; 2] {
     let (failed, retried) = (selected("failure"), selected("retry"));
     let all = format!("kopf_handler_outcomes_total{{job=\"{name}\",handler=\"{}\"}}", escaped(id));
     let share = format!("sum(rate({retried}[15m])) / sum(rate({all}[15m])) > 0.5");
-    [
+    let mut alerts = [
         alert(
             "KopfHandlerFailed",
             &format!("increase({failed}[15m]) > 0"),
@@ -180,7 +180,12 @@ fn handler_rules(name: &str, id: &str) -> [Value; 2] {
             "warning",
             &format!("More than half of the calls of the handler {id} fail"),
         ),
-    ]
+    ];
+    for alert in &mut alerts {
+        // Alerts with the same name must differ in their labels.
+        alert["labels"]["handler"] = json!(id);
+    }
+    alerts
 }
 
 fn alert(name: &str, query: &str, after: &str, severity: &str, summary: &str) -> Value {

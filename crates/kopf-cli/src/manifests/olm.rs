@@ -11,8 +11,17 @@ use super::{Options, definitions, deployment, rights_of, to_yaml};
 
 /// The version of the bundle, until its author chooses one.
 const VERSION: &str = "0.1.0";
+/// The variable of the container with the namespace that the catalogue chooses.
+const NAMESPACE: &str = "POD_NAMESPACE";
 /// The channel of the bundle.
-const CHANNEL: &str = "alpha";
+const CHANNEL: &str = "candidate";
+
+/// The icon until the author chooses one, as SVG in Base64: catalogues refuse bundles without one.
+const ICON: &str = "\
+    PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAzMiAzMiI+PHJlY3Qgd2\
+    lkdGg9IjMyIiBoZWlnaHQ9IjMyIiByeD0iNyIgZmlsbD0iIzRmNDZlNSIvPjxwYXRoIGQ9Ik0xMCA4djE2TTEwIDE3\
+    bDEwLTlNMTMuNSAxNCAyMSAyNCIgc3Ryb2tlPSIjZmZmIiBzdHJva2Utd2lkdGg9IjMiIHN0cm9rZS1saW5lY2FwPS\
+    Jyb3VuZCIgc3Ryb2tlLWxpbmVqb2luPSJyb3VuZCIgZmlsbD0ibm9uZSIvPjwvc3ZnPg==";
 
 /// The files of the bundle.
 ///
@@ -31,6 +40,15 @@ pub fn files(
         file("tests/scorecard/config.yaml", to_yaml(&[scorecard()])?),
         file("bundle.Dockerfile", dockerfile(name)),
     ];
+    for mut service in deployments(handlers, options).into_iter().skip(1) {
+        // It is created where the operator is.
+        if service["kind"] == "Service"
+            && let Some(metadata) = service["metadata"].as_object_mut()
+        {
+            metadata.remove("namespace");
+            files.push(file(&format!("manifests/{name}.service.yaml"), to_yaml(&[service])?));
+        }
+    }
     for definition in definitions(handlers) {
         let plural = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         files.push(file(&format!("manifests/{plural}.crd.yaml"), to_yaml(&[definition])?));
@@ -81,13 +99,14 @@ fn scorecard() -> Value {
 fn service_version(handlers: &[Handler], settings: &Settings, options: &Options) -> Value {
     let name = &options.name;
     let everywhere = Options { serves: None, ..options.clone() };
-    let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
-    let deployments = deployment::documents(&everywhere, has_webhooks);
+    let deployments = deployments(handlers, options);
     let spec = deployments.first().map(|it| it["spec"].clone()).unwrap_or_default();
     let owned: Vec<Value> = definitions(handlers).iter().flat_map(owned).collect();
-    let permissions = json!([{
-        "serviceAccountName": name, "rules": rules(handlers, settings, &everywhere),
-    }]);
+    let [cluster_permissions, permissions] = ["ClusterRole", "Role"].map(|kind| {
+        let rules = rules(handlers, settings, &everywhere, kind);
+        let permissions = json!({"serviceAccountName": name, "rules": rules});
+        if rules.is_empty() { json!([]) } else { json!([permissions]) }
+    });
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
     let modes: Vec<Value> = modes
         .iter()
@@ -100,7 +119,7 @@ fn service_version(handlers: &[Handler], settings: &Settings, options: &Options)
             "name": format!("{name}.v{VERSION}"),
             "namespace": "placeholder",
             "annotations": {
-                "alm-examples": "[]",
+                "alm-examples": examples(handlers),
                 "capabilities": "Basic Install",
                 "containerImage": options.image,
             },
@@ -114,18 +133,62 @@ fn service_version(handlers: &[Handler], settings: &Settings, options: &Options)
             "keywords": [name],
             "maintainers": [{"name": "the authors", "email": "authors@example.com"}],
             "provider": {"name": "the authors"},
-            "icon": [{"base64data": "", "mediatype": "image/svg+xml"}],
+            "icon": [{"base64data": ICON, "mediatype": "image/svg+xml"}],
             "installModes": modes,
             "customresourcedefinitions": {"owned": owned},
             "install": {
                 "strategy": "deployment",
                 "spec": {
-                    "clusterPermissions": permissions,
+                    "clusterPermissions": cluster_permissions,
+                    "permissions": permissions,
                     "deployments": [{"name": name, "spec": spec}],
                 },
             },
         },
     })
+}
+
+/// An object of each kind, with what the schema requires.
+fn examples(handlers: &[Handler]) -> String {
+    let example = |definition: &Value| {
+        let spec = &definition["spec"];
+        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|version| {
+                let group = spec["group"].as_str().unwrap_or_default();
+                let name = version["name"].as_str().unwrap_or_default();
+                let schema = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+                json!({
+                    "apiVersion": format!("{group}/{name}"),
+                    "kind": spec["names"]["kind"],
+                    "metadata": {"name": "example"},
+                    "spec": required(schema),
+                })
+            })
+            .collect();
+        versions
+    };
+    let examples: Vec<Value> = definitions(handlers).iter().flat_map(example).collect();
+    json!(examples).to_string()
+}
+
+/// The smallest value of a schema.
+fn required(schema: &Value) -> Value {
+    if let Some(value) = schema.get("default").or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    match schema["type"].as_str() {
+        Some("string") => json!("example"),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+        Some("boolean") => json!(false),
+        Some("array") => json!([]),
+        _ => {
+            let names = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let names = names.iter().filter_map(Value::as_str);
+            names.map(|name| (name.to_owned(), required(&schema["properties"][name]))).collect()
+        }
+    }
 }
 
 /// One entry per version of a definition.
@@ -142,9 +205,28 @@ fn owned(definition: &Value) -> Vec<Value> {
     versions.iter().map(entry).collect()
 }
 
-/// The rules of the one ClusterRole, as for kubectl.
-fn rules(handlers: &[Handler], settings: &Settings, options: &Options) -> Value {
+/// The rules of all roles of a kind that are bound to the operator, as for kubectl.
+fn rules(handlers: &[Handler], settings: &Settings, options: &Options, kind: &str) -> Vec<Value> {
     let documents = super::rights_documents(&rights_of(handlers, settings, options), options);
-    let role = documents.into_iter().find(|document| document["kind"] == "ClusterRole");
-    role.map(|role| role["rules"].clone()).unwrap_or_else(|| json!([]))
+    let is_bound = |role: &Value| {
+        let is_binding = |it: &&Value| it["kind"] == format!("{kind}Binding");
+        documents
+            .iter()
+            .filter(is_binding)
+            .any(|it| it["roleRef"]["name"] == role["metadata"]["name"])
+    };
+    let roles = documents.iter().filter(|it| it["kind"] == kind && is_bound(it));
+    roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// The Deployment and what belongs to it, in the namespace that the catalogue chooses.
+fn deployments(handlers: &[Handler], options: &Options) -> Vec<Value> {
+    let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
+    let options = Options { serves: None, namespace: format!("$({NAMESPACE})"), ..options.clone() };
+    let mut documents = deployment::documents(&options, has_webhooks);
+    let container = &mut documents[0]["spec"]["template"]["spec"]["containers"][0];
+    if container["env"].is_null() {
+        container["env"] = json!([deployment::own_namespace(NAMESPACE)]);
+    }
+    documents
 }

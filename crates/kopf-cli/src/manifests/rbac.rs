@@ -29,20 +29,64 @@ pub fn documents(rights: &[Right], options: &Options) -> Vec<Value> {
         }
     }
     if options.has_replicas() {
-        documents.extend(leases(options));
+        documents.extend(leases(options, rights.iter().any(is_for_webhooks)));
+    }
+    if options.secure_metrics {
+        documents.extend(metrics(options));
     }
     documents
 }
 
-/// The right to keep Leases, where the operator itself lives.
-fn leases(options: &Options) -> Vec<Value> {
+/// What reviewing the readers of metrics takes.
+fn review_rules() -> [Value; 2] {
+    let rule = |group: &str, resource: &str| {
+        json!({
+            "apiGroups": [format!("{group}.k8s.io")], "resources": [resource], "verbs": ["create"],
+        })
+    };
+    [rule("authentication", "tokenreviews"), rule("authorization", "subjectaccessreviews")]
+}
+
+/// The right to review the readers of metrics, and a role to bind to them, such as Prometheus.
+fn metrics(options: &Options) -> Vec<Value> {
+    let name = cluster_wide(options);
+    let reader = json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": "ClusterRole",
+        "metadata": {"name": format!("{name}-metrics-reader")},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    });
+    let mut documents = role(None, format!("{name}-metrics-auth"), review_rules().into(), options);
+    documents.push(reader);
+    documents
+}
+
+/// Whether a right is needed to point the cluster to webhooks.
+fn is_for_webhooks(right: &Right) -> bool {
+    let is_patched = right.verbs.iter().any(|verb| verb == "patch");
+    right.group == "admissionregistration.k8s.io"
+        || (right.resource == "customresourcedefinitions" && is_patched)
+}
+
+/// The right to keep Leases, and the certificate of webhooks, where the operator itself lives.
+fn leases(options: &Options, has_webhooks: bool) -> Vec<Value> {
     let verbs = ["create", "get", "list", "watch", "patch", "delete"];
     let verbs = if options.shards { &verbs[..] } else { &verbs[..5] };
     let rule = json!({
         "apiGroups": [kopf_model::lease::GROUP], "resources": ["leases"], "verbs": verbs,
     });
+    let events = json!({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]});
+    let mut rules = vec![rule, events];
+    if has_webhooks {
+        let secret = format!("{}-webhooks", options.name);
+        rules.push(json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}));
+        rules.push(json!({
+            "apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret],
+            "verbs": ["get", "patch"],
+        }));
+    }
     let name = format!("{}-leases", options.name);
-    role(Some(&options.namespace), name, vec![rule], options)
+    role(Some(&options.namespace), name, rules, options)
 }
 
 /// A role and its binding; cluster-wide without a namespace; nothing when there are no rights.

@@ -32,6 +32,7 @@ fn options(serves: Option<Vec<String>>) -> Options {
         program: "demo".into(),
         replicas: 1,
         shards: false,
+        secure_metrics: false,
     }
 }
 
@@ -147,8 +148,8 @@ fn definitions_of_what_is_converted_lead_to_the_service_from_the_beginning() {
         })
     }
     let to = Selector::exact("example.com", "v2", "greetings");
-    let kind = HandlerKind::Convert(ConvertOptions { to, crd: Some(|| version("v2")) });
-    let up = Handler { crd: Some(|| version("v1")), ..handler(kind) };
+    let kind = HandlerKind::Convert(ConvertOptions { to, definition: Some(version("v2").into()) });
+    let up = Handler { definition: Some(version("v1").into()), ..handler(kind) };
     let files = files_of(&[up], &options(None));
     assert!(kinds(&files).contains("Service"), "the cluster has to get to the operator");
     let documents = documents(&files);
@@ -188,15 +189,17 @@ fn the_kustomization_names_all_manifests() {
 fn the_image_runs_the_program_without_rights() {
     let files = files_of(&[], &options(None));
     expect![[r#"
-        FROM rust:1-slim AS build
+        FROM rust:1-alpine AS build
+        RUN apk add --no-cache musl-dev
         WORKDIR /src
         COPY . .
         RUN cargo build --release --bin demo
 
-        FROM debian:stable-slim
-        COPY --from=build /src/target/release/demo /usr/local/bin/operator
+        FROM scratch
+        COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+        COPY --from=build /src/target/release/demo /operator
         USER 65532
-        ENTRYPOINT ["operator"]
+        ENTRYPOINT ["/operator"]
     "#]]
     .assert_eq(&files.last().unwrap().text().unwrap());
 }
@@ -241,6 +244,18 @@ fn replicas_elect_a_leader_and_may_keep_leases_where_they_live() {
     assert_eq!(role["rules"][0]["verbs"], json!(["create", "get", "list", "watch", "patch"]));
     let budget = documents.iter().find(|it| it["kind"] == "PodDisruptionBudget").unwrap();
     assert_eq!(budget["spec"]["maxUnavailable"], 1);
+}
+
+#[test]
+fn replicas_with_webhooks_may_keep_their_certificate() {
+    let options = Options { replicas: 2, ..options(None) };
+    let files = files_of(&[handler(HandlerKind::Validate(WebhookOptions::default()))], &options);
+    let documents = documents(&files);
+    let is_leases = |it: &&Value| it["metadata"]["name"] == "demo-leases" && it["kind"] == "Role";
+    let role = documents.iter().find(is_leases).unwrap();
+    assert_eq!(role["rules"][2]["verbs"], json!(["create"]));
+    assert_eq!(role["rules"][3]["resourceNames"], json!(["demo-webhooks"]));
+    assert_eq!(role["rules"][3]["verbs"], json!(["get", "patch"]));
 }
 
 #[test]

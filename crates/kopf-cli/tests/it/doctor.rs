@@ -8,7 +8,7 @@ use crate::screen::Terminal;
 async fn a_cluster_without_problems_is_healthy() {
     let terminal = Terminal::new().await;
     let text = terminal.run(&["doctor"]).await;
-    assert!(text.contains("Everything that was looked at works."), "{text}");
+    assert!(text.contains("Everything that was checked works."), "{text}");
     assert!(text.ends_with("(exit code 0)\n"), "{text}");
 }
 
@@ -31,7 +31,7 @@ async fn webhooks_that_lead_nowhere_are_found() {
     });
     terminal.create(configurations, &configuration).await;
     let text = terminal.run(&["doctor"]).await;
-    let found = "x.example.com leads to the Service operators/gone, which is not there";
+    let found = "x.example.com points to the Service operators/gone, which does not exist";
     assert!(text.contains(found), "{text}");
     assert!(text.ends_with("(exit code 1)\n"), "{text}");
     let text = terminal.run(&["doctor", "--output", "json"]).await;

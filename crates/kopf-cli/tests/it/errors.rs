@@ -146,7 +146,7 @@ fn a_server_that_is_gone_is_told() {
         expect![[r#"
         error: could not reach the cluster at https://127.0.0.1:PORT
           caused by: GET /api failed: the connection failed
-          caused by: client error (Connect)
+          caused by: no connection could be made
           caused by: tcp connect error
           caused by: Connection refused (os error 111)
         hint: nothing listens there: is the cluster of your kubeconfig running?
@@ -181,7 +181,7 @@ fn an_expired_certificate_is_told() {
     expect![[r#"
         error: could not reach the cluster at https://127.0.0.1:PORT
           caused by: GET /api failed: the connection failed
-          caused by: client error (Connect)
+          caused by: no connection could be made
           caused by: invalid peer certificate: certificate expired: verification time MOMENT (UNIX), but certificate is not valid after MOMENT (MOMENT seconds ago)
         hint: a certificate has expired: renew it, and check the clock of this machine
         (exit code 1)
@@ -200,7 +200,7 @@ fn a_foreign_certificate_authority_is_told() {
         expect![[r#"
         error: could not reach the cluster at https://127.0.0.1:PORT
           caused by: GET /api failed: the connection failed
-          caused by: client error (Connect)
+          caused by: no connection could be made
           caused by: invalid peer certificate: BadSignature
         hint: the server is another one than the kubeconfig says: get a new kubeconfig
         (exit code 1)
@@ -233,7 +233,7 @@ async fn forbidden_verbs_are_named() {
         &path,
         &["explain", "secret/password"],
         expect![[r#"
-        error: the cluster at https://127.0.0.1:PORT refused us
+        error: the cluster at https://127.0.0.1:PORT rejected the request
           caused by: GET /api failed: Unauthorized
         hint: the server does not accept these credentials; log in again
         (exit code 1)
@@ -408,5 +408,5 @@ fn commands_of_operators_need_a_project() {
     let output = command(folder.path()).arg("dev").output().expect("the test can set this up");
     let text = screen(&output, folder.path());
     assert!(text.starts_with("error: cargo cannot read `FOLDER/Cargo.toml`\n"), "{text}");
-    assert!(text.contains("hint: mend the Cargo.toml"), "{text}");
+    assert!(text.contains("hint: fix the Cargo.toml"), "{text}");
 }

@@ -29,10 +29,10 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
           is being handled for the first time
 
           handler plan (create)
-            failed for good after 1 attempt
+            failed permanently after 1 attempt
             last error: no such plan
 
-          the latest warnings of the cluster:
+          the latest warnings in the cluster:
             2026-11-15T12:00:00Z  Handler plan failed permanently: no such plan
         (exit code 0)
     "#]]
@@ -46,12 +46,12 @@ async fn objects_are_explained_from_what_is_stored_on_them() {
           is being handled for the first time
 
           handler plan (create)
-            failed for good after 1 attempt
+            failed permanently after 1 attempt
             last error: no such plan
 
           the operator at http://127.0.0.1:PORT does not answer: no connection: Connection refused (os error 111)
 
-          the latest warnings of the cluster:
+          the latest warnings in the cluster:
             2026-11-15T12:00:00Z  Handler plan failed permanently: no such plan
         (exit code 0)
     "#]]

@@ -4,6 +4,8 @@ mod developing;
 mod doctor;
 mod errors;
 mod explaining;
+mod forwarding;
+mod monitoring;
 mod new;
 mod pausing;
 mod screen;

@@ -19,7 +19,7 @@ fn a_project_has_everything_and_nothing_to_delete() {
             cargo test                      # the handler, tested on an embedded cluster;
                                             # the first build takes a few minutes
             cargo run -- run --embedded     # the operator, with a cluster in the process
-            kopf dev                        # the same, built and started again on changes
+            kopf dev                        # the same, rebuilt and restarted on every change
         (exit code 0)
     "#]]
     .assert_eq(&screen(&output, folder.path()));

@@ -1,5 +1,7 @@
 //! All help screens, to the letter.
 
+use std::io::{BufRead as _, BufReader};
+
 use expect_test::{Expect, expect};
 
 use crate::screen::{command, screen};
@@ -16,25 +18,27 @@ fn the_command_introduces_itself() {
     check(
         &["--help"],
         expect![[r#"
-        Kubernetes operators in a few lines, with a cluster in your pocket
+        Write, run and debug Kubernetes operators, with an embedded cluster
 
         Usage: kopf <COMMAND>
 
         Commands:
-          new          Create an operator project that compiles, runs and tests at once
-          dev          Run the operator of this project, and again after every change, on a cluster in this
-                       process
-          explain      Tell what an operator did to one object, and what it waits for
-          doctor       Look at everything that has to work: tools, project, cluster, rights, webhooks
+          new          Create an operator project that compiles, runs and passes its tests right away
+          dev          Run the operator of this project with an embedded cluster; rebuild and restart it on
+                       every change
+          explain      Explain what an operator did to an object, and what it is waiting for
+          doctor       Check tools, project, cluster, permissions and webhooks
           ui           Open the web UI of a running operator
-          manifests    Print what to deploy: definitions, least privileges, the operator of this project
-          plan         Tell what the operator of this project would do about desired children, without doing
+          manifests    Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or
+                       an OLM bundle
+          plan         Show what the operator of this project would do about desired children, without doing
                        it
-          describe     Tell what the operator of this project reacts to
+          describe     Show what the operator of this project reacts to
           cluster      Run a Kubernetes API server on this machine: no etcd, no containers, no waiting
-          freeze       Pause the operators of a peering, to do something by hand
-          resume       End a pause of `kopf freeze`
-          sbom         Print everything that is compiled into the operator of this project, as CycloneDX
+          freeze       Pause the operators of a peering while you make changes by hand
+          resume       End the pause of `kopf freeze`
+          shards       Show which replica has which share of the objects
+          sbom         Print a list of everything in the operator of this project (SBOM, CycloneDX)
           manual       Write the manual pages of all commands into a folder, such as ~/.local/share/man/man1
           completions  Print the completion script of a shell
 
@@ -53,7 +57,7 @@ fn new_has_a_help_screen() {
     check(
         &["new", "--help"],
         expect![[r#"
-        Create an operator project that compiles, runs and tests at once
+        Create an operator project that compiles, runs and passes its tests right away
 
         Usage: kopf new [OPTIONS] <PATH>
 
@@ -77,7 +81,7 @@ fn dev_has_a_help_screen() {
     check(
         &["dev", "--help"],
         expect![[r#"
-        Run the operator of this project, and again after every change, on a cluster in this process
+        Run the operator of this project with an embedded cluster; rebuild and restart it on every change
 
         Usage: kopf dev [OPTIONS] [-- <OPTION>...]
 
@@ -88,9 +92,9 @@ fn dev_has_a_help_screen() {
               --load <PATH>...           Manifests to load first: files or folders
               --write-kubeconfig <FILE>  Where to write the kubeconfig of the embedded cluster [default:
                                          kopf.kubeconfig]
-              --port <N>                 The port of the embedded API server on loopback; 0 takes a free one
+              --port <N>                 The port of the embedded API server on loopback; 0 picks a free one
                                          [default: 0]
-              --ui-port <N>              The port of the web UI on loopback; 0 takes a free one [default: 0]
+              --ui-port <N>              The port of the web UI on loopback; 0 picks a free one [default: 0]
               --no-ui                    Do not serve the web UI
               --plain                    Print plain lines, also on a terminal
           -h, --help                     Print help
@@ -112,7 +116,7 @@ fn explain_has_a_help_screen() {
     check(
         &["explain", "--help"],
         expect![[r#"
-        Tell what an operator did to one object, and what it waits for
+        Explain what an operator did to an object, and what it is waiting for
 
         Usage: kopf explain [OPTIONS] <KIND/NAME>
 
@@ -128,7 +132,7 @@ fn explain_has_a_help_screen() {
                   The context of the kubeconfig
 
               --operator <URL>
-                  Where the running operator serves its probes; by default as the kubeconfig tells
+                  Where the running operator serves its probes; found through the kubeconfig by default
 
               --prefix <DOMAIN>
                   The prefix of the operator's annotations
@@ -162,7 +166,7 @@ fn manifests_has_a_help_screen() {
     check(
         &["manifests", "--help"],
         expect![[r#"
-        Print what to deploy: definitions, least privileges, the operator of this project
+        Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or an OLM bundle
 
         Usage: kopf manifests [OPTIONS] [OPTION]...
 
@@ -191,14 +195,46 @@ fn cluster_has_a_help_screen() {
         Usage: kopf cluster [OPTIONS]
 
         Options:
-              --port <N>           The port on loopback; 0 takes a free one [default: 0]
-              --kubeconfig <FILE>  Where to write the kubeconfig [default: kopf.kubeconfig]
-              --load <PATH>...     Manifests to load before serving: files or folders
-              --data-dir <DIR>     Keep the world in this folder; it survives restarts and kills
-              --no-nodes           Have no node: pods stay pending, as in a control plane alone
-              --rbac               Enforce roles and bindings; without it everything is allowed
-              --audit-log <FILE>   Append one line of JSON per request to this file
-          -h, --help               Print help
+              --port <N>
+                  The port on loopback; 0 picks a free one
+                  
+                  [default: 0]
+
+              --kubeconfig <FILE>
+                  Where to write the kubeconfig
+                  
+                  [default: kopf.kubeconfig]
+
+              --load <PATH>...
+                  Manifests to load before serving: files or folders
+
+              --data-dir <DIR>
+                  Keep the data in this folder; it survives restarts and crashes
+
+              --no-nodes
+                  Run without nodes: Pods stay pending
+
+              --rbac
+                  Enforce roles and bindings; without it everything is allowed
+
+              --mutating-policies
+                  Have MutatingAdmissionPolicies, which are off by default in this release
+
+              --audit-log <FILE>
+                  Append one line of JSON per request to this file
+
+          -o, --output <OUTPUT>
+                  How to print where the server is, once it is ready
+
+                  Possible values:
+                  - table: For people
+                  - json:  One JSON document
+                  - yaml:  One YAML document
+                  
+                  [default: table]
+
+          -h, --help
+                  Print help (see a summary with '-h')
         (exit code 0)
     "#]],
     );
@@ -222,7 +258,7 @@ fn freeze_has_a_help_screen() {
     check(
         &["freeze", "--help"],
         expect![[r#"
-        Pause the operators of a peering, to do something by hand
+        Pause the operators of a peering while you make changes by hand
 
         Usage: kopf freeze [OPTIONS] --peering <NAME> --lifetime <SECONDS>
 
@@ -233,10 +269,10 @@ fn freeze_has_a_help_screen() {
           -A, --all-namespaces      The operators of the whole cluster; also without `-n`
           -i, --id <NAME>           Whose record it is; by default `user@host`
               --context <NAME>      The context of the kubeconfig
-          -p, --priority <NUMBER>   The priority; operators of a lower one pause [default: 100]
+          -p, --priority <NUMBER>   The priority; operators with a lower one pause [default: 100]
               --dev                 The priority of a developer, 666
           -t, --lifetime <SECONDS>  For how many seconds, unless `kopf resume` comes first
-          -m, --message <TEXT>      Why; taken for the sake of Kopf's scripts, and not kept
+          -m, --message <TEXT>      A message; accepted for compatibility with Kopf, and ignored
           -h, --help                Print help
         (exit code 0)
     "#]],
@@ -248,7 +284,7 @@ fn resume_has_a_help_screen() {
     check(
         &["resume", "--help"],
         expect![[r#"
-        End a pause of `kopf freeze`
+        End the pause of `kopf freeze`
 
         Usage: kopf resume [OPTIONS] --peering <NAME>
 
@@ -263,4 +299,28 @@ fn resume_has_a_help_screen() {
         (exit code 0)
     "#]],
     );
+}
+
+#[test]
+fn cluster_prints_where_it_is_for_machines() {
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    let mut cluster = command(folder.path())
+        .args(["cluster", "--output", "json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let lines = BufReader::new(cluster.stdout.take().expect("it is piped")).lines();
+    let mut text = String::new();
+    for line in lines.map_while(Result::ok) {
+        text.push_str(&line);
+        if line == "}" {
+            break;
+        }
+    }
+    cluster.kill().expect("it runs");
+    cluster.wait().expect("it ends");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("one document");
+    assert!(document["url"].as_str().is_some_and(|url| url.starts_with("https://127.0.0.1:")));
+    let kubeconfig = document["kubeconfig"].as_str().expect("a path");
+    assert!(std::path::Path::new(kubeconfig).is_file(), "{kubeconfig}");
 }

@@ -47,14 +47,14 @@ fn never(_call: &Call) -> Returned {
 }
 
 /// A server, an operator that serves the namespace `default`, and the command of a user.
-struct Scene {
+pub(crate) struct Scene {
     terminal: Terminal,
-    operator: ProbesEndpoint,
-    running: Running,
+    pub(crate) operator: ProbesEndpoint,
+    pub(crate) running: Running,
 }
 
 impl Scene {
-    async fn new(handlers: Vec<Handler>) -> Self {
+    pub(crate) async fn new(handlers: Vec<Handler>) -> Self {
         let terminal = Terminal::new().await;
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let definition = definition::implied(&databases()).expect("a definition");
@@ -110,7 +110,7 @@ impl Scene {
     async fn until_noticed(&self) {
         let url = format!("http://{}", self.operator.address);
         let noticed = async {
-            while self.explain(&["--operator", &url]).await.contains("remembers nothing") {
+            while self.explain(&["--operator", &url]).await.contains("knows nothing") {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -168,13 +168,13 @@ async fn waiting_for_a_retry_is_told() {
                     last error: the cloud is not ready
 
                   the operator at http://127.0.0.1:PORT says:
-                    looks at it again in N s, at TIME
+                    checks it again in N s, at TIME
                     provision waits for attempt 2, in N s, at TIME: the cloud is not ready
 
-                  what happened, the latest last:
-                    TIME  create: concerns provision
+                  what happened, oldest first:
+                    TIME  create: calls provision
                                 + everything: {"spec":{"size":2}}
-                    TIME  provision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+                    TIME  provision, attempt 1, N ms: failed, will be retried: the cloud is not ready
                     TIME  wrote metadata.annotations.kopf.zalando.org/provision
                 (exit code 0)
             "#]],
@@ -204,20 +204,20 @@ async fn a_permanent_failure_is_told() {
           is handled: nothing has changed since
 
           the operator at http://127.0.0.1:PORT says:
-            waits for nothing but the next change
-            bill failed for good after 1 attempt: no such plan
+            is waiting for the next change
+            bill failed permanently after 1 attempt: no such plan
 
-          what happened, the latest last:
-            TIME  create: concerns bill
+          what happened, oldest first:
+            TIME  create: calls bill
                         + everything: {"spec":{"size":2}}
-            TIME  bill, attempt 1, N ms: failed for good: no such plan
+            TIME  bill, attempt 1, N ms: failed permanently: no such plan
             TIME  wrote metadata.annotations.kopf.zalando.org/last-handled-configuration
         (exit code 0)
     "#]],
             expect![[r#"
                 Database default/orders
                   is handled: nothing has changed since
-                  hint: handlers that failed for good are done, too; their errors are in the operator's log
+                  hint: handlers that failed permanently count as done; their errors are in the operator's log
                 (exit code 0)
             "#]],
         )
@@ -238,7 +238,7 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
           is being handled for the first time
 
           handler bill (create)
-            failed for good after 1 attempt
+            failed permanently after 1 attempt
             last error: no such plan
 
           handler grow (create)
@@ -246,15 +246,15 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
             last error: the cloud is not ready
 
           the operator at http://127.0.0.1:PORT says:
-            looks at it again in N s, at TIME
-            bill failed for good after 1 attempt: no such plan
+            checks it again in N s, at TIME
+            bill failed permanently after 1 attempt: no such plan
             grow waits for attempt 2, in N s, at TIME: the cloud is not ready
 
-          what happened, the latest last:
-            TIME  create: concerns bill, grow
+          what happened, oldest first:
+            TIME  create: calls bill, grow
                         + everything: {"spec":{"size":2}}
-            TIME  bill, attempt 1, N ms: failed for good: no such plan
-            TIME  grow, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+            TIME  bill, attempt 1, N ms: failed permanently: no such plan
+            TIME  grow, attempt 1, N ms: failed, will be retried: the cloud is not ready
             TIME  wrote metadata.annotations.kopf.zalando.org/bill, metadata.annotations.kopf.zalando.org/grow
         (exit code 0)
     "#]], expect![[r#"
@@ -262,7 +262,7 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
           is being handled for the first time
 
           handler bill (create)
-            failed for good after 1 attempt
+            failed permanently after 1 attempt
             last error: no such plan
 
           handler grow (create)
@@ -283,7 +283,7 @@ async fn an_object_that_no_filter_matches_is_told() {
           was never handled by an operator
           hint: is an operator running, does it serve this namespace, do its filters match?
 
-          the operator at http://127.0.0.1:PORT does not watch it, since it is not labelled tier=live
+          the operator at http://127.0.0.1:PORT does not watch it, because it is not labelled tier=live
           hint: all its handlers for databases are only for such objects
         (exit code 0)
     "#]], expect![[r#"
@@ -310,7 +310,7 @@ async fn a_deletion_that_is_held_is_told() {
             "default",
             expect![[r#"
                 Database default/orders
-                  is being deleted since TIME, and held until its handlers are done
+                  deletion was requested at TIME, and it is held until its handlers are done
 
                   handler unprovision (delete)
                     waits for its next attempt in N s, at TIME, after 1 attempt
@@ -318,23 +318,23 @@ async fn a_deletion_that_is_held_is_told() {
 
                   the operator at http://127.0.0.1:PORT says:
                     it is being deleted, and held by the operator's finalizer
-                    looks at it again in N s, at TIME
+                    checks it again in N s, at TIME
                     unprovision waits for attempt 2, in N s, at TIME: the cloud is not ready
 
-                  what happened, the latest last:
-                    TIME  create: concerns provision
+                  what happened, oldest first:
+                    TIME  create: calls provision
                                 + everything: {"spec":{"size":2}}
-                    TIME  wrote lists
+                    TIME  wrote lists, such as finalizers
                     TIME  provision, attempt 1, N ms: succeeded
                     TIME  wrote metadata.annotations.kopf.zalando.org/last-handled-configuration
-                    TIME  delete: concerns unprovision
-                    TIME  unprovision, attempt 1, N ms: failed, will be tried again: the cloud is not ready
+                    TIME  delete: calls unprovision
+                    TIME  unprovision, attempt 1, N ms: failed, will be retried: the cloud is not ready
                     TIME  wrote metadata.annotations.kopf.zalando.org/unprovision
                 (exit code 0)
             "#]],
             expect![[r#"
                 Database default/orders
-                  is being deleted since TIME, and held until its handlers are done
+                  deletion was requested at TIME, and it is held until its handlers are done
 
                   handler unprovision (delete)
                     waits for its next attempt in N s, at TIME, after 1 attempt
@@ -388,10 +388,10 @@ async fn a_handler_that_is_not_concerned_is_told_with_the_reason() {
           hint: is an operator running, does it serve this namespace, do its filters match?
 
           the operator at http://127.0.0.1:PORT says:
-            waits for nothing but the next change
-            not concerned: provision, since the label tier is missing
+            is waiting for the next change
+            not called: provision, because the label tier is missing
 
-          what happened, the latest last:
+          what happened, oldest first:
             TIME  mark, attempt 1, N ms: succeeded
         (exit code 0)
     "#]],

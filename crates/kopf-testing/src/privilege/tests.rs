@@ -4,8 +4,8 @@ use kopf_core::{HandlerKind, Output};
 use kopf_engine::{Engine, EngineBuilder};
 use serde_json::json;
 
-use super::{guarded, least_privilege};
-use crate::fixture::{greeter, handler, is_handled};
+use super::{least_privilege, with_derived_rights};
+use crate::test_fixture::{greeter, handler, is_handled};
 use crate::{World, WorldError};
 
 async fn a_life(world: World) -> Result<(), WorldError> {
@@ -33,13 +33,13 @@ fn a_whole_life_needs_all_derived_rights() {
 
 #[test]
 fn a_guarded_operator_gets_by() {
-    guarded(a_life);
+    with_derived_rights(a_life);
 }
 
 /// May write a status, for all that is known, but never does.
 fn modest() -> EngineBuilder {
     let mut create = handler("create_fn", HandlerKind::Create, |_| Ok(Output::Nothing));
-    create.touches.events = false;
+    create.access.touches.events = false;
     Engine::builder(std::iter::once(create).collect())
 }
 
@@ -61,14 +61,14 @@ fn sly() -> EngineBuilder {
         Ok(Output::Nothing)
     });
     let touches = kopf_core::handler::Touches::nothing();
-    let spy = kopf_core::Handler { touches, ..spy };
+    let spy = kopf_core::Handler { access: touches.into(), ..spy };
     Engine::builder(std::iter::once(spy).collect())
 }
 
 #[test]
 #[should_panic(expected = "the operator lacks rights")]
 fn missing_rights_are_named() {
-    guarded(async |world: World| {
+    with_derived_rights(async |world: World| {
         world.operate(sly).await;
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await?;

@@ -105,7 +105,7 @@ fn tidy(value: &mut Value, names: &BTreeMap<String, String>) {
         Value::Object(fields) => {
             for (key, field) in fields.iter_mut() {
                 match key.as_str() {
-                    // It is made of uids, too.
+                    // It is also made of uids.
                     FINGERPRINT => *field = "<fingerprint>".into(),
                     _ => tidy(field, names),
                 }

@@ -7,7 +7,7 @@ use kopf_engine::{Engine, EngineBuilder};
 use serde_json::json;
 
 use super::{Torture, torture};
-use crate::fixture::{greeter, handler, is_handled};
+use crate::test_fixture::{greeter, handler, is_handled};
 use crate::{World, WorldError};
 
 async fn a_life(world: World) -> Result<(), WorldError> {

@@ -15,7 +15,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::{World, run};
-use crate::fixture::BlockingFunction;
+use crate::test_fixture::BlockingFunction;
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": "v"}})).unwrap()
@@ -77,7 +77,7 @@ fn controllers_work_and_waiting_is_free() {
     assert!(started.elapsed() < Duration::from_secs(60), "an hour of virtual time took real time");
 }
 
-/// Returns what it is told to, and counts its calls.
+/// Returns a given value, and counts its calls.
 struct Hello(Arc<AtomicU32>);
 
 impl Invoke for Hello {
@@ -121,7 +121,7 @@ fn an_operator_retries_in_virtual_time() {
 #[test]
 fn requests_are_counted_and_told() {
     run(|world| async move {
-        world.operate(crate::fixture::greeter).await;
+        world.operate(crate::test_fixture::greeter).await;
         world.forget_requests();
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
@@ -141,21 +141,21 @@ fn requests_are_counted_and_told() {
 #[test]
 fn faults_trouble_only_the_operator() {
     run(|world| async move {
-        world.operate(crate::fixture::greeter).await;
+        world.operate(crate::test_fixture::greeter).await;
         world.fault(crate::fault::on("greetings").status(503).times(3));
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
         let has_result = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
         greetings.until("a", "the result", has_result).await.unwrap();
         assert_eq!(world.requests().answered(503).count(), 3);
-        assert!(!world.logs().complaints().is_empty(), "failures are told");
+        assert!(!world.logs().complaints().is_empty(), "failures are logged");
     });
 }
 
 #[test]
 fn crashes_are_survived_and_counted() {
     run(|world| async move {
-        let operator = world.operate(crate::fixture::greeter).await;
+        let operator = world.operate(crate::test_fixture::greeter).await;
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
         operator.crash().await;
@@ -172,7 +172,7 @@ fn crashes_are_survived_and_counted() {
 #[test]
 fn lines_are_captured_with_their_objects() {
     run(|world| async move {
-        world.operate(crate::fixture::greeter).await;
+        world.operate(crate::test_fixture::greeter).await;
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await.unwrap();
         world.settled().await;
@@ -203,7 +203,7 @@ fn lines_of_blocking_handlers_are_captured_with_their_objects() {
 fn worlds_hear_their_own_lines_only() {
     for (name, other) in [("a", "b"), ("b", "a")] {
         run(|world| async move {
-            world.operate(crate::fixture::greeter).await;
+            world.operate(crate::test_fixture::greeter).await;
             let greetings = world.objects("greetings.v1.kopf.dev");
             greetings.create(&json!({"metadata": {"name": name}})).await.unwrap();
             world.settled().await;
@@ -219,7 +219,7 @@ fn operators_find_their_definitions_and_nobody_else_does() {
     let is_handled = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
     for _ in 0..2 {
         run(|world| async move {
-            world.operate(crate::fixture::greeter).await;
+            world.operate(crate::test_fixture::greeter).await;
             let greetings = world.objects("greetings.v1.kopf.dev");
             greetings.create(object).await.expect("it was created in another world only");
             greetings.until("a", "the result", is_handled).await.unwrap();
@@ -228,7 +228,7 @@ fn operators_find_their_definitions_and_nobody_else_does() {
     run(|world| async move {
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(object).await.expect_err("nobody has defined it here");
-        world.operate(crate::fixture::greeter).await;
+        world.operate(crate::test_fixture::greeter).await;
         greetings.create(object).await.expect("the operator came later, with its definition");
         greetings.until("a", "the result", is_handled).await.unwrap();
     });

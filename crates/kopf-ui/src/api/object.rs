@@ -12,8 +12,8 @@ use crate::asked::Asked;
 use crate::children::{address, target};
 use crate::desk::Desk;
 use crate::notes::Places;
+use crate::object_state::standing;
 use crate::operator::Answer;
-use crate::standing::standing;
 
 /// Everything about an object.
 pub(crate) async fn object(desk: &Desk, asked: &Asked) -> Answered {

@@ -18,6 +18,7 @@ pub(crate) fn overview(desk: &Desk, asked: &Asked) -> Value {
         "now": now,
         "operator": {
             "address": desk.operator.to_string(),
+            "name": known.report.as_ref().and_then(|report| report.name.as_ref()),
             "failure": known.failure,
             "heard_at": known.heard_at,
             "version": known.report.as_ref().map(|report| &report.version),

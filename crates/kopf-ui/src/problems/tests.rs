@@ -39,7 +39,7 @@ fn stuck_deletions_come_before_what_is_only_slow() {
     ]);
     let (found, count) = problems(None, &tables, 0, now());
     let titles: Vec<&str> = found.iter().map(|it| it.title.as_str()).collect();
-    assert_eq!(titles, ["Deletion is stuck", "Is tried again"]);
+    assert_eq!(titles, ["Deletion is stuck", "Failed and will be retried"]);
     assert_eq!(count, 2);
 }
 
@@ -64,5 +64,5 @@ fn failing_watches_and_missing_resources_come_first() {
     };
     let (found, _) = problems(Some(&status), &tables(&[]), 4, now());
     let titles: Vec<&str> = found.iter().map(|it| it.title.as_str()).collect();
-    assert_eq!(titles, ["Watch is failing", "Resource is missing", "API slows us down"]);
+    assert_eq!(titles, ["Watch is failing", "Resource is missing", "API server is throttling"]);
 }

@@ -85,3 +85,20 @@ fn an_operator_that_began_anew_has_other_memories() {
     tables.remember(Overview { sequence: 3, objects: Vec::new() });
     assert_eq!(tables.sequence(), 3);
 }
+
+#[test]
+fn objects_that_failed_or_wait_for_a_retry_are_failing() {
+    let Filled { mut tables, widgets, .. } = filled();
+    let report = OperatorReport {
+        progress_prefix: Some("kopf.dev".into()),
+        last_handled_annotation: Some("kopf.dev/last-handled".into()),
+        ..OperatorReport::default()
+    };
+    let places = Places::of(&report);
+    let mut failed = widget("two", "c", "c").value().clone();
+    let record = r#"{"retries":3,"success":false,"failure":true,"message":"no such plan"}"#;
+    failed["metadata"]["annotations"] = json!({"kopf.dev/create": record});
+    tables.put(&widgets, &places, &Object::from_value(failed));
+    assert_eq!(tables.failing("widgets.x.dev"), [key("two", "c")]);
+    assert!(tables.failing("gadgets.x.dev").is_empty());
+}

@@ -3,11 +3,12 @@
 //! The crates log with the paths of their modules, which change; people search and filter by these.
 
 /// Paths of modules, and the names that are shown for them; the first one that fits counts.
-const NAMES: [(&str, &str); 16] = [
+const NAMES: [(&str, &str); 17] = [
     ("kopf_engine::admission", "kopf.admission"),
-    ("kopf_engine::operator::activities", "kopf.activities"),
+    ("kopf_engine::attempt::activities", "kopf.activities"),
+    ("kopf_engine::cluster_view", "kopf.watching"),
     ("kopf_engine::operator::peering", "kopf.peering"),
-    ("kopf_engine::operator::poster", "kopf.posting"),
+    ("kopf_engine::reporting::poster", "kopf.posting"),
     ("kopf_engine::reactor::lost_events", "kopf.objects"),
     ("kopf_engine::reactor", "kopf.watching"),
     ("kopf_engine::serving", "kopf.serving"),

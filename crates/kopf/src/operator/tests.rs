@@ -1,5 +1,7 @@
-//! What operators refuse, and how closures are told apart.
+//! What operators reject, and how closures get different ids.
 
+use crate::children::Children;
+use crate::index::Index;
 use crate::prelude::*;
 
 struct Cloud;
@@ -9,7 +11,7 @@ async fn needs_state(cloud: State<Cloud>) {
     let _ = &*cloud;
 }
 
-#[kopf::index("pods")]
+#[kopf::on::index("pods")]
 fn by_node(name: Name) -> (String, u32) {
     (name.into(), 1)
 }
@@ -39,10 +41,10 @@ fn all_problems_are_told_at_once() {
 fn closures_say_which_children_they_look_at() {
     use k8s_openapi::api::core::v1::Pod;
 
-    let look = |pods: Owned<Pod>| async move { drop(pods) };
+    let look = |pods: Children<Pod>| async move { drop(pods) };
     let operator = crate::Operator::new("demo").on_create("crews", look);
     let problems = operator.check().expect_err("nobody watches them").problems;
-    assert!(problems[0].contains("handler create takes `Owned<"), "{problems:?}");
+    assert!(problems[0].contains("handler create takes `Children<"), "{problems:?}");
     let look = crate::closure::create("crews", look).children(["pods.v1"]);
     crate::Operator::new("demo").with(look).check().expect("now they are watched");
 }

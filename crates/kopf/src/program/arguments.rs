@@ -7,7 +7,7 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use kopf_cli::failure::Failure;
 use kopf_core::settings::LeadershipMode;
-use kopf_engine::{AdmissionEndpoint, Pem, ProbesEndpoint};
+use kopf_engine::{AdmissionEndpoint, MetricsEndpoint, Pem, ProbesEndpoint};
 use kopf_model::shards::RANGES_MAX;
 use tracing::level_filters::LevelFilter;
 
@@ -35,11 +35,11 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Watch the cluster and handle what happens there
     Run(Box<RunArguments>),
-    /// Tell what would be done about desired children, without doing it
+    /// Show what would be done about desired children, without doing it
     Plan(Box<PlanArguments>),
-    /// Tell what the operator reacts to
+    /// Show what the operator reacts to
     Describe(OutputArguments),
-    /// Print what to deploy: definitions, least privileges, the operator itself
+    /// Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or an OLM bundle
     #[cfg(feature = "embedded")]
     Manifests(super::manifests::ManifestsArguments),
 }
@@ -64,6 +64,10 @@ pub(super) struct RunArguments {
     /// Share the objects with the other replicas, by this many ranges (`auto`: 64)
     #[arg(long, value_name = "auto|N", env = "KOPF_RUN_SHARDS", hide_env = true)]
     shards: Option<Shards>,
+    /// Remember in this file which objects are handled, so that a restart does not list them
+    #[arg(long, value_name = "FILE", env = "KOPF_RUN_SNAPSHOT", hide_env = true,
+        conflicts_with_all = ["leader_elect", "shards"])]
+    snapshot: Option<PathBuf>,
     /// Serve probes here, such as `http://0.0.0.0:8080/healthz`
     #[arg(
         short = 'L',
@@ -73,6 +77,28 @@ pub(super) struct RunArguments {
         hide_env = true
     )]
     liveness: Option<String>,
+    /// Serve metrics on this port instead, over TLS, such as `https://0.0.0.0:8443`, only to clients
+    /// that may `get` the path `/metrics` in the cluster
+    #[arg(long, value_name = "URL", env = "KOPF_RUN_METRICS", hide_env = true)]
+    metrics: Option<String>,
+    /// The file of the certificate for metrics, read again when it is renewed; else self-signed
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "KOPF_RUN_METRICS_CERTIFICATE",
+        hide_env = true,
+        requires_all = ["metrics", "metrics_key"]
+    )]
+    metrics_certificate: Option<PathBuf>,
+    /// The file of the key for metrics
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "KOPF_RUN_METRICS_KEY",
+        hide_env = true,
+        requires = "metrics_certificate"
+    )]
+    metrics_key: Option<PathBuf>,
     /// Let people who reach the debug endpoint run objects again, retry, pause and resume them
     #[arg(long, env = "KOPF_RUN_ALLOW_ACTIONS", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
@@ -125,7 +151,7 @@ pub(super) struct RunArguments {
         requires = "webhook_certificate"
     )]
     webhook_authority: Option<PathBuf>,
-    /// The peering object by which operators of the same kind know each other
+    /// The peering object that coordinates operators of the same kind
     #[arg(short = 'P', long, value_name = "NAME", env = "KOPF_RUN_PEERING", hide_env = true)]
     peering: Option<String>,
     /// The priority among operators of the same kind; the highest one works
@@ -145,7 +171,7 @@ pub(super) struct RunArguments {
     pub(super) embedded: super::embedded::EmbeddedArguments,
 }
 
-/// What matters to somebody who only looks.
+/// The options for looking without acting.
 #[derive(Args)]
 pub(super) struct PlanArguments {
     #[command(flatten)]
@@ -180,15 +206,15 @@ pub(super) struct ScopeArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Logs")]
 struct LogArguments {
-    /// Tell everything that happens to objects
+    /// Log everything that happens to objects
     #[arg(short, long, env = "KOPF_RUN_VERBOSE", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
     verbose: bool,
-    /// Tell everything, including the libraries below
+    /// Log everything, including libraries
     #[arg(short, long, env = "KOPF_RUN_DEBUG", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
     debug: bool,
-    /// Tell warnings and errors only
+    /// Log only warnings and errors
     #[arg(short, long, env = "KOPF_RUN_QUIET", action = ArgAction::SetTrue,
         value_parser = FalseyValueParser::new(), hide_env = true)]
     quiet: bool,
@@ -245,7 +271,11 @@ impl PlanArguments {
             dev: false,
             leader_elect: None,
             shards: None,
+            snapshot: None,
             liveness: None,
+            metrics: None,
+            metrics_certificate: None,
+            metrics_key: None,
             allow_actions: false,
             webhook: None,
             webhook_service: None,
@@ -288,8 +318,13 @@ impl RunArguments {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
         }
         let mut probes = self.liveness.as_deref().map(endpoint).transpose()?;
+        let metrics = self.metrics()?;
+        if metrics.is_some() && probes.is_none() {
+            probes = Some(ProbesEndpoint::on_loopback()?);
+        }
         if let Some(probes) = &mut probes {
             probes.actions = self.allow_actions;
+            probes.metrics = metrics;
         }
         let leadership = match (&self.leader_elect, &self.shards) {
             (_, Some(_)) => Some(LeadershipMode::Shards),
@@ -304,6 +339,7 @@ impl RunArguments {
             lease: leadership.map(|_| lease.unwrap_or_else(|| operator.to_owned())),
             leadership,
             ranges: self.shards.and_then(|shards| shards.0),
+            snapshot: self.snapshot.clone(),
             priority: if self.dev { Some(DEV_PRIORITY) } else { self.priority },
             peering: self.peering.clone(),
             webhooks: self.webhook.map(|address| self.webhooks(operator, address)).transpose()?,
@@ -312,10 +348,26 @@ impl RunArguments {
         })
     }
 
+    /// Where metrics are protected; none if they are served with the probes.
+    fn metrics(&self) -> Result<Option<MetricsEndpoint>, Failure> {
+        let Some(url) = &self.metrics else { return Ok(None) };
+        let mistake = |why: String| {
+            Failure::usage(format!("`{url}` is not an endpoint for metrics: {why}"))
+                .hint("write it as `https://0.0.0.0:8443`")
+        };
+        let (address, path) = address(url, "https").map_err(mistake)?;
+        if !["/", "/metrics"].contains(&path.as_str()) {
+            return Err(mistake("their path is `/metrics`".into()));
+        }
+        let certificate = self.metrics_certificate.clone().zip(self.metrics_key.clone());
+        let certificate = certificate.map(|(chain, key)| (Pem::File(chain), Pem::File(key)));
+        Ok(Some(MetricsEndpoint { address, certificate }))
+    }
+
     fn webhooks(&self, operator: &str, address: SocketAddr) -> Result<AdmissionEndpoint, Failure> {
         let service = match &self.webhook_service {
             Some(text) => Some(text.split_once('/').ok_or_else(|| {
-                Failure::usage(format!("`{text}` is no service: write it as `namespace/name`"))
+                Failure::usage(format!("`{text}` is not a service: write it as `namespace/name`"))
             })?),
             None => None,
         };
@@ -339,26 +391,29 @@ pub(super) fn webhooks(operator: &str, address: SocketAddr) -> AdmissionEndpoint
     AdmissionEndpoint::managed(address, format!("{operator}.kopf.dev"))
 }
 
-/// `http://host:port/path`; the host is localhost and the port is 80 unless told otherwise.
+/// Where probes are served.
 fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
-    let mistake = |why: String| {
-        Failure::usage(format!("`{url}` is no endpoint for probes: {why}"))
+    let (address, path) = address(url, "http").map_err(|why| {
+        Failure::usage(format!("`{url}` is not an endpoint for probes: {why}"))
             .hint("write it as `http://0.0.0.0:8080/healthz`")
-    };
-    let rest = url.strip_prefix("http://");
-    let rest = rest.ok_or_else(|| mistake("it does not begin with `http://`".into()))?;
+    })?;
+    Ok(ProbesEndpoint::new(address, path))
+}
+
+/// `scheme://host:port/path`; the default host is localhost, and the default port that of the scheme.
+fn address(url: &str, scheme: &str) -> Result<(SocketAddr, String), String> {
+    let rest = url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
+    let rest = rest.ok_or_else(|| format!("it does not begin with `{scheme}://`"))?;
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let (host, port) = match place.rsplit_once(':') {
-        Some((host, port)) => (
-            host,
-            port.parse().map_err(|_| mistake("its port is not a number up to 65535".into()))?,
-        ),
+        Some((host, port)) => {
+            (host, port.parse().map_err(|_| "its port is not a number up to 65535".to_owned())?)
+        }
+        None if scheme == "https" => (place, 443),
         None => (place, 80),
     };
     let host = if host.is_empty() { "localhost" } else { host.trim_matches(['[', ']']) };
-    let mut addresses =
-        (host, port).to_socket_addrs().map_err(|error| mistake(error.to_string()))?;
-    let address = addresses.next().ok_or_else(|| mistake("its host has no address".into()))?;
-    let path = if path.is_empty() { "/" } else { path };
-    Ok(ProbesEndpoint::new(address, path))
+    let mut addresses = (host, port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let address = addresses.next().ok_or_else(|| "its host has no address".to_owned())?;
+    Ok((address, if path.is_empty() { "/".to_owned() } else { path.to_owned() }))
 }

@@ -45,10 +45,10 @@ fn word<'a>(handler: &'a Value, key: &str) -> &'a str {
 }
 
 fn describe(handler: &Handler) -> Value {
-    let needs = handler
-        .needs
-        .iter()
-        .map(|need| json!({"group": need.group, "resource": need.resource, "verbs": need.verbs}));
+    let needs =
+        handler.access.needs.iter().map(
+            |need| json!({"group": need.group, "resource": need.resource, "verbs": need.verbs}),
+        );
     let to = match &handler.kind {
         HandlerKind::Convert(options) => options.to.version.as_deref(),
         _ => None,
@@ -65,7 +65,8 @@ fn describe(handler: &Handler) -> Value {
         "to": to,
         "children": handler.children.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "field": handler.filters.field.as_ref().map(ToString::to_string),
-        "description": handler.description,
+        "description": handler.docs.description,
+        "signature": handler.docs.signature,
         "retries": handler.retrying.retries,
         "needs": needs.collect::<Vec<_>>(),
     })

@@ -28,10 +28,10 @@ pub(super) struct EmbeddedArguments {
     /// Where to write the kubeconfig for kubectl and other clients
     #[arg(long, value_name = "FILE", default_value = "kopf.kubeconfig", requires = "embedded")]
     kubeconfig: PathBuf,
-    /// The port of the API server on loopback; 0 takes a free one
+    /// The port of the API server on loopback; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 0, requires = "embedded")]
     port: u16,
-    /// The port of the web UI on loopback; 0 takes a free one
+    /// The port of the web UI on loopback; 0 picks a free one
     #[cfg(feature = "ui")]
     #[arg(long, value_name = "N", default_value_t = 0, requires = "embedded")]
     ui_port: u16,
@@ -78,7 +78,7 @@ pub(super) async fn run(
         Some(endpoint) => endpoint,
         None => ProbesEndpoint::on_loopback()?,
     };
-    // Whoever is on this machine has the cluster itself at hand.
+    // Users of this machine can reach the cluster itself anyway.
     probes.actions = true;
     kubeconfig::write(&embedded.kubeconfig, &listening.kubeconfig(), Some(probes.address))?;
     #[cfg(feature = "ui")]
@@ -93,7 +93,10 @@ pub(super) async fn run(
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
     let client = match embedded.rbac {
-        true => with_own_rights(&server, &client, &operator, &handlers).await?,
+        true => {
+            let secure_metrics = probes.metrics.is_some();
+            with_own_rights(&server, &client, &operator, &handlers, secure_metrics).await?
+        }
         false => client,
     };
     let config =
@@ -104,7 +107,7 @@ pub(super) async fn run(
     };
     listening.shutdown().await;
     if outcome.is_err() {
-        // It leads nowhere now; the failure itself is told.
+        // The file leads nowhere now; the failure itself is reported.
         let _ = std::fs::remove_file(&embedded.kubeconfig);
     }
     outcome
@@ -116,6 +119,7 @@ async fn with_own_rights(
     admin: &kube::Client,
     operator: &Operator,
     handlers: &[Handler],
+    secure_metrics: bool,
 ) -> Result<kube::Client, Failure> {
     let options = manifests::Options {
         name: operator.name().to_owned(),
@@ -125,6 +129,7 @@ async fn with_own_rights(
         program: String::new(),
         replicas: 1,
         shards: false,
+        secure_metrics,
     };
     let rights = manifests::rights_of(handlers, &operator.settings, &options);
     let documents = manifests::rights_documents(&rights, &options).into_iter();

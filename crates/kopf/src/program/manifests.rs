@@ -32,6 +32,9 @@ pub(super) struct ManifestsArguments {
     /// What to write: manifests for kubectl, a Helm chart, or a bundle for the Operator Lifecycle Manager
     #[arg(long, value_enum, default_value_t = Format::Kubectl)]
     format: Format,
+    /// Serve metrics over TLS, only to those who may `get` the path `/metrics`
+    #[arg(long)]
+    secure_metrics: bool,
     /// Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
     #[arg(long)]
     extras: bool,
@@ -66,6 +69,7 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         program: program(operator.name()),
         replicas: arguments.replicas,
         shards: arguments.shards,
+        secure_metrics: arguments.secure_metrics,
     };
     let Some(folder) = &arguments.output else {
         // The others only make sense as files.

@@ -37,8 +37,10 @@ pub(super) async fn run(
         tokio::time::sleep(POLLING).await;
         let status = running.status().snapshot();
         let was_calm = is_calm;
-        is_calm =
-            status.ready && status.queued == 0 && status.running == 0 && rehearsal.is_complete();
+        is_calm = status.ready
+            && status.work.queued == 0
+            && status.work.running == 0
+            && rehearsal.is_complete();
         if is_calm && was_calm {
             break;
         }

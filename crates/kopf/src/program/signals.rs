@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 /// Tells the names of the signals that come from now on.
 ///
-/// The process is ended so long after the second one, whatever the rest of it does.
+/// The process is ended so long after the second one, no matter what the rest of it does.
 pub(super) fn hear(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
     let (sender, heard) = mpsc::unbounded_channel();
     let (starter, started) = std::sync::mpsc::sync_channel(1);
     let hearing = move || match Ears::new() {
         Ok(ears) => {
-            // Whoever has started us waits for that.
+            // The parent process waits for that.
             let _ = starter.send(Ok(()));
             ears.listen(&sender, grace);
         }
@@ -67,7 +67,7 @@ impl Ears {
     }
 }
 
-/// Why a program ends that was told to stop twice.
+/// Why a program ends after two signals.
 pub(super) fn forced() -> Failure {
     Failure::from("stopped by force: handlers were left unfinished")
 }

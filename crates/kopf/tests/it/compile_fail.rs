@@ -1,7 +1,7 @@
-//! Mistakes in handlers: each is told in one sentence, at the token that is wrong.
+//! Mistakes in handlers: the compiler explains each in one sentence, at the wrong token.
 
-/// `TRYBUILD=overwrite cargo test -p kopf --test it mistakes` writes the expected texts anew.
+/// `TRYBUILD=overwrite cargo test -p kopf --test it mistakes` writes the expected messages again.
 #[test]
 fn mistakes_are_told_in_one_sentence() {
-    trybuild::TestCases::new().compile_fail("tests/compile-fail/*.rs");
+    trybuild::TestCases::new().compile_fail("tests/compile-fail/*/*.rs");
 }

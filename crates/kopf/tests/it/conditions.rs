@@ -2,6 +2,8 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kopf::children::Child;
+use kopf::input::{Attempt, Condition, Conditions};
 use kopf::prelude::*;
 use kopf_testing::World;
 use kube::api::{Patch as ApiPatch, PatchParams, PostParams};
@@ -31,7 +33,7 @@ fn conditions_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     }})
 }
 
-#[kopf::desired(Shop, children(ConfigMap))]
+#[kopf::on::desired(Shop, children(ConfigMap))]
 fn shelf(shop: &Shop) -> Result<Vec<Child>> {
     let data = json!({"size": shop.spec.size.to_string()});
     Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data}).into()])
@@ -198,7 +200,7 @@ fn transition_times_change_with_the_status_only() {
 }
 
 /// A timer has a patch of its own, and sees the object as it was when it began.
-#[kopf::timer(Shop, interval = "10s")]
+#[kopf::on::timer(Shop, interval = "10s")]
 async fn inspect(client: Client, conditions: &mut Conditions) -> Result {
     let api: Api<Shop> = Api::default_namespaced(client);
     let meanwhile = json!({"status": {"conditions": [{"type": "Foreign", "status": "True"}]}});
@@ -251,7 +253,7 @@ fn writers_of_the_same_field_are_warned_about_once() {
     });
 }
 
-#[kopf::desired("stalls.example.com", children(ConfigMap))]
+#[kopf::on::desired("stalls.example.com", children(ConfigMap))]
 fn table() -> Result<Vec<Child>> {
     Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap"}).into()])
 }

@@ -1,8 +1,11 @@
 //! Conversions by attributes and closures: what they take, return and declare.
 
 use jiff::Timestamp;
+use kopf::Error;
+use kopf::Operator;
+use kopf::handler::HandlerSet;
+use kopf::input::{Labels, Now, Object};
 use kopf::prelude::*;
-use kopf::{Declare, Operator};
 use kopf_core::{Handler, HandlerKind, Occasion, Output};
 use kopf_handler::testing;
 
@@ -57,14 +60,8 @@ fn up(old: &v1::Database) -> Result<v2::Database> {
 }
 
 #[kopf::on::convert(v2::Database, to = v1::Database)]
-async fn down(
-    new: &v2::Database,
-    name: Name,
-    log: Log,
-    _now: Now,
-    labels: &Labels,
-) -> v1::Database {
-    log.debug(format!("{name} has {} labels", labels.iter().count()));
+async fn down(new: &v2::Database, name: Name, _now: Now, labels: &Labels) -> v1::Database {
+    tracing::debug!("{name} has {} labels", labels.iter().count());
     v1::Database::new("", v1::DatabaseSpec { size: format!("{}Gi", new.spec.size) })
 }
 
@@ -82,8 +79,8 @@ fn renamed(_: &v1::Database) -> other::Store {
     other::Store::new("", other::StoreSpec {})
 }
 
-fn only<D: Declare>() -> Handler {
-    let mut declared = D::declare();
+fn only<D: HandlerSet>() -> Handler {
+    let mut declared = D::declarations();
     assert_eq!(declared.len(), 1);
     declared.remove(0).handler
 }
@@ -112,7 +109,7 @@ fn types_say_what_is_converted_to_what() {
     let HandlerKind::Convert(options) = &handler.kind else { panic!("not a conversion") };
     assert_eq!(from, "example.com/v1/plural=databases");
     assert_eq!(options.to.to_string(), "example.com/v2/plural=databases");
-    let crd = options.crd.expect("a definition")();
+    let crd = options.definition.as_ref().expect("a definition").value();
     assert_eq!(crd["spec"]["versions"][0]["name"], "v2");
     assert_eq!(convert(handler, database("v1", json!("5Gi")))["spec"], json!({"size": 5}));
     let back = convert(only::<down>(), database("v2", json!(5)));

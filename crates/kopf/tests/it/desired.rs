@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kopf::children::{Child, Children};
 use kopf::closure;
+use kopf::input::Typed;
 use kopf::prelude::*;
 use kopf_testing::World;
 use kube::api::{ListParams, ObjectMeta, PostParams};
@@ -49,7 +51,7 @@ fn page(name: String, namespace: Option<String>, text: &str) -> ConfigMap {
 }
 
 /// A service, a page of text each, and copies elsewhere.
-#[kopf::desired(Site, children(ConfigMap, "services.v1"))]
+#[kopf::on::desired(Site, children(ConfigMap, "services.v1"))]
 fn children(site: &Site, name: Name) -> Result<Vec<Child>> {
     if site.spec.port == 13 {
         return Err(kopf::permanent("port 13 brings bad luck"));
@@ -159,13 +161,13 @@ fn a_closure_says_by_what_it_holds_which_children_there_are() {
         let (held, noted) = (Arc::clone(&text), Arc::clone(&seen));
         let kinds = || [closure::of::<ConfigMap>()];
         let operator = kopf::Operator::new("sites")
-            .desired(closure::of::<Site>(), kinds(), move |site: This<Site>| {
+            .desired(closure::of::<Site>(), kinds(), move |site: Typed<Site>| {
                 let text = *held.lock().unwrap();
                 let page = |title: &String| page(title.clone(), None, text);
                 let pages: Vec<ConfigMap> = site.spec.pages.iter().map(page).collect();
                 async move { pages }
             })
-            .observe(closure::of::<Site>(), kinds(), move |maps: Owned<ConfigMap>| {
+            .observe(closure::of::<Site>(), kinds(), move |maps: Children<ConfigMap>| {
                 let name = |map: &ConfigMap| map.metadata.name.clone().unwrap_or_default();
                 noted.lock().unwrap().push(maps.iter().map(name).collect::<Vec<_>>().join(" "));
                 async {}

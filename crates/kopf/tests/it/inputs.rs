@@ -1,9 +1,13 @@
 //! Inputs and outcomes of functions with attributes.
 
 use jiff::Timestamp;
+use kopf::Error;
+use kopf::children::Owner;
+use kopf::closure;
 use kopf::filter::{Subject, meta_matches_with, value_matches_with};
+use kopf::handler::{Declaration, HandlerSet};
+use kopf::input::{Cause, Labels, Reason};
 use kopf::prelude::*;
-use kopf::{Declaration, Declare, closure};
 use kopf_core::occasion::Change as CoreChange;
 use kopf_core::{Call, Handler, HandlerError, HandlerKind, Occasion, Output, Returned};
 use kopf_handler::testing;
@@ -31,8 +35,8 @@ fn call_of(handler: Handler, object: Value, occasion: Occasion) -> Call {
     testing::call(handler, Some(testing::subject(object)), occasion, Timestamp::UNIX_EPOCH)
 }
 
-fn only<D: Declare>() -> Handler {
-    let mut declarations = D::declare();
+fn only<D: HandlerSet>() -> Handler {
+    let mut declarations = D::declarations();
     assert_eq!(declarations.len(), 1);
     declarations.remove(0).handler
 }
@@ -55,7 +59,7 @@ async fn create_fn(spec: &Spec, name: Name, labels: &Labels) -> Result<Value> {
 fn a_create_handler_gets_what_it_names_and_returns_json() {
     let handler = only::<create_fn>();
     assert_eq!(&*handler.id, "create_fn");
-    assert_eq!(handler.description.as_deref(), Some("Greets everybody."));
+    assert_eq!(handler.docs.description.as_deref(), Some("Greets everybody."));
     assert_eq!(handler.retrying.retries, Some(5));
     assert!(matches!(handler.kind, HandlerKind::Create));
     let call = call_of(handler, example(), change(Reason::Create));
@@ -64,8 +68,8 @@ fn a_create_handler_gets_what_it_names_and_returns_json() {
 
 #[kopf::on::create("kopfexamples")]
 #[kopf::on::event("kopfexamples")]
-#[kopf::timer("kopfexamples", interval = "10s")]
-#[kopf::subhandler]
+#[kopf::on::timer("kopfexamples", interval = "10s")]
+#[kopf::on::subhandler]
 fn why(cause: Cause) -> String {
     format!("{cause} {:?} {}", cause.reason(), cause.is_initial())
 }
@@ -78,11 +82,11 @@ fn why_not(cause: Cause) -> Result {
 #[test]
 fn functions_with_several_attributes_tell_the_causes_apart() {
     let tell = |occasion: Occasion| {
-        let handler = why::declare().remove(0).handler;
+        let handler = why::declarations().remove(0).handler;
         json_of(testing::run(call_of(handler, example(), occasion)))
     };
     assert_eq!(tell(change(Reason::Resume)), "resume Some(Resume) false");
-    let kind = Some(kopf::EventKind::Modified);
+    let kind = Some(kopf::input::EventKind::Modified);
     assert_eq!(tell(Occasion::Event { kind }), "MODIFIED None false");
     assert_eq!(tell(Occasion::Event { kind: None }), "listed None false");
     let live = kopf_core::occasion::Live::new(testing::subject(example()).object);
@@ -108,9 +112,9 @@ fn functions_with_several_attributes_tell_the_causes_apart() {
 #[derive(Debug, PartialEq)]
 struct Place(String);
 
-impl<K: kopf::kind::ObjectKind> kopf::Input<K> for Place {
-    fn take(call: &kopf::Call) -> Result<Self> {
-        let name: Name = kopf::Input::<K>::take(call)?;
+impl<K: kopf::kind::ObjectKind> kopf::input::Input<K> for Place {
+    fn take(call: &kopf::input::Call) -> Result<Self> {
+        let name: Name = kopf::input::Input::<K>::take(call)?;
         let subject = call.subject.as_ref().expect("there is an object in these kinds");
         let namespace = subject.object.namespace().ok_or("it is nowhere")?;
         Ok(Self(format!("{namespace}/{name}")))
@@ -121,7 +125,7 @@ impl<K: kopf::kind::ObjectKind> kopf::Input<K> for Place {
 struct Tries(u32);
 
 impl<K: kopf::kind::RetriedKind> kopf::input::InputRef<K> for Tries {
-    fn take(call: &kopf::Call) -> Result<Self> {
+    fn take(call: &kopf::input::Call) -> Result<Self> {
         Ok(Self(call.attempt.retry + 1))
     }
 }
@@ -129,8 +133,8 @@ impl<K: kopf::kind::RetriedKind> kopf::input::InputRef<K> for Tries {
 /// A view of our own, which cannot be deserialized.
 struct App(String);
 
-impl kopf::View for App {
-    fn view(subject: &Subject) -> Result<Self> {
+impl kopf::input::FromObject for App {
+    fn from_object(subject: &Subject) -> Result<Self> {
         Ok(Self(subject.object.label("app").unwrap_or("nothing").to_owned()))
     }
 }

@@ -6,8 +6,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use kopf::Settings;
+use kopf::handler::HandlerSet;
+use kopf::index::Index;
+use kopf::input::{
+    Attempt, Cause, Diff, DryRun, EventKind, Live, Memo, Now, Old, Operation, Param, RawEvent,
+    Reason, SharedMemo, Stopped, Typed, User, Warnings,
+};
 use kopf::prelude::*;
-use kopf::{Declare, Index};
 use kopf_core::handler::{Delay, ErrorsMode};
 use kopf_core::invoke::{BoxFuture, Extensions, IndexView, OperatorContext, Stop, StopReason};
 use kopf_core::occasion::{Activity, Change as CoreChange, Live as CoreLive, Review as CoreReview};
@@ -47,11 +53,11 @@ fn database() -> Value {
     })
 }
 
-fn declared<D: Declare>() -> Vec<Handler> {
-    D::declare().into_iter().map(|declaration| declaration.handler).collect()
+fn declared<D: HandlerSet>() -> Vec<Handler> {
+    D::declarations().into_iter().map(|declaration| declaration.handler).collect()
 }
 
-fn only<D: Declare>() -> Handler {
+fn only<D: HandlerSet>() -> Handler {
     let mut handlers = declared::<D>();
     assert_eq!(handlers.len(), 1);
     handlers.remove(0)
@@ -100,7 +106,7 @@ fn typed_updates_see_both_states() {
     let selector = handler.selector.clone().expect("a selector");
     assert_eq!(selector.group.as_deref(), Some("example.com"));
     assert!(matches!(selector.name, SelectorName::Plural(plural) if plural == "databases"));
-    let crd = handler.crd.expect("a definition")();
+    let crd = handler.definition.as_ref().expect("a definition").value();
     assert_eq!(crd["metadata"]["name"], "databases.example.com");
     assert_eq!(handler.retrying.backoff, Some(Duration::from_secs(90)));
     assert_eq!(handler.retrying.errors, Some(ErrorsMode::Permanent));
@@ -161,7 +167,7 @@ async fn spy(kind: Option<EventKind>, event: RawEvent) -> Result {
 #[test]
 fn events_come_raw_and_errors_carry_their_delay() {
     let handler = only::<spy>();
-    assert!(handler.crd.is_none(), "a built-in kind has no definition of ours");
+    assert!(handler.definition.is_none(), "a built-in kind has no definition of ours");
     let labels: Vec<_> = handler.filters.labels.iter().map(|(_, filter)| filter).collect();
     assert!(matches!(
         labels.as_slice(),
@@ -190,7 +196,7 @@ impl Stop for AlreadyStopped {
     fn wait_blocking(&self, _: Option<Duration>) {}
 }
 
-#[kopf::daemon(
+#[kopf::on::daemon(
     Database,
     initial_delay = |db: &Database| u64::from(db.spec.size_gb).secs(),
     cancellation_timeout = 5,
@@ -217,7 +223,7 @@ fn daemons_see_the_newest_state_and_stop_when_told() {
     assert_eq!(run(call), json!(9));
 }
 
-#[kopf::timer("databases", interval = "10s", sharp, idle = 5)]
+#[kopf::on::timer("databases", interval = "10s", sharp, idle = 5)]
 async fn tick(count: &mut Memo<u32>, attempt: Attempt, now: Now) -> u32 {
     assert_eq!((attempt.retry, now.0), (0, Timestamp::UNIX_EPOCH));
     **count += 1;
@@ -236,7 +242,7 @@ fn memos_live_beside_the_object() {
     assert_eq!(run(call), json!(2));
 }
 
-#[kopf::index(Pod)]
+#[kopf::on::index(Pod)]
 fn by_node(name: Name) -> BTreeMap<String, u32> {
     BTreeMap::from([(name.to_string(), 7)])
 }
@@ -316,7 +322,7 @@ fn validation_denies_with_a_code_and_warns() {
 }
 
 #[kopf::on::mutate(Database)]
-async fn default_size(db: &mut This<Database>) {
+async fn default_size(db: &mut Typed<Database>) {
     db.spec.size_gb = 10;
     db.metadata.labels.get_or_insert_default().insert("sized".into(), "yes".into());
 }
@@ -399,8 +405,8 @@ fn partial_views_name_only_some_fields() {
     let handler = only::<partial>();
     let selector = handler.selector.clone().expect("a selector");
     assert!(matches!(selector.name, SelectorName::Category(name) if name == "all"));
-    assert_eq!(handler.needs[1].group, "apps");
-    assert_eq!(handler.needs[0].verbs, ["get", "list"]);
+    assert_eq!(handler.access.needs[1].group, "apps");
+    assert_eq!(handler.access.needs[0].verbs, ["get", "list"]);
     let when = handler.filters.when.clone().expect("a condition");
     let occasion = change(Reason::Create, None, None);
     assert!(when(&testing::subject(database()), &occasion));
@@ -461,7 +467,7 @@ fn modules_and_types_collect_their_handlers() {
     assert_eq!(ids(declared::<collected::Handlers>()), ["first", "second"]);
     let handler = only::<Shop>();
     assert_eq!((&*handler.id, handler.retrying.retries), ("visit", Some(2)));
-    assert_eq!(handler.description.as_deref(), Some("Opens or closes."));
+    assert_eq!(handler.docs.description.as_deref(), Some("Opens or closes."));
     let mut call = call(handler, database(), change(Reason::Create, None, None));
     let state = Extensions::default();
     state.insert(Arc::new(Shop { open: true }));

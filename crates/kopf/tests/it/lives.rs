@@ -6,6 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kopf::children::Owner;
+use kopf::index::Index;
+use kopf::input::{
+    Attempt, Labels, Live, Memo, Namespace, Object, Param, Recorder, SharedMemo, Stopped,
+    SubHandlers, Typed,
+};
 use kopf::prelude::*;
 use kopf_testing::World;
 use kube::Api;
@@ -102,13 +108,13 @@ fn failures_are_tried_again_after_the_backoff() {
 }
 
 #[kopf::on::create(ConfigMap, labels = {"app": "web"})]
-async fn in_parts(children: Children) -> Result {
-    children.declare_as::<part>("one", 1_u32);
-    children.declare_as::<part>("two", 2_u32);
-    children.run().await
+async fn in_parts(sub_handlers: SubHandlers) -> Result {
+    sub_handlers.add_function_as::<part>("one", 1_u32);
+    sub_handlers.add_function_as::<part>("two", 2_u32);
+    sub_handlers.run().await
 }
 
-#[kopf::subhandler]
+#[kopf::on::subhandler]
 async fn part(number: Param<u32>, attempt: Attempt, patch: &mut Patch) -> Result {
     if attempt.retry == 0 && *number == 2 {
         return Err(kopf::temporary("later").retry_in(3.secs()));
@@ -130,7 +136,7 @@ fn parts_are_tried_again_alone() {
     });
 }
 
-#[kopf::timer(ConfigMap, labels = {"app": "web"}, interval = "10s", sharp)]
+#[kopf::on::timer(ConfigMap, labels = {"app": "web"}, interval = "10s", sharp)]
 async fn tick(count: &mut Memo<u32>, patch: &mut Patch) {
     **count += 1;
     note(patch, "ticks", **count);
@@ -169,7 +175,7 @@ fn memos_start_as_copies_of_the_operators() {
     });
 }
 
-#[kopf::daemon(ConfigMap, labels = {"app": "web"})]
+#[kopf::on::daemon(ConfigMap, labels = {"app": "web"})]
 async fn follow(live: Live<ConfigMap>, stopped: Stopped, seen: State<Arc<Seen>>) -> Result {
     while !stopped.wait(1.secs()).await {
         let size = live.get()?.data.and_then(|data| data.get("size").cloned());
@@ -205,7 +211,7 @@ fn timers_tick_and_daemons_follow_until_deletion() {
     });
 }
 
-#[kopf::index(ConfigMap, labels = {"app": present})]
+#[kopf::on::index(ConfigMap, labels = {"app": present})]
 fn by_app(labels: &Labels, name: Name) -> (String, String) {
     (labels["app"].to_owned(), name.into())
 }
@@ -266,7 +272,7 @@ async fn refuse_empty(map: &ConfigMap) -> Result {
 }
 
 #[kopf::on::mutate(ConfigMap, operations = ["CREATE"], labels = {"app": "web"})]
-async fn complete(map: &mut This<ConfigMap>) {
+async fn complete(map: &mut Typed<ConfigMap>) {
     map.data.get_or_insert_default().entry("class".into()).or_insert_with(|| "standard".into());
 }
 

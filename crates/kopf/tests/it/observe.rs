@@ -1,6 +1,8 @@
 //! Observers of children on the embedded server: called when children change, and seeing them all.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kopf::children::{Children, Owner};
+use kopf::input::Stopped;
 use kopf::prelude::*;
 use kopf_testing::{RequestMatcher, Verb, World};
 use kube::CustomResource;
@@ -41,8 +43,8 @@ async fn record(album: &Album, owner: Owner, client: Client) -> Result {
 }
 
 /// The titles of all songs; one of them is refused at first.
-#[kopf::observe(Album, children(ConfigMap), backoff = "10s")]
-async fn listen(songs: &Owned<ConfigMap>, status: &mut Status<AlbumStatus>) -> Result {
+#[kopf::on::observe(Album, children(ConfigMap), backoff = "10s")]
+async fn listen(songs: &Children<ConfigMap>, status: &mut Status<AlbumStatus>) -> Result {
     let title = |song: &ConfigMap| song.data.as_ref()?.get("title").cloned();
     let titles: Vec<String> = songs.iter().filter_map(title).collect();
     if titles.iter().any(|title| title == "noise") && status.failures < 2 {
@@ -177,8 +179,8 @@ fn applying_without_a_watch_works_too() {
 }
 
 /// The titles of all songs, now and then.
-#[kopf::timer(Album, interval = "1m", children(ConfigMap))]
-async fn listen_in(songs: &Owned<ConfigMap>, status: &mut Status<AlbumStatus>) {
+#[kopf::on::timer(Album, interval = "1m", children(ConfigMap))]
+async fn listen_in(songs: &Children<ConfigMap>, status: &mut Status<AlbumStatus>) {
     status.songs =
         songs.iter().filter_map(|song| song.data.as_ref()?.get("title").cloned()).collect();
 }
@@ -189,7 +191,7 @@ struct Farewell(std::sync::Mutex<Vec<String>>);
 #[test]
 fn other_handlers_look_at_children_when_they_are_called() {
     kopf_testing::run(|world: World| async move {
-        let part = |songs: Owned<ConfigMap>, farewell: State<std::sync::Arc<Farewell>>| async move {
+        let part = |songs: Children<ConfigMap>, farewell: State<std::sync::Arc<Farewell>>| async move {
             let names = songs.iter().filter_map(|song| song.metadata.name.clone());
             farewell.0.lock().expect("nobody panics").extend(names);
         };
@@ -215,8 +217,8 @@ fn other_handlers_look_at_children_when_they_are_called() {
 }
 
 /// The number of songs, minute by minute, after the daemon has begun without any.
-#[kopf::daemon(Album, children(ConfigMap))]
-async fn count(songs: &Owned<ConfigMap>, counts: State<Counts>, stopped: Stopped) -> Result {
+#[kopf::on::daemon(Album, children(ConfigMap))]
+async fn count(songs: &Children<ConfigMap>, counts: State<Counts>, stopped: Stopped) -> Result {
     while !stopped.wait(60.secs()).await {
         let mut counts = counts.lock().expect("no test panics while counting");
         counts.push((songs.len(), songs.now()?.len()));

@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use kopf::Error;
+use kopf::children::Children;
+use kopf::closure;
 use kopf::filter::{MetaFilter, ValueFilter};
+use kopf::handler::{Declaration, ErrorsMode, HandlerSet};
+use kopf::input::{Param, Recorder};
 use kopf::prelude::*;
-use kopf::{Declaration, Declare, ErrorsMode, closure};
 use kopf_core::handler::{Delay, HandlerKind, WebhookOptions};
 
 /// Everything that the engine looks at, but the code.
@@ -69,18 +73,18 @@ fn describe(declaration: &Declaration) -> String {
         value(&filters.new),
         filters.when.is_some(),
         handler.retrying,
-        handler.needs,
-        handler.grants,
-        handler.touches,
+        handler.access.needs,
+        handler.access.grants,
+        handler.access.touches,
         handler.param.is_some(),
-        handler.description,
+        handler.docs.description,
         declaration.requires,
     )
 }
 
 #[track_caller]
-fn check<D: Declare>(closure: impl Into<Declaration>) {
-    let declared = D::declare();
+fn check<D: HandlerSet>(closure: impl Into<Declaration>) {
+    let declared = D::declarations();
     assert_eq!(declared.len(), 1);
     assert_eq!(describe(&declared[0]), describe(&closure.into()));
 }
@@ -104,7 +108,7 @@ async fn updated() {}
 fn deleted(_: Name) {}
 
 #[kopf::on::resume("kopfexamples", deleted, children("pods.v1", "deployments.apps"))]
-async fn resumed(_: Owned<k8s_openapi::api::core::v1::Pod>) {}
+async fn resumed(_: Children<k8s_openapi::api::core::v1::Pod>) {}
 
 #[kopf::on::field("kopfexamples", field = "spec.size", new = 2)]
 async fn resized() {}
@@ -150,7 +154,7 @@ fn handlers_of_changes_are_the_same() {
             .id("deleted")
             .optional(),
     );
-    let look = |_: Owned<k8s_openapi::api::core::v1::Pod>| async {};
+    let look = |_: Children<k8s_openapi::api::core::v1::Pod>| async {};
     check::<resumed>(
         closure::resume("kopfexamples", look)
             .id("resumed")
@@ -165,7 +169,7 @@ fn handlers_of_changes_are_the_same() {
     check::<seen>(closure::event("kopfexamples", || async {}).id("seen"));
 }
 
-#[kopf::daemon(
+#[kopf::on::daemon(
     "kopfexamples",
     initial_delay = "1s",
     cancellation_backoff = "2s",
@@ -174,10 +178,10 @@ fn handlers_of_changes_are_the_same() {
 )]
 async fn beside() {}
 
-#[kopf::timer("kopfexamples", interval = "10s", idle = "20s", sharp, initial_delay = |_: &Spec| Duration::ZERO)]
+#[kopf::on::timer("kopfexamples", interval = "10s", idle = "20s", sharp, initial_delay = |_: &Spec| Duration::ZERO)]
 async fn tick() {}
 
-#[kopf::index("kopfexamples", field = "spec.size")]
+#[kopf::on::index("kopfexamples", field = "spec.size")]
 fn by_name(name: Name) -> (String, u32) {
     (name.0, 1)
 }
@@ -226,7 +230,7 @@ fn handlers_beside_changes_are_the_same() {
     check::<mutated>(closure::mutate("kopfexamples", || async {}).id("mutated"));
 }
 
-#[kopf::desired(
+#[kopf::on::desired(
     "kopfexamples", children("pods.v1"), retries = 2, grants = ["get,list pods"],
     binds = ["clusterroles/view"]
 )]
@@ -234,8 +238,8 @@ async fn wanted(name: Name) -> Vec<Value> {
     vec![json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": *name}})]
 }
 
-#[kopf::observe("kopfexamples", children("pods.v1"), labels = {"app": "web"})]
-async fn watched(_: Owned<k8s_openapi::api::core::v1::Pod>) {}
+#[kopf::on::observe("kopfexamples", children("pods.v1"), labels = {"app": "web"})]
+async fn watched(_: Children<k8s_openapi::api::core::v1::Pod>) {}
 
 #[test]
 fn handlers_of_children_are_the_same() {
@@ -248,7 +252,7 @@ fn handlers_of_children_are_the_same() {
             .grants("get,list pods")
             .binds("clusterroles/view"),
     );
-    let look = |_: Owned<k8s_openapi::api::core::v1::Pod>| async {};
+    let look = |_: Children<k8s_openapi::api::core::v1::Pod>| async {};
     check::<watched>(
         closure::observe("kopfexamples", ["pods.v1"], look)
             .id("watched")

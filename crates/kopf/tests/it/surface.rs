@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kopf::Settings;
 use kopf::filter::{Occasion, Subject};
+use kopf::input::{Diff, Labels};
 use kopf::lifecycle::Lifecycle;
 use kopf::prelude::*;
 use kopf::settings::ProgressStorageSetting;

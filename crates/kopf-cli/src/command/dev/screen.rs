@@ -2,11 +2,12 @@
 //!
 //! Without a terminal there are only the lines. No alternate screen and no raw mode: what was
 //! printed stays in the scrollback, and Ctrl-C stays a signal. So a few escape sequences are all it
-//! takes, and no library for terminals is needed.
+//! takes, with `anstyle` for colours.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 
+use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use kopf_engine::journal::Chronicle;
 use unicode_width::UnicodeWidthStr as _;
@@ -169,32 +170,32 @@ fn emit(text: &str) {
 
 impl Paint {
     pub(super) fn red(self, text: &str) -> String {
-        self.with("31", text)
+        self.with(AnsiColor::Red.on_default(), text)
     }
 
     pub(super) fn green(self, text: &str) -> String {
-        self.with("32", text)
+        self.with(AnsiColor::Green.on_default(), text)
     }
 
     pub(super) fn yellow(self, text: &str) -> String {
-        self.with("33", text)
+        self.with(AnsiColor::Yellow.on_default(), text)
     }
 
     pub(super) fn cyan(self, text: &str) -> String {
-        self.with("36", text)
+        self.with(AnsiColor::Cyan.on_default(), text)
     }
 
     pub(super) fn bold(self, text: &str) -> String {
-        self.with("1", text)
+        self.with(Style::new().bold(), text)
     }
 
     pub(super) fn dim(self, text: &str) -> String {
-        self.with("2", text)
+        self.with(Style::new().dimmed(), text)
     }
 
-    fn with(self, code: &str, text: &str) -> String {
+    fn with(self, style: Style, text: &str) -> String {
         match self {
-            Self::Always if !text.is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            Self::Always if !text.is_empty() => format!("{style}{text}{style:#}"),
             _ => text.to_owned(),
         }
     }

@@ -1,6 +1,6 @@
 //! The loop of `kopf dev`: sources change, the project is built, the operator is replaced.
 //!
-//! Builds and the operator run beside it and send news; whatever happens, a signal is heard.
+//! Builds and the operator run next to it and send news; signals are always heard.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -81,12 +81,12 @@ fn clock(date: &str, now: Timestamp) -> Option<Finding> {
     let server = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     let seconds = now.as_second() - server.as_second();
     if seconds.abs() <= CLOCKS_DIFFER_MAX {
-        return Some(Finding::ok("clock", "as that of the server"));
+        return Some(Finding::ok("clock", "the same as the server's"));
     }
     let text = format!(
-        "{} s {} that of the server",
+        "{} s {} the server's",
         seconds.abs(),
-        if seconds > 0 { "after" } else { "before" }
+        if seconds > 0 { "ahead of" } else { "behind" }
     );
     Some(Finding::wrong("clock", text, "set the clock of this machine; certificates depend on it"))
 }
@@ -172,7 +172,7 @@ async fn unreachable(client: &Client, webhook: &Value) -> Option<Finding> {
     if get(client, &path).await.is_ok() {
         return None;
     }
-    let text = format!("{title} leads to the Service {namespace}/{name}, which is not there");
+    let text = format!("{title} points to the Service {namespace}/{name}, which does not exist");
     let hint = match webhook["failurePolicy"] == "Ignore" {
         true => "remove the configuration, or deploy its operator",
         false => "its objects cannot be written: remove the configuration, or deploy its operator",
@@ -189,7 +189,7 @@ async fn operator(context: Option<&str>) -> Option<Finding> {
         true => Finding::ok("operator", format!("ready at {url}")),
         false => Finding::wrong(
             "operator",
-            format!("{url} is not ready, or not there"),
+            format!("{url} is not ready, or does not answer"),
             "start it again; the kubeconfig may be that of an operator that has ended",
         ),
     })
@@ -209,7 +209,7 @@ mod tests {
         let wrong = clock("Tue, 17 Nov 2026 19:00:00 GMT", now).unwrap();
         assert_eq!(
             (wrong.verdict, wrong.text.as_str()),
-            (Verdict::Wrong, "3630 s after that of the server")
+            (Verdict::Wrong, "3630 s ahead of the server's")
         );
         assert_eq!(clock("some day", now), None);
     }

@@ -83,9 +83,9 @@ fn handlers(code: &[&str]) -> Vec<String> {
     let mut is_ours = false;
     for line in code.iter().map(|line| line.trim()) {
         if line.starts_with("#[kopf::") {
-            let kinds = ["on::", "daemon", "timer", "index", "desired", "observe"];
-            let rest = line.trim_start_matches("#[kopf::");
-            is_ours = is_ours || kinds.iter().any(|kind| rest.starts_with(kind));
+            // Sub-handlers are named by their parents, not in the list.
+            let kind = line.strip_prefix("#[kopf::on::");
+            is_ours = is_ours || kind.is_some_and(|kind| !kind.starts_with("subhandler"));
         } else if let Some((_, rest)) = line.split_once("fn ") {
             let name: String =
                 rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
@@ -118,14 +118,14 @@ mod tests {
 
     #[test]
     fn lists_may_be_in_other_files() {
-        let one = "#[kopf::timer(Thing, interval = \"1s\")]\npub fn tick() {}\n".to_owned();
+        let one = "#[kopf::on::timer(Thing, interval = \"1s\")]\npub fn tick() {}\n".to_owned();
         let other = "kopf::operator!(\"x\", [handlers::tick])".to_owned();
         assert!(unused_handlers(&[one, other]).is_empty());
     }
 
     #[test]
     fn sub_handlers_and_collected_modules_are_left_alone() {
-        let text = "#[kopf::subhandler]\nasync fn part() {}\n".to_owned();
+        let text = "#[kopf::on::subhandler]\nasync fn part() {}\n".to_owned();
         assert!(unused_handlers(&[text]).is_empty());
         let text =
             "#[kopf::handlers]\nmod all {\n#[kopf::on::create(Thing)]\nfn a() {}\n}\n".to_owned();

@@ -39,7 +39,7 @@ fn render(events: &[Value]) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let mut text = "\n  the latest warnings of the cluster:\n".to_owned();
+    let mut text = "\n  the latest warnings in the cluster:\n".to_owned();
     for (at, message) in &events[skipped..] {
         text.push_str(&format!("    {at}  {}\n", message.replace('\n', " ")));
     }

@@ -27,19 +27,19 @@ pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> S
             line(&words);
         }
     }
-    for (handler, error) in &chronicle.situation.wishes_failed {
-        line(&format!("{handler} could not tell the desired children: {error}"));
+    for (handler, error) in &chronicle.situation.desired_failures {
+        line(&format!("{handler} could not compute the desired children: {error}"));
     }
     for child in &chronicle.situation.children {
         line(&child_words(child, now));
     }
     for Filtered { handler, why } in &chronicle.situation.filtered {
-        line(&format!("not concerned: {handler}, since {why}"));
+        line(&format!("not called: {handler}, because {why}"));
     }
     if chronicle.entries.is_empty() {
         return text;
     }
-    text.push_str("\n  what happened, the latest last:\n");
+    text.push_str("\n  what happened, oldest first:\n");
     for entry in &chronicle.entries {
         for (index, words) in entry_words(entry).into_iter().enumerate() {
             let time = entry.at.strftime("%H:%M:%S").to_string();
@@ -63,10 +63,10 @@ pub(super) fn render_unknown(
         let hint = format!("it has no handlers for {plural}, or serves other namespaces");
         ("does not watch it".to_owned(), Some(hint))
     } else if unmet.is_empty() {
-        ("remembers nothing of it: nothing has happened to it lately".to_owned(), None)
+        ("knows nothing about it: nothing has happened to it recently".to_owned(), None)
     } else {
         let hint = format!("all its handlers for {plural} are only for such objects");
-        (format!("does not watch it, since it is not {}", unmet.join(", ")), Some(hint))
+        (format!("does not watch it, because it is not {}", unmet.join(", ")), Some(hint))
     };
     let mut text = format!("\n  the operator at {operator} {words}\n");
     if let Some(hint) = hint {
@@ -106,14 +106,14 @@ fn standing(situation: &Situation, now: Timestamp) -> Vec<String> {
         words.push("it is being deleted, and held by the operator's finalizer".to_owned());
     }
     match situation.wake_at {
-        Some(at) => words.push(format!("looks at it again {}", when(at, now))),
+        Some(at) => words.push(format!("checks it again {}", when(at, now))),
         None if situation.error.is_none() => {
-            words.push("waits for nothing but the next change".to_owned());
+            words.push("is waiting for the next change".to_owned());
         }
         None => {}
     }
     if !situation.background.is_empty() {
-        words.push(format!("runs beside it: {}", situation.background.join(", ")));
+        words.push(format!("runs in the background: {}", situation.background.join(", ")));
     }
     words
 }
@@ -137,7 +137,7 @@ fn open(handler: &str, last: &Episode, now: Timestamp) -> Option<String> {
         AttemptEnding::Success => None,
         AttemptEnding::Failure => {
             let attempts = attempts(*number);
-            Some(format!("{handler} failed for good after {attempts}: {error}"))
+            Some(format!("{handler} failed permanently after {attempts}: {error}"))
         }
         AttemptEnding::Retry => {
             let moment = next_at.map_or_else(|| "soon".to_owned(), |at| when(at, now));
@@ -162,8 +162,8 @@ fn entry_words(entry: &Entry) -> Vec<String> {
     match &entry.episode {
         Episode::Cause { reason, changes, more, selected, filtered } => {
             let called = match selected.as_slice() {
-                [] => "concerns no handler".to_owned(),
-                handlers => format!("concerns {}", handlers.join(", ")),
+                [] => "no handler matches".to_owned(),
+                handlers => format!("calls {}", handlers.join(", ")),
             };
             let mut words = vec![format!("{reason}: {called}")];
             words.extend(changes.iter().map(|change| format!("  {}", change_words(change))));
@@ -171,26 +171,30 @@ fn entry_words(entry: &Entry) -> Vec<String> {
                 words.push(format!("  and {}", counted(*more, "more field")));
             }
             let skipped =
-                |Filtered { handler, why }: &Filtered| format!("  skips {handler}, since {why}");
+                |Filtered { handler, why }: &Filtered| format!("  skips {handler}, because {why}");
             words.extend(filtered.iter().map(skipped));
             words
         }
         Episode::Attempt { handler, number, milliseconds, ending, error, .. } => {
             let ending = match ending {
                 AttemptEnding::Success => "succeeded",
-                AttemptEnding::Retry => "failed, will be tried again",
-                AttemptEnding::Failure => "failed for good",
+                AttemptEnding::Retry => "failed, will be retried",
+                AttemptEnding::Failure => "failed permanently",
             };
             let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
             vec![format!("{handler}, attempt {number}, {milliseconds} ms: {ending}{error}")]
         }
         Episode::Write { fields, more, .. } => {
             let rest = if *more > 0 { format!(" and {more} more") } else { String::new() };
-            let fields = if fields.is_empty() { "lists".to_owned() } else { fields.join(", ") };
+            let fields = if fields.is_empty() {
+                "lists, such as finalizers".to_owned()
+            } else {
+                fields.join(", ")
+            };
             vec![format!("wrote {fields}{rest}")]
         }
         Episode::Trouble { error } => vec![format!("could not be handled: {error}")],
-        Episode::Gone => vec!["gone from the cluster".to_owned()],
+        Episode::Gone => vec!["removed from the cluster".to_owned()],
         _ => Vec::new(),
     }
 }

@@ -109,7 +109,7 @@ impl Story {
         }
         if matches!(self.situation, Situation::Handled) && !is_answered {
             line(
-                "hint: handlers that failed for good are done, too; their errors are in the \
+                "hint: handlers that failed permanently count as done; their errors are in the \
                   operator's log"
                     .into(),
             );
@@ -139,7 +139,7 @@ impl Situation {
                 "hint: is an operator running, does it serve this namespace, do its filters match?"
                     .into(),
             ],
-            Self::OnlyDesired => vec!["has children that an operator looks after".into()],
+            Self::OnlyDesired => vec!["has children that an operator manages".into()],
             Self::Handled => vec!["is handled: nothing has changed since".into()],
             Self::Changed(diff) => {
                 let mut words = vec!["has changed since it was last handled:".to_owned()];
@@ -159,11 +159,11 @@ impl Situation {
             }
             Self::HeldForDeletion { since } => {
                 vec![format!(
-                    "is being deleted since {since}, and held until its handlers are done"
+                    "deletion was requested at {since}, and it is held until its handlers are done"
                 )]
             }
             Self::ReleasedButHeld { since } => {
-                vec![format!("is being deleted since {since}, and not held by us any more")]
+                vec![format!("deletion was requested at {since}, and it is no longer held by us")]
             }
         }
     }
@@ -178,12 +178,12 @@ fn handler_words(id: &str, record: &ProgressRecord, now: Timestamp) -> Vec<Strin
     };
     words.push(match (record.success, record.failure, record.delayed) {
         (true, _, _) => format!("  succeeded after {attempts}"),
-        (_, true, _) => format!("  failed for good after {attempts}"),
+        (_, true, _) => format!("  failed permanently after {attempts}"),
         (_, _, Some(at)) if at > now => {
             let left = at.duration_since(now).as_secs();
             format!("  waits for its next attempt in {left} s, at {at}, after {attempts}")
         }
-        _ if record.retries == 0 => "  was not called yet".to_owned(),
+        _ if record.retries == 0 => "  has not been called yet".to_owned(),
         _ => format!("  is due now, after {attempts}"),
     });
     if let Some(message) = record.message.as_deref().filter(|message| *message != "None") {

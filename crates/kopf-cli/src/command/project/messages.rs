@@ -87,7 +87,7 @@ impl Messages {
                 self.diagnostics.extend(diagnostic(&message));
                 Message::Other
             }
-            // Other programs in the build may print whatever they like.
+            // Other programs in the build may print anything.
             Ok(Line::Other) | Err(_) => Message::Other,
         }
     }

@@ -17,27 +17,31 @@ impl Invoke for Nothing {
 }
 
 fn chart(kind: HandlerKind) -> Vec<ChartFile> {
+    chart_of(kind, 1)
+}
+
+fn chart_of(kind: HandlerKind, replicas: u32) -> Vec<ChartFile> {
     let selector = Selector::exact("example.com", "v1", "greetings");
     let mut handler = Handler::new("fn", kind, Arc::new(Nothing)).for_resources(selector);
-    handler.crd = Some(|| {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "greetings.example.com"},
-            "spec": {
-                "group": "example.com", "scope": "Namespaced",
-                "names": {"kind": "Greeting", "plural": "greetings"},
-                "versions": [{"name": "v1", "served": true, "storage": true}],
-            },
-        })
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "greetings.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Greeting", "plural": "greetings"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+        },
     });
+    handler.definition = Some(definition.into());
     let options = Options {
         name: "demo".into(),
         namespace: "operators".into(),
         serves: None,
         image: "you/demo:7".into(),
         program: "demo".into(),
-        replicas: 1,
+        replicas,
         shards: false,
+        secure_metrics: false,
     };
     files(&[handler], &Settings::default(), &options).expect("JSON can be written as YAML")
 }
@@ -89,4 +93,21 @@ fn blocks_of_templates_are_closed() {
         let opened: usize = opened.iter().map(|word| file.text.matches(word).count()).sum();
         assert_eq!(opened, file.text.matches("{{- end }}").count(), "{}: {}", file.path, file.text);
     }
+}
+
+#[test]
+fn replicas_know_themselves_and_have_one_role_for_leases() {
+    let files = chart_of(HandlerKind::Create, 2);
+    let deployment = text(&files, "templates/deployment.yaml");
+    assert!(deployment.contains("name: POD_NAME\n"), "{deployment}");
+    assert!(deployment.contains("$.Values.env"), "{deployment}");
+    assert!(!deployment.contains("PodDisruptionBudget"), "{deployment}");
+    let rights = text(&files, "templates/rbac.yaml");
+    let (before, inside) = rights.split_once("{{- range $watched").expect("a range");
+    let (inside, _) = inside.split_once("{{- end }}").expect("its end");
+    assert!(before.contains("-leases"), "{before}");
+    assert!(!inside.contains("-leases"), "{inside}");
+    let values: Value = serde_norway::from_str(text(&files, "values.yaml")).expect("YAML");
+    assert_eq!(values["replicas"], 2);
+    assert_eq!(values["podDisruptionBudget"]["enabled"], true);
 }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::manifests::Options;
+
 /// A word, and what the chart has in place of its line: `SPACE` is the indentation of the line, and
-/// `INDENT` that of what belongs to it, as a number.
+/// `INDENT` that of what belongs to it, as a number; `LEVEL` is the former as a number.
 type Filling = (&'static str, &'static str);
 
 pub(super) const REPLICAS: Filling =
@@ -13,7 +15,7 @@ pub(super) const RESOURCES: Filling =
 pub(super) const PULL_POLICY: Filling =
     ("kopf-word-pull-policy", "SPACEimagePullPolicy: {{ $.Values.image.pullPolicy }}");
 pub(super) const ENVIRONMENT: Filling =
-    ("kopf-word-env", "SPACEenv:\n{{- toYaml $.Values.env | nindent INDENT }}");
+    ("kopf-word-env", "{{- with $.Values.env }}\n{{- toYaml . | nindent LEVEL }}\n{{- end }}");
 pub(super) const POD: Filling =
     ("kopf-word-pod", "{{- with $.Values.pod }}\n{{- toYaml . | nindent 6 }}\n{{- end }}");
 pub(super) const ARGUMENTS: Filling = (
@@ -37,6 +39,8 @@ metadata:
   annotations:
     helm.sh/hook: test
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+    # In an embedded cluster, Pods are simulated: this one succeeds.
+    kopf.dev/stage: complete
 spec:
   restartPolicy: Never
   securityContext:
@@ -61,10 +65,19 @@ pub(super) fn chart(name: &str) -> Value {
 }
 
 /// `values.yaml`, with a comment for each value.
-pub(super) fn values(image: &str) -> String {
+pub(super) fn values(options: &Options) -> String {
+    let Options { image, replicas, .. } = options;
+    let advice = match options.has_replicas() {
+        true if options.shards => "They share the objects.",
+        true => "One of them leads, and the others stand by.",
+        false => {
+            "More than one would handle everything twice; generate the chart with --replicas instead."
+        }
+    };
+    let is_guarded = *replicas > 1;
     let (repository, tag) = match image.rsplit_once(':') {
         Some((repository, tag)) if !tag.contains('/') => (repository, tag),
-        _ => (image, "latest"),
+        _ => (image.as_str(), "latest"),
     };
     format!(
         "# The image of the operator.
@@ -73,8 +86,8 @@ image:
   tag: {tag:?}
   pullPolicy: IfNotPresent
 
-# How many run. More than one need leader election or a peering; else everything is handled twice.
-replicas: 1
+# How many run. {advice}
+replicas: {replicas}
 
 # The namespaces that are served, with rights only there; none means the whole cluster.
 namespaces: []
@@ -123,7 +136,7 @@ networkPolicy:
   enabled: false
 
 podDisruptionBudget:
-  enabled: false
+  enabled: {is_guarded}
 "
     )
 }

@@ -29,6 +29,7 @@ fn options() -> Options {
         program: "demo".into(),
         replicas: 1,
         shards: false,
+        secure_metrics: false,
     }
 }
 

@@ -24,7 +24,7 @@ fn two_signals_end_a_program_that_is_stuck() {
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    // The framework prints something, too.
+    // The test framework also prints something.
     let mut said = output.lines().map_while(Result::ok);
     said.find(|line| line.contains("ready")).expect("it hears signals");
     send(&child, Signal::INT);

@@ -10,7 +10,7 @@ use crate::command::dev::screen::Paint;
 fn object(name: &str, sequence: u64, entries: Value, situation: Value) -> Chronicle {
     let mut whole = json!({
         "wake_at": null, "error": null, "gone": false, "deleting": false, "held": false,
-        "filtered": [], "background": [], "children": [], "wishes_failed": {},
+        "filtered": [], "background": [], "children": [], "desired_failures": {},
     });
     whole.as_object_mut().unwrap().extend(situation.as_object().unwrap().clone());
     serde_json::from_value(json!({

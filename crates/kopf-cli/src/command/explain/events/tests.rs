@@ -16,7 +16,7 @@ fn the_latest_warnings_are_told_in_order() {
     let events: Vec<_> = [3, 1, 6, 2, 5, 4].into_iter().map(event).collect();
     expect![[r#"
         Database
-          the latest warnings of the cluster:
+          the latest warnings in the cluster:
             2026-11-15T12:00:02Z  Handler resize failed permanently: no. 2
             2026-11-15T12:00:03Z  Handler resize failed permanently: no. 3
             2026-11-15T12:00:04Z  Handler resize failed permanently: no. 4

@@ -10,7 +10,7 @@ use super::{render, render_unknown};
 fn check(entries: Value, situation: Value, expected: Expect) {
     let mut whole = json!({
         "wake_at": null, "error": null, "gone": false, "deleting": false, "held": false,
-        "filtered": [], "background": [], "children": [], "wishes_failed": {},
+        "filtered": [], "background": [], "children": [], "desired_failures": {},
     });
     whole.as_object_mut().unwrap().extend(situation.as_object().unwrap().clone());
     let chronicle: Chronicle = serde_json::from_value(json!({
@@ -45,16 +45,16 @@ fn a_retry_is_told_with_its_history() {
         expect![[r#"
             Database prod/orders
               the operator at http://127.0.0.1:8080 says:
-                looks at it again in 42 s, at 2026-11-15T12:00:42Z
-                runs beside it: ping
+                checks it again in 42 s, at 2026-11-15T12:00:42Z
+                runs in the background: ping
                 resize waits for attempt 4, in 42 s, at 2026-11-15T12:00:42Z: the cloud is not ready
 
-              what happened, the latest last:
-                11:59:58  update: concerns resize
+              what happened, oldest first:
+                11:59:58  update: calls resize
                             ~ spec.size: 1 -> 2
                             and 2 more fields
-                            skips rename, since the field spec.name has not changed
-                11:59:58  resize, attempt 3, 12 ms: failed, will be tried again: the cloud is not ready
+                            skips rename, because the field spec.name has not changed
+                11:59:58  resize, attempt 3, 12 ms: failed, will be retried: the cloud is not ready
                 11:59:59  wrote status.phase and 1 more
         "#]],
     );
@@ -72,11 +72,11 @@ fn a_permanent_failure_is_told() {
         expect![[r#"
             Database prod/orders
               the operator at http://127.0.0.1:8080 says:
-                waits for nothing but the next change
-                resize failed for good after 1 attempt: no such plan
+                is waiting for the next change
+                resize failed permanently after 1 attempt: no such plan
 
-              what happened, the latest last:
-                11:59:58  resize, attempt 1, 0 ms: failed for good: no such plan
+              what happened, oldest first:
+                11:59:58  resize, attempt 1, 0 ms: failed permanently: no such plan
         "#]],
     );
 }
@@ -90,8 +90,8 @@ fn a_filtered_object_is_told_why() {
         expect![[r#"
             Database prod/orders
               the operator at http://127.0.0.1:8080 says:
-                waits for nothing but the next change
-                not concerned: resize, since the label tier is `test`, not `live`
+                is waiting for the next change
+                not called: resize, because the label tier is `test`, not `live`
         "#]],
     );
 }
@@ -105,7 +105,7 @@ fn a_deletion_held_by_a_finalizer_is_told() {
             Database prod/orders
               the operator at http://127.0.0.1:8080 says:
                 it is being deleted, and held by the operator's finalizer
-                looks at it again in 10 s, at 2026-11-15T12:00:10Z
+                checks it again in 10 s, at 2026-11-15T12:00:10Z
         "#]],
     );
 }
@@ -121,12 +121,12 @@ fn children_are_told_with_what_is_wrong() {
     ]);
     check(
         json!([]),
-        json!({"children": children, "wishes_failed": {"routes": "no such host"}}),
+        json!({"children": children, "desired_failures": {"routes": "no such host"}}),
         expect![[r#"
             Database prod/orders
               the operator at http://127.0.0.1:8080 says:
-                waits for nothing but the next change
-                routes could not tell the desired children: no such host
+                is waiting for the next change
+                routes could not compute the desired children: no such host
                 child Service prod/web is ready
                 child Deployment prod/web is not ready: 0 of 2 replicas are available
                 child Lease prod/web was refused: no quota; is applied again in 8 s, at 2026-11-15T12:00:08Z
@@ -167,14 +167,14 @@ fn an_object_that_is_not_watched_is_told_from_a_quiet_one() {
     .assert_eq(&format!("Database{}", render_unknown("http://x", &unwatched, &resource, None)));
     expect![[r#"
         Database
-          the operator at http://x remembers nothing of it: nothing has happened to it lately
+          the operator at http://x knows nothing about it: nothing has happened to it recently
     "#]]
     .assert_eq(&format!("Database{}", render_unknown("http://x", &quiet, &resource, None)));
     let quiet = render_unknown("http://x", &quiet, &resource, None);
     assert_eq!(render_unknown("http://x", &narrow, &resource, Some(&fits)), quiet);
     expect![[r#"
         Database
-          the operator at http://x does not watch it, since it is not labelled !old, labelled app, labelled tier=live, metadata.name=main
+          the operator at http://x does not watch it, because it is not labelled !old, labelled app, labelled tier=live, metadata.name=main
           hint: all its handlers for databases are only for such objects
     "#]].assert_eq(&format!(
         "Database{}",

@@ -41,7 +41,7 @@ fn an_unchanged_object_is_handled() {
         expect![[r#"
             Database orders
               is handled: nothing has changed since
-              hint: handlers that failed for good are done, too; their errors are in the operator's log
+              hint: handlers that failed permanently count as done; their errors are in the operator's log
         "#]],
     );
 }
@@ -82,7 +82,7 @@ fn a_deletion_held_by_us_and_by_others_is_told() {
         }),
         expect![[r#"
             Database orders
-              is being deleted since 2026-11-15T11:59:00Z, and held until its handlers are done
+              deletion was requested at 2026-11-15T11:59:00Z, and it is held until its handlers are done
               also held by the finalizer other.example.com/hold, which is not ours
         "#]],
     );
@@ -102,11 +102,11 @@ fn a_permanent_failure_beside_open_handlers_is_told() {
               is being handled for the first time
 
               handler a (create)
-                failed for good after 1 attempt
+                failed permanently after 1 attempt
                 last error: no such plan
 
               handler b (create)
-                was not called yet
+                has not been called yet
         "#]],
     );
 }
@@ -122,7 +122,7 @@ fn an_object_with_desired_children_is_looked_after() {
     let now = "2026-11-15T12:00:00Z".parse().unwrap();
     expect![[r#"
         Mirror quay
-          has children that an operator looks after
+          has children that an operator manages
     "#]]
     .assert_eq(&read(&object, &names).unwrap().render(now, false));
 }

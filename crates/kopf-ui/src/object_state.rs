@@ -1,0 +1,249 @@
+//! The state of one object in a word and a sentence: settled, running, retrying, failed and so on.
+//!
+//! Pure: from what is noted on the object and what the operator remembers of it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kopf_engine::journal::{AttemptEnding, Chronicle, Episode};
+use kopf_model::ProgressRecord;
+use serde::Serialize;
+
+use crate::notes::{Handled, Notes};
+
+/// The state in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    Failed,
+    Retrying,
+    Deleting,
+    Running,
+    Waiting,
+    Pending,
+    Paused,
+    Settled,
+}
+
+/// The state of an object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ObjectState {
+    pub(crate) phase: Phase,
+    /// More about it, such as the last error.
+    pub(crate) text: String,
+    /// The handler that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handler: Option<String>,
+    /// When something happens next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_at: Option<Timestamp>,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// How many attempts were made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) attempts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl ObjectState {
+    fn new(phase: Phase, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { phase, text, handler: None, next_at: None, since: None, attempts: 0 }
+    }
+}
+
+/// The state of an object; the chronicle counts only if it is of the same object.
+pub(crate) fn standing(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
+    let chronicle = chronicle.filter(|it| it.uid == notes.uid);
+    deleting(notes)
+        .or_else(|| paused(notes))
+        .or_else(|| chronicle.and_then(running))
+        .or_else(|| retrying(notes))
+        .or_else(|| chronicle.and_then(troubled))
+        .or_else(|| failed(notes, chronicle))
+        .or_else(|| chronicle.and_then(failing_children))
+        .or_else(|| waiting(notes, chronicle))
+        .unwrap_or_else(|| quiet(notes, chronicle))
+}
+
+fn deleting(notes: &Notes) -> Option<ObjectState> {
+    let since = notes.deleting_since.as_ref()?;
+    let since = since.parse().ok();
+    let mut standing = match (notes.held, unfinished(notes)) {
+        (true, _) if notes.paused => ObjectState::new(
+            Phase::Deleting,
+            "paused: its delete handlers wait until it is resumed",
+        ),
+        (true, Some((id, record))) => {
+            let text = match error_of(record) {
+                Some(error) => format!("held by {id}: {error}"),
+                None => format!("held by {id}"),
+            };
+            ObjectState {
+                handler: Some(id.clone()),
+                next_at: record.delayed,
+                ..attempts(text, record)
+            }
+        }
+        (true, None) => ObjectState::new(Phase::Deleting, "held by this operator's finalizer"),
+        (false, _) if !notes.foreign_finalizers.is_empty() => {
+            let others = notes.foreign_finalizers.join(", ");
+            ObjectState::new(Phase::Deleting, format!("held by other finalizers: {others}"))
+        }
+        (false, _) => ObjectState::new(Phase::Deleting, "about to be removed"),
+    };
+    (standing.phase, standing.since) = (Phase::Deleting, since);
+    Some(standing)
+}
+
+fn attempts(text: String, record: &ProgressRecord) -> ObjectState {
+    ObjectState { attempts: record.retries, ..ObjectState::new(Phase::Retrying, text) }
+}
+
+fn paused(notes: &Notes) -> Option<ObjectState> {
+    notes.paused.then(|| ObjectState::new(Phase::Paused, "ignored until it is resumed"))
+}
+
+fn running(chronicle: &Chronicle) -> Option<ObjectState> {
+    let call = chronicle.running.first()?;
+    let others = chronicle.running.len() - 1;
+    let more = if others == 0 { String::new() } else { format!(" and {others} more") };
+    let text = format!("{}{more}, attempt {}", call.handler, call.number);
+    Some(ObjectState {
+        handler: Some(call.handler.clone()),
+        since: Some(call.since),
+        attempts: call.number,
+        ..ObjectState::new(Phase::Running, text)
+    })
+}
+
+/// The handler that is tried next.
+fn unfinished(notes: &Notes) -> Option<&(String, ProgressRecord)> {
+    let open = notes.records.iter().filter(|(_, record)| !record.is_finished());
+    // A parent waits for its sub-handlers, which say why.
+    open.min_by_key(|(_, record)| (!record.subrefs.is_empty(), record.delayed))
+}
+
+fn error_of(record: &ProgressRecord) -> Option<&str> {
+    record.message.as_deref().filter(|message| *message != "None")
+}
+
+fn retrying(notes: &Notes) -> Option<ObjectState> {
+    let (id, record) = unfinished(notes)?;
+    if record.retries == 0 && record.delayed.is_none() {
+        return Some(ObjectState {
+            handler: Some(id.clone()),
+            since: record.started,
+            ..ObjectState::new(Phase::Pending, format!("{id} has not been called yet"))
+        });
+    }
+    let text = error_of(record).map_or_else(|| id.clone(), |error| format!("{id}: {error}"));
+    Some(ObjectState {
+        handler: Some(id.clone()),
+        next_at: record.delayed,
+        since: record.started,
+        ..attempts(text, record)
+    })
+}
+
+/// The object could not be handled at all.
+fn troubled(chronicle: &Chronicle) -> Option<ObjectState> {
+    let error = chronicle.situation.error.as_ref()?;
+    Some(ObjectState {
+        next_at: chronicle.situation.wake_at,
+        ..ObjectState::new(Phase::Retrying, format!("could not be handled: {error}"))
+    })
+}
+
+fn failed(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
+    if let Some((id, record)) = notes.records.iter().find(|(_, record)| record.failure) {
+        let text = error_of(record).unwrap_or("failed permanently");
+        let standing =
+            ObjectState { phase: Phase::Failed, ..attempts(format!("{id}: {text}"), record) };
+        return Some(ObjectState { handler: Some(id.clone()), since: record.stopped, ..standing });
+    }
+    let mut succeeded = BTreeSet::new();
+    for entry in chronicle?.entries.iter().rev() {
+        match &entry.episode {
+            Episode::Attempt { handler, ending: AttemptEnding::Failure, error, number, .. }
+                if !succeeded.contains(handler) =>
+            {
+                let error = error.as_deref().unwrap_or("failed permanently");
+                return Some(ObjectState {
+                    handler: Some(handler.clone()),
+                    since: Some(entry.at),
+                    attempts: *number,
+                    ..ObjectState::new(Phase::Failed, format!("{handler}: {error}"))
+                });
+            }
+            Episode::Attempt { handler, ending: AttemptEnding::Success, .. } => {
+                succeeded.insert(handler.clone());
+            }
+            // What failed for an earlier change is history.
+            Episode::Cause { .. } => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Desired children that could not be computed, or that the server refuses.
+fn failing_children(chronicle: &Chronicle) -> Option<ObjectState> {
+    let situation = &chronicle.situation;
+    if let Some((handler, error)) = situation.desired_failures.first_key_value() {
+        return Some(ObjectState {
+            handler: Some(handler.clone()),
+            next_at: situation.wake_at,
+            ..ObjectState::new(Phase::Retrying, format!("{handler}: {error}"))
+        });
+    }
+    let child = situation.children.iter().find(|child| child.refused.is_some())?;
+    let refused = child.refused.as_deref().unwrap_or_default();
+    Some(ObjectState {
+        next_at: child.next_at,
+        ..ObjectState::new(Phase::Retrying, format!("{}: {refused}", child.child))
+    })
+}
+
+fn waiting(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
+    let condition = notes.children.as_ref().filter(|it| !it.ready);
+    let mut children = chronicle.into_iter().flat_map(|it| &it.situation.children);
+    let child = children.find_map(|it| Some((&it.child, it.waiting.as_ref()?)));
+    let text = match (child, condition) {
+        (Some((child, why)), _) => format!("{child}: {why}"),
+        (None, Some(condition)) => condition.message.clone(),
+        (None, None) => return None,
+    };
+    let since = condition.and_then(|it| it.since.as_ref()?.parse().ok());
+    Some(ObjectState { since, ..ObjectState::new(Phase::Waiting, text) })
+}
+
+fn quiet(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
+    match (notes.handled, chronicle) {
+        (Handled::Never, None) => {
+            ObjectState::new(Phase::Pending, "not handled by any operator yet")
+        }
+        (Handled::Changed, None) => {
+            ObjectState::new(Phase::Pending, "changed, and not handled yet")
+        }
+        (_, Some(chronicle)) => {
+            let wake_at = chronicle.situation.wake_at;
+            let background = chronicle.situation.background.join(", ");
+            let text = match (background.is_empty(), notes.handled) {
+                (false, _) => format!("background: {background}"),
+                (true, Handled::Never) => "no change handler matches".to_owned(),
+                (true, _) => String::new(),
+            };
+            ObjectState { next_at: wake_at, ..ObjectState::new(Phase::Settled, text) }
+        }
+        _ => ObjectState::new(Phase::Settled, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

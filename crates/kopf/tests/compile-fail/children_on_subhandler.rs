@@ -1,4 +1,0 @@
-#[kopf::subhandler(children("pods.v1"))]
-async fn handle() {}
-
-fn main() {}

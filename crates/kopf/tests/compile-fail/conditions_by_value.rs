@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(conditions: Conditions) {
-    drop(conditions);
-}
-
-fn main() {}

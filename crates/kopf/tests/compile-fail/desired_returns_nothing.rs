@@ -1,4 +1,0 @@
-#[kopf::desired("kopfexamples", children("pods.v1"))]
-fn children() {}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(name: Name, diff: &Diff) {
-    println!("{name} {diff}");
-}
-
-fn main() {}

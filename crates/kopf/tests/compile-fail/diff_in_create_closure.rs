@@ -1,5 +1,0 @@
-use kopf::prelude::*;
-
-fn main() {
-    let _ = kopf::closure::create("kopfexamples", |diff: Diff| async move { drop(diff) });
-}

@@ -1,9 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-#[kopf::on::update("kopfexamples")]
-async fn handle(diff: &Diff) {
-    println!("{diff}");
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::event("kopfexamples")]
-async fn handle(dry_run: DryRun) {
-    drop(dry_run);
-}
-
-fn main() {}

@@ -1,4 +1,0 @@
-#[kopf::daemon("kopfexamples", interval = "5s")]
-async fn handle() {}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(live: Live<Object>) {
-    drop(live);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(old: Old<Value>) {
-    drop(old);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(event: RawEvent) {
-    println!("{event}");
-}
-
-fn main() {}

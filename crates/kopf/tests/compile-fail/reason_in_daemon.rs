@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::daemon("kopfexamples")]
-async fn handle(reason: Reason) {
-    drop(reason);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::event("kopfexamples")]
-async fn handle(reason: Reason) {
-    drop(reason);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(settings: &mut Settings) {
-    settings.posting.enabled = false;
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::update("kopfexamples")]
-async fn handle(stopped: Stopped) {
-    stopped.requested().await;
-}
-
-fn main() {}

@@ -1,0 +1,4 @@
+#[kopf::on::subhandler(children("pods.v1"))]
+async fn handle() {}
+
+fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(pair: (Name, Uid)) {
-    drop(pair);
-}
-
-fn main() {}

@@ -1,8 +1,0 @@
-use kopf::prelude::*;
-
-#[kopf::on::create("kopfexamples")]
-async fn handle(warnings: &mut Warnings) {
-    warnings.push("no".into());
-}
-
-fn main() {}
