@@ -81,7 +81,7 @@ def eventually(check, timeout=20.0):
 def kubeconfig():
     path = os.environ.get("KUBECONFIG")
     if not path:
-        pytest.exit("set KUBECONFIG, or use `cargo xtask clients`", returncode=2)
+        pytest.exit("set KUBECONFIG, or use `cargo xtask conformance`", returncode=2)
     return path
 
 

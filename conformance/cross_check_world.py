@@ -26,7 +26,7 @@ TIMES = ("started", "stopped", "delayed")
 def ours():
     binary = os.environ.get("CROSS_CHECK")
     if not binary:
-        pytest.skip("set CROSS_CHECK to the built example `cross_check`, or use `cargo xtask clients`")
+        pytest.skip("set CROSS_CHECK to the built example `cross_check`, or use `cargo xtask conformance`")
     return binary
 
 

@@ -18,7 +18,7 @@ KOPF = os.environ.get("KOPF", "kopf")
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     if not shutil.which(KOPF):
-        pytest.skip("there is no `kopf`; `cargo xtask clients` builds it")
+        pytest.skip("there is no `kopf`; `cargo xtask conformance` builds it")
     kubeconfig = tmp_path_factory.mktemp("kopf") / "kubeconfig"
     process = subprocess.Popen([KOPF, "cluster", "--port=0", f"--kubeconfig={kubeconfig}"])
     while not kubeconfig.exists():
@@ -48,7 +48,7 @@ def test_a_deployment_rolls_out(cluster):
 
 def test_the_fixture_of_the_book_runs_as_written(tmp_path):
     if not shutil.which(KOPF):
-        pytest.skip("there is no `kopf`; `cargo xtask clients` builds it")
+        pytest.skip("there is no `kopf`; `cargo xtask conformance` builds it")
     guide = (HERE.parent / "docs/src/cluster/guide.md").read_text()
     snippet = guide.split("```python\n")[1].split("```")[0]
     (tmp_path / "test_of_the_book.py").write_text(snippet)
