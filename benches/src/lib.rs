@@ -1,6 +1,7 @@
 //! What the measured programs agree on: the resource, its objects, and the cases.
 //!
-//! The server (`bench-server`) makes the objects; `bench-operator` and `bench-controller` handle
+//! The server (`bench-server`) makes the objects; `bench-operator` (a package of its own) and
+//! `bench-controller` handle
 //! them. The Kopf operator that does the same is `kopf_operator.py` beside this crate.
 
 pub mod book;

@@ -4,7 +4,7 @@
 // fields and adds empty required ones. This program writes down, for every type that a kind
 // reaches, its fields in order: name, whether it may be omitted, and what it holds.
 //
-// Usage: go run ./xtask/shapes DIR-OF-K8S.IO-MODULES VERSION > crates/kopf-apiserver/src/kinds/go-shapes.txt
+// Usage: go run ./xtask/shapes DIR-OF-K8S.IO-MODULES VERSION > crates/kopf-apimachinery/src/shape/go-shapes.txt
 package main
 
 import (

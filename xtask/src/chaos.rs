@@ -7,6 +7,7 @@
 mod api;
 mod driver;
 mod faults;
+mod fleet;
 mod history;
 mod judge;
 mod operator;
@@ -66,6 +67,12 @@ pub(crate) struct Arguments {
     /// Use the programs as they were built before.
     #[arg(long)]
     no_build: bool,
+    /// Try this many replicas of our operator, which fail one after another.
+    #[arg(long, value_name = "N", conflicts_with_all = ["beside", "only"])]
+    replicas: Option<usize>,
+    /// How replicas agree.
+    #[arg(long, value_enum, default_value = "shards")]
+    mode: fleet::Mode,
     /// Write a report to be committed.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -85,6 +92,8 @@ impl Arguments {
             edits_per_second: 4.0,
             objects: 12,
             no_build: false,
+            replicas: None,
+            mode: fleet::Mode::Shards,
             report: None,
         }
     }
@@ -115,6 +124,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.no_build {
         subject::build()?;
     }
+    if let Some(count) = arguments.replicas {
+        return run_fleet(arguments, count);
+    }
     for subject in &subjects {
         subject.install()?;
     }
@@ -140,6 +152,38 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let folder = target().join("chaos").join(Subject::Ours.slug());
         bail!("{violations} violations; logs are in `{}`", folder.display());
     }
+    Ok(())
+}
+
+/// Several replicas of our operator on a fresh server.
+fn run_fleet(arguments: &Arguments, count: usize) -> Result<()> {
+    ensure!(count > 0, "`--replicas` must be positive");
+    let folder = target().join("chaos").join("replicas");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    subject::copy(&folder)?;
+    let (minutes, replicas) = (arguments.minutes, (arguments.mode, count));
+    println!("── chaos for {count} replicas: {minutes} minutes, seed {}", arguments.seed);
+    let server = if arguments.real {
+        Server::real(&format!("chaos-replicas-{}", std::process::id()))?
+    } else {
+        Server::embedded(&folder)?
+    };
+    let runtime = crate::http::runtime()?;
+    let run = fleet::play(server, replicas, arguments.size(), &folder, arguments.real);
+    let outcome = runtime.block_on(run).context("chaos for replicas")?;
+    let text = fleet::report(&heading(arguments), replicas, &outcome);
+    println!("{text}");
+    if let Some(path) = &arguments.report {
+        let complaint = || format!("could not write `{}`", path.display());
+        let former = std::fs::read_to_string(path).unwrap_or_default();
+        let text = format!("# Chaos with replicas\n\n{text}{}", report::kept(&former));
+        std::fs::write(path, text).with_context(complaint)?;
+    }
+    let violations = outcome.findings.len();
+    ensure!(violations == 0, "{violations} violations; logs are in `{}`", folder.display());
     Ok(())
 }
 
@@ -184,7 +228,7 @@ fn heading(arguments: &Arguments) -> Heading {
         },
         minutes: arguments.minutes,
         seed: arguments.seed,
-        machine: crate::bench::machine(),
+        machine: crate::steps::machine(),
     }
 }
 

@@ -5,7 +5,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::steps::{self, command_step, step};
-use crate::{book, chaos, clients, demos, habits, newcomer, package, python, readme, tidy, ui};
+use crate::{
+    book, chaos, charts, conformance, demos, habits, newcomer, package, python, readme, tidy, ui,
+};
 
 /// Runs all checks; the first failure ends the run.
 pub(crate) fn run() -> Result<()> {
@@ -28,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
     package::run()?;
     ui::ci()?;
     demonstrations()?;
+    charts::run(&charts::Arguments::default())?;
     chaos::run(&chaos::Arguments::short())?;
     real_clients()?;
     python_package()
@@ -63,7 +66,7 @@ fn real_clients() -> Result<()> {
             return Ok(());
         }
     }
-    clients::run(&clients::Arguments::default())
+    conformance::run(&conformance::Arguments::default())
 }
 
 /// The package needs Python; without it, the step is skipped with a message.

@@ -2,40 +2,28 @@
 //!
 //! Owns the dispatch only; each command is a module of its own.
 
-mod bench;
 mod book;
 mod chaos;
 mod charts;
 mod ci;
-mod clients;
-mod cluster;
+mod conformance;
 mod demos;
-mod differential;
 mod habits;
-mod http;
 mod kube;
-mod kubeconfig;
 mod newcomer;
-mod normalise;
 mod pack;
 mod package;
-mod pairing;
 mod pictures;
 mod python;
 mod readme;
-mod record;
-mod replay;
 mod rights;
-mod steps;
-mod subject;
+mod test_step;
 mod tidy;
 mod ui;
 
 use clap::{Parser, Subcommand};
-
-/// The allocator of the `kopf` command, so that benchmarks measure what people run.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+use fidelity::{differential, record, replay};
+use tools_support::{cluster, http, kubeconfig, steps};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]
@@ -57,7 +45,7 @@ enum Command {
     /// Do what a newcomer does with `kopf new`: create, test, run, handle an object.
     Newcomer,
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
-    Clients(clients::Arguments),
+    Conformance(conformance::Arguments),
     /// Build the native module of the Python package, and test the package.
     Python(python::Arguments),
     /// Check the book, and render it.
@@ -67,8 +55,12 @@ enum Command {
     /// Run every example on a real server, with exactly the rights that are generated for it.
     Rights(rights::Arguments),
     /// Measure.
-    #[command(subcommand)]
-    Bench(bench::Command),
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Which benchmark, and its options: `bench --help`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Try an operator with edits, kills, frozen servers and lost definitions.
     Chaos(chaos::Arguments),
     /// Run a real control plane on loopback, to compare ours with.
@@ -81,8 +73,8 @@ enum Command {
     Replay(replay::Arguments),
     /// Draw the modules of every crate into `docs/modules` (needs Graphviz).
     Pictures,
-    /// Install, upgrade and uninstall Helm charts of examples on an embedded cluster.
-    Charts,
+    /// Check generated charts, bundles, alert rules and dashboards with the tools they are meant for.
+    Charts(charts::Arguments),
     /// Check that every crate can be published.
     Package,
     /// Build the pages of the web UI, check them, or test them in a browser.
@@ -93,26 +85,38 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
-        Command::Test => steps::test(),
+        Command::Test => test_step::run(),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(),
         Command::Readme => readme::run(),
         Command::Newcomer => newcomer::run(),
-        Command::Clients(arguments) => clients::run(&arguments),
+        Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Rights(arguments) => rights::run(&arguments),
-        Command::Bench(command) => bench::run(&command),
+        Command::Bench { arguments } => bench(&arguments),
         Command::Chaos(arguments) => chaos::run(&arguments),
         Command::Kube(arguments) => kube::run(&arguments),
-        Command::Differential(arguments) => differential::run(&arguments),
-        Command::Record(arguments) => record::run(&arguments),
+        Command::Differential(arguments) => differential::run(&arguments, plane),
+        Command::Record(arguments) => record::run(&arguments, plane),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Pictures => pictures::run(),
-        Command::Charts => charts::run(),
+        Command::Charts(arguments) => charts::run(&arguments),
         Command::Package => package::run(),
         Command::Ui(arguments) => ui::run(&arguments),
         Command::Pack => pack::run(),
     }
+}
+
+/// Builds and runs the benchmarks.
+fn bench(arguments: &[String]) -> anyhow::Result<()> {
+    let mut command = std::process::Command::new("cargo");
+    command.args(["run", "--quiet", "--package", "measure", "--"]).args(arguments);
+    steps::command_step("benchmark", command)
+}
+
+/// The kubeconfig of the control plane that `cargo xtask kube up` started.
+fn plane() -> anyhow::Result<std::path::PathBuf> {
+    kube::kubeconfig_of("default")
 }

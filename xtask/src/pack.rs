@@ -19,17 +19,17 @@ use serde_json::Value;
 /// The release that the embedded server emulates.
 const RELEASE: &str = "1.33.13";
 
-/// Downloads the modules and rewrites `crates/kopf-apiserver/assets`.
+/// Downloads the modules and rewrites the assets of `kopf-apimachinery` and `kopf-apiserver`.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/kopf-apiserver/assets");
-    std::fs::create_dir_all(&assets)?;
+    let machinery = assets("kopf-apimachinery")?;
+    let server = assets("kopf-apiserver")?;
     let kubernetes = module("k8s.io/kubernetes", &format!("v{RELEASE}"))?;
     let mut documents = openapi::read(&kubernetes.join("api/openapi-spec/v3"))?;
     let added = enums::add(&kubernetes, &mut documents.schemas)?;
     println!("{added} enumerations");
 
-    write(&assets, "schemas.pack", &container::pack(&documents.bare_schemas())?)?;
-    write(&assets, "openapi.pack", &container::pack(&documents.published()?)?)?;
+    write(&machinery, "schemas.pack", &container::pack(&documents.bare_schemas())?)?;
+    write(&server, "openapi.pack", &container::pack(&documents.published()?)?)?;
 
     let staging = format!("v0{}", &RELEASE[1..]);
     let mut sources = protobuf::Sources::default();
@@ -37,9 +37,18 @@ pub(crate) fn run() -> anyhow::Result<()> {
         sources.read_module(&module(&format!("k8s.io/{name}"), &staging)?, name)?;
     }
     let tables = vec![("fields".to_owned(), sources.tables()?)];
-    write(&assets, "protobuf.pack", &container::pack(&tables)?)?;
-    std::fs::write(assets.join("NOTICE"), notice())?;
+    write(&machinery, "protobuf.pack", &container::pack(&tables)?)?;
+    for folder in [machinery, server] {
+        std::fs::write(folder.join("NOTICE"), notice())?;
+    }
     Ok(())
+}
+
+/// The folder of a crate's packs.
+fn assets(name: &str) -> anyhow::Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../crates/{name}/assets"));
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 /// The folder of a Go module, downloaded into Go's module cache when absent.

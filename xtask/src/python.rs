@@ -12,17 +12,18 @@ use anyhow::{Context as _, Result};
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// The version of Kopf that the package is compared with.
-const KOPF: &str = "kopf==1.45.2";
+/// The version of Kopf that the package is compared with, and the clients that scenarios use.
+const KOPF: [&str; 4] = ["kopf==1.45.2", "kr8s", "kubernetes", "pykube-ng"];
 
 /// What the package and its tests need.
-const NEEDED: [&str; 18] = [
+const NEEDED: [&str; 19] = [
     "aiohttp",
     "click",
     "cryptography",
     "httpx",
     "iso8601",
     "jsonpatch",
+    "kr8s",
     "kubernetes",
     "kubernetes_asyncio",
     "lightkube",
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     check_types(&python)?;
-    let kopf = environment("kopf-venv", &[KOPF])?;
+    let kopf = environment("kopf-venv", &KOPF)?;
     let mut comparison = command(&python);
     comparison.args(["-m", "crossengine", "--kopf"]).arg(&kopf);
     command_step("the same operators under Kopf and under ours", comparison)

@@ -19,7 +19,7 @@ use crate::steps::{command_step, root};
 const PATIENCE: Duration = Duration::from_mins(15);
 
 /// What the operator of the README says once it has handled the object of its manifest.
-const HANDLED: &str = "And here we are! Creating example";
+const HANDLED: &str = "Hello, World!";
 
 /// Runs the README's commands.
 pub(crate) fn run() -> Result<()> {
@@ -60,7 +60,8 @@ fn shell(line: &str) -> Command {
 /// Starts the main job, waits until it handled its object, asks kubectl too, and presses Ctrl-C.
 fn main_job(line: &str) -> Result<()> {
     println!("── README: {line}");
-    let mut command = shell(line);
+    // What handlers log is on standard error.
+    let mut command = shell(&format!("{line} 2>&1"));
     // A group of its own: Ctrl-C in a terminal reaches cargo and the operator alike.
     let mut process = command
         .process_group(0)
@@ -120,7 +121,7 @@ fn result_is_visible(export: &str) -> Result<()> {
             .args(["get", "greetings", "-o", "yaml"])
             .env("KUBECONFIG", &kubeconfig)
             .output()?;
-        if String::from_utf8_lossy(&output.stdout).contains("message: hello world") {
+        if String::from_utf8_lossy(&output.stdout).contains("message: Hello, World!") {
             return Ok(());
         }
         ensure!(

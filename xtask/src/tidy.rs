@@ -6,6 +6,7 @@ mod dependencies;
 mod layers;
 pub(crate) mod modules;
 mod rules;
+mod shapes;
 
 use std::path::Path;
 use std::process::Command;
@@ -28,6 +29,7 @@ pub(crate) fn run() -> Result<()> {
     complaints.extend(layers::check(&root, &page, &metadata));
     complaints.extend(dependencies::check(&root, &metadata, &files));
     complaints.extend(modules::check(&root, &files)?);
+    complaints.extend(shapes::check(&files));
     if complaints.is_empty() {
         return Ok(());
     }

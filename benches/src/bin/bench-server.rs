@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use benches::book::Book;
 use benches::{NAMESPACE, TABLE, definition, large_widget, widget};
 use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -191,6 +191,12 @@ async fn accept(listener: TcpListener, front: Front) {
 
 impl Front {
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        if request.headers().contains_key(header::UPGRADE) {
+            // Some clients ask for watches as WebSockets, and take this for a server without them.
+            let mut refused = self.service.oneshot(Request::new(Full::default())).await?;
+            *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return Ok(refused);
+        }
         let (parts, body) = request.into_parts();
         let body = match body.collect().await {
             Ok(collected) => collected.to_bytes(),

@@ -8,6 +8,8 @@ use std::io::Write as _;
 use std::sync::{LazyLock, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, SystemTime};
 
+use kopf::children::Child;
+use kopf::input::{Attempt, Diff, Object, Stopped, SubHandlers};
 use kopf::prelude::*;
 
 /// How long a temporary error of most handlers asks to wait.
@@ -168,12 +170,12 @@ async fn colored(object: &Object, attempt: Attempt, Change { old, new }: Change)
 
 #[kopf::on::create("chaos.kopf.dev", "v1", "gadgets")]
 #[kopf::on::update("chaos.kopf.dev", "v1", "gadgets")]
-async fn parent(object: &Object, children: Children) -> Result {
+async fn parent(object: &Object, sub_handlers: SubHandlers) -> Result {
     Call::begin("parent", object).write("declares");
-    children.add("a", |object: Object| async move {
+    sub_handlers.add("a", |object: Object| async move {
         Call::begin("parent/a", &object).end(Outcome::Done)
     });
-    children.add("b", |object: Object, attempt: Attempt| async move {
+    sub_handlers.add("b", |object: Object, attempt: Attempt| async move {
         Call::begin("parent/b", &object).end(Outcome::retry_if(attempt.retry == 0))
     });
     Ok(())
@@ -189,12 +191,12 @@ async fn removed(object: &Object, attempt: Attempt) -> Result {
     Call::begin("removed", object).end(Outcome::retry_if(attempt.retry == 0))
 }
 
-#[kopf::timer("chaos.kopf.dev", "v1", "gadgets", interval = "2s")]
+#[kopf::on::timer("chaos.kopf.dev", "v1", "gadgets", interval = "2s")]
 async fn tick(object: &Object) {
     Call::begin("tick", object).write("tick");
 }
 
-#[kopf::daemon("chaos.kopf.dev", "v1", "gadgets", cancellation_timeout = "5s")]
+#[kopf::on::daemon("chaos.kopf.dev", "v1", "gadgets", cancellation_timeout = "5s")]
 async fn beside(object: &Object, stopped: Stopped) {
     let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
     loop {
@@ -206,7 +208,7 @@ async fn beside(object: &Object, stopped: Stopped) {
     Call::begin("beside", object).with("instance", instance.into()).write("stopped");
 }
 
-#[kopf::desired("chaos.kopf.dev", "v1", "gadgets", children("configmaps.v1"))]
+#[kopf::on::desired("chaos.kopf.dev", "v1", "gadgets", children("configmaps.v1"))]
 fn children(spec: &Spec) -> Vec<Child> {
     let color = spec["color"].as_str().unwrap_or("none");
     let data = json!({"value": spec["value"].to_string(), "color": color});

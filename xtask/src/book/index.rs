@@ -38,10 +38,23 @@ fn link(line: &str) -> Option<(&str, &str)> {
 /// The first sentence of a page, if it begins with one.
 fn sentence(page: &str) -> Option<String> {
     let is_prose = |part: &&str| !part.is_empty() && !part.starts_with(['#', '|', '`', '!', '-']);
-    let paragraph = page.split("\n\n").map(str::trim).find(is_prose)?;
-    let paragraph = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Every second part is code.
+    let prose = page.split("```").step_by(2).collect::<Vec<_>>().join("\n\n");
+    let paragraph = prose.split("\n\n").map(str::trim).find(is_prose)?;
+    let paragraph = unlinked(&paragraph.split_whitespace().collect::<Vec<_>>().join(" "));
     let end = paragraph.find(". ").or_else(|| paragraph.strip_suffix(['.', ':']).map(str::len));
     Some(paragraph[..end.unwrap_or(paragraph.len())].to_owned())
+}
+
+/// A text with the words of its links alone.
+fn unlinked(text: &str) -> String {
+    let mut parts = text.split("](");
+    let mut plain = parts.next().unwrap_or_default().replace('[', "");
+    for part in parts {
+        let rest = part.split_once(')').map_or("", |(_, rest)| rest);
+        plain += &rest.replace('[', "");
+    }
+    plain
 }
 
 #[cfg(test)]

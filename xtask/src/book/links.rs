@@ -61,7 +61,7 @@ fn joined(page: &str, path: &str) -> String {
     parts.iter().collect::<PathBuf>().display().to_string()
 }
 
-/// The targets of links and images, with their lines; code is left out.
+/// The targets of links and images, with their lines, and the files that code is included from.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -70,6 +70,9 @@ fn targets(text: &str) -> Vec<(usize, String)> {
             is_code = !is_code;
         }
         if is_code {
+            let included = line.trim().strip_prefix("{{#include ");
+            let path = included.and_then(|rest| rest.strip_suffix("}}"));
+            found.extend(path.map(|path| (index + 1, path.trim().to_owned())));
             continue;
         }
         // What is between backticks is code too.

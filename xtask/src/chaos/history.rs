@@ -136,6 +136,8 @@ pub(super) struct History {
     pub(super) server: Vec<String>,
     /// What the operator did not do in time, such as ending on SIGTERM.
     pub(super) late: Vec<String>,
+    /// Whether there were several processes at a time, and objects moved between them.
+    pub(super) has_replicas: bool,
 }
 
 /// The lines of the log; the last one may be cut by a kill.

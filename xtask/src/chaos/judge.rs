@@ -36,10 +36,12 @@ pub(super) enum Property {
     Usage,
     /// The server has what it acknowledged.
     Server,
+    /// No two replicas act on an object at the same time.
+    TwoOwners,
 }
 
 impl Property {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::MissedChange,
         Self::Unhandled,
         Self::Repeated,
@@ -50,6 +52,7 @@ impl Property {
         Self::Process,
         Self::Usage,
         Self::Server,
+        Self::TwoOwners,
     ];
 
     pub(super) fn title(self) -> &'static str {
@@ -64,6 +67,7 @@ impl Property {
             Self::Process => "ended by itself, or did not end",
             Self::Usage => "memory, descriptors, threads grew",
             Self::Server => "acknowledged edits lost by the server",
+            Self::TwoOwners => "two replicas at the same object at once",
         }
     }
 }
@@ -78,7 +82,7 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    fn new(property: Property, text: impl Into<String>) -> Self {
+    pub(super) fn new(property: Property, text: impl Into<String>) -> Self {
         Self { property, text: text.into(), object: None }
     }
 

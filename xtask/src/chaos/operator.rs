@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,14 @@ const START_SECONDS: f64 = 15.0;
 pub(super) struct Operator {
     subject: Subject,
     folder: PathBuf,
+    replica: Option<Replica>,
     inner: Mutex<Inner>,
+}
+
+/// What is different for one of several replicas.
+struct Replica {
+    place: PathBuf,
+    flag: &'static str,
 }
 
 #[derive(Default)]
@@ -39,7 +46,27 @@ struct Inner {
 
 impl Operator {
     pub(super) fn new(subject: Subject, folder: PathBuf) -> Self {
-        Self { subject, folder, inner: Mutex::default() }
+        Self { subject, folder, replica: None, inner: Mutex::default() }
+    }
+
+    /// One of several, with a place of its own and the flag that makes them agree.
+    pub(super) fn replica(folder: PathBuf, place: PathBuf, flag: &'static str) -> Self {
+        let mut operator = Self::new(Subject::Ours, folder);
+        operator.replica = Some(Replica { place, flag });
+        operator
+    }
+
+    fn command(&self) -> Command {
+        let mut command = self.subject.command(&self.folder);
+        if let Some(Replica { place, flag }) = &self.replica {
+            command.arg(flag).env("KUBECONFIG", place.join("operator.kubeconfig"));
+        }
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        let place = self.replica.as_ref().map_or(&self.folder, |replica| &replica.place);
+        place.join("operator.log")
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -52,9 +79,8 @@ impl Operator {
         if inner.child.is_some() {
             return Ok(());
         }
-        let log =
-            File::options().create(true).append(true).open(self.folder.join("operator.log"))?;
-        let mut command = self.subject.command(&self.folder);
+        let log = File::options().create(true).append(true).open(self.log())?;
+        let mut command = self.command();
         let child =
             command.stdout(log.try_clone()?).stderr(log).spawn().with_context(|| {
                 format!("could not start the operator of {}", self.subject.name())
@@ -107,13 +133,19 @@ impl Operator {
     /// Looks after the process until the run is over.
     pub(super) async fn supervise(&self) -> Result<()> {
         loop {
-            tokio::time::sleep(POLL_INTERVAL).await;
-            let ended = self.inner().look()?;
-            if ended {
-                tokio::time::sleep(RESTART_PAUSE).await;
-                self.start()?;
-            }
+            self.attend().await?;
         }
+    }
+
+    /// One look at the process.
+    pub(super) async fn attend(&self) -> Result<()> {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let ended = self.inner().look()?;
+        if ended {
+            tokio::time::sleep(RESTART_PAUSE).await;
+            self.start()?;
+        }
+        Ok(())
     }
 
     /// What the process uses now.

@@ -19,6 +19,8 @@ enum Order {
     Cut,
     /// Nothing is forwarded any more, but the connections stay open until they are cut.
     Silence,
+    /// The same, and new connections are not forwarded either.
+    Block,
 }
 
 pub(super) struct Proxy {
@@ -41,6 +43,11 @@ impl Proxy {
         self.orders.send_replace(Order::Cut);
     }
 
+    /// Cuts the operator off until the connections are cut.
+    pub(super) fn block(&self) {
+        self.orders.send_replace(Order::Block);
+    }
+
     /// New connections are not affected.
     pub(super) fn silence(&self) {
         self.orders.send_replace(Order::Silence);
@@ -59,14 +66,18 @@ async fn accept(listener: TcpListener, server: String, orders: watch::Receiver<O
 }
 
 async fn forward(mut client: TcpStream, server: String, mut orders: watch::Receiver<Order>) {
-    orders.mark_unchanged();
+    while *orders.borrow_and_update() == Order::Block {
+        if orders.changed().await.is_err() {
+            return;
+        }
+    }
     // A server that is down closes the connection, as without a proxy.
     let Ok(mut upstream) = TcpStream::connect(&server).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut client, &mut upstream) => return,
         _ = orders.changed() => {}
     }
-    while *orders.borrow_and_update() == Order::Silence {
+    while *orders.borrow_and_update() != Order::Cut {
         if orders.changed().await.is_err() {
             return;
         }

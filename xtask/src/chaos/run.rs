@@ -25,7 +25,7 @@ use super::tokens::Tokens;
 use super::watcher::{self, Book};
 use super::{now, world};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the operator may take until everything is handled, at the start and at the end.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(240);
 /// Objects that do not change for this long are at rest, handled or not.
@@ -36,7 +36,7 @@ const SETTLED_LOOKS: u32 = 4;
 /// The label of children with the uid of their owner.
 const OWNER: &str = "kopf.dev/owner";
 /// Five intervals of the timer.
-const WINDOW: Duration = Duration::from_secs(11);
+pub(super) const WINDOW: Duration = Duration::from_secs(11);
 const STATUS_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What came out of a run.
@@ -97,7 +97,7 @@ pub(super) async fn play(
 }
 
 /// Ends with SIGINT or SIGTERM.
-async fn interrupted() {
+pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         return std::future::pending().await;
@@ -120,7 +120,7 @@ impl Stage<'_> {
     async fn play(mut self, mut faults: Faults, folder: &Path) -> Result<Outcome> {
         let driver = Arc::clone(&faults.driver);
         driver.lock().await.fill().await?;
-        self.settle().await?;
+        settle(&mut self.api, self.subject).await?;
         let schedule = Schedule::new(self.size);
         let began = Instant::now();
         tokio::try_join!(
@@ -131,10 +131,14 @@ impl Stage<'_> {
         let mut driver = driver.lock().await;
         driver.finish().await?;
         faults.server.restart_controllers()?;
-        let settled = self.settle().await?;
+        let settled = settle(&mut self.api, self.subject).await?;
         let window = (now(), now() + WINDOW.as_secs_f64());
         sleep(WINDOW).await;
-        let mut history = self.look(&mut driver, folder, window).await?;
+        let last = self.operator.usage();
+        let first = self.operator.lives().0.last().and_then(|life| life.usage);
+        let mut history =
+            look(&mut self.api, self.book, &mut driver, folder, self.subject, window).await?;
+        history.rest = first.zip(last).map(|((first, _), (_, last))| (first, last));
         history.cycles = std::mem::take(&mut faults.cycles);
         history.freed = std::mem::take(&mut faults.freed);
         // What is not stored now was not lost with the process: it had time enough.
@@ -151,64 +155,6 @@ impl Stage<'_> {
             tokens_refused: faults.tokens.refused,
             settled,
             gaps: self.book.gaps(),
-        })
-    }
-
-    /// Waits until all objects are handled, and returns how long that took; nothing if they do not
-    /// move any more, or not in time.
-    async fn settle(&mut self) -> Result<Option<Duration>> {
-        let began = Instant::now();
-        let mut looks = 0;
-        let mut since = Duration::ZERO;
-        let mut moved = (Instant::now(), Vec::new());
-        while began.elapsed() < SETTLE_TIMEOUT && moved.0.elapsed() < STILL_TIMEOUT {
-            let objects = self.api.list(world::GADGETS, PATIENCE).await?;
-            let children = self.api.list(world::CONFIG_MAPS, PATIENCE).await?;
-            let versions: Vec<_> =
-                objects.iter().chain(&children).map(watcher::version_of).collect();
-            if versions != moved.1 {
-                moved = (Instant::now(), versions);
-            }
-            let has_children = !self.subject.declares_children() || are_owned(&objects, &children);
-            if objects.iter().all(is_settled) && has_children {
-                looks += 1;
-            } else {
-                looks = 0;
-                since = began.elapsed();
-            }
-            if looks == SETTLED_LOOKS {
-                return Ok(Some(since));
-            }
-            sleep(SETTLE_INTERVAL).await;
-        }
-        Ok(None)
-    }
-
-    /// Collects what there is at the end.
-    async fn look(
-        &mut self,
-        driver: &mut Driver,
-        folder: &Path,
-        window: (f64, f64),
-    ) -> Result<History> {
-        let last = self.operator.usage();
-        let first = self.operator.lives().0.last().and_then(|life| life.usage);
-        let objects = self.api.list(world::GADGETS, PATIENCE).await?;
-        driver.check(&objects);
-        let children = self.api.list(world::CONFIG_MAPS, PATIENCE).await?;
-        let end = serde_json::json!({"objects": objects, "children": children});
-        std::fs::write(folder.join("end.json"), format!("{end:#}\n"))?;
-        let calls = std::fs::read_to_string(folder.join("calls.jsonl")).unwrap_or_default();
-        Ok(History {
-            calls: history::calls(&calls),
-            versions: self.book.versions(),
-            living: objects.iter().filter_map(living).collect(),
-            children: children.iter().filter_map(child).collect(),
-            declares_children: self.subject.declares_children(),
-            window,
-            rest: first.zip(last).map(|((first, _), (_, last))| (first, last)),
-            server: std::mem::take(&mut driver.complaints),
-            ..History::default()
         })
     }
 
@@ -232,8 +178,64 @@ impl Stage<'_> {
     }
 }
 
+/// Waits until all objects are handled, and returns how long that took; nothing if they do not
+/// move any more, or not in time.
+pub(super) async fn settle(api: &mut Api, subject: Subject) -> Result<Option<Duration>> {
+    let began = Instant::now();
+    let mut looks = 0;
+    let mut since = Duration::ZERO;
+    let mut moved = (Instant::now(), Vec::new());
+    while began.elapsed() < SETTLE_TIMEOUT && moved.0.elapsed() < STILL_TIMEOUT {
+        let objects = api.list(world::GADGETS, PATIENCE).await?;
+        let children = api.list(world::CONFIG_MAPS, PATIENCE).await?;
+        let versions: Vec<_> = objects.iter().chain(&children).map(watcher::version_of).collect();
+        if versions != moved.1 {
+            moved = (Instant::now(), versions);
+        }
+        let has_children = !subject.declares_children() || are_owned(&objects, &children);
+        if objects.iter().all(is_settled) && has_children {
+            looks += 1;
+        } else {
+            looks = 0;
+            since = began.elapsed();
+        }
+        if looks == SETTLED_LOOKS {
+            return Ok(Some(since));
+        }
+        sleep(SETTLE_INTERVAL).await;
+    }
+    Ok(None)
+}
+
+/// Collects what there is at the end.
+pub(super) async fn look(
+    api: &mut Api,
+    book: &Book,
+    driver: &mut Driver,
+    folder: &Path,
+    subject: Subject,
+    window: (f64, f64),
+) -> Result<History> {
+    let objects = api.list(world::GADGETS, PATIENCE).await?;
+    driver.check(&objects);
+    let children = api.list(world::CONFIG_MAPS, PATIENCE).await?;
+    let end = serde_json::json!({"objects": objects, "children": children});
+    std::fs::write(folder.join("end.json"), format!("{end:#}\n"))?;
+    let calls = std::fs::read_to_string(folder.join("calls.jsonl")).unwrap_or_default();
+    Ok(History {
+        calls: history::calls(&calls),
+        versions: book.versions(),
+        living: objects.iter().filter_map(living).collect(),
+        children: children.iter().filter_map(child).collect(),
+        declares_children: subject.declares_children(),
+        window,
+        server: std::mem::take(&mut driver.complaints),
+        ..History::default()
+    })
+}
+
 /// Keeps all versions beside the calls, for those who look into a violation.
-fn write_versions(history: &History, folder: &Path) -> Result<()> {
+pub(super) fn write_versions(history: &History, folder: &Path) -> Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(folder.join("versions.jsonl"))?);
     for (uid, versions) in &history.versions {
         for version in versions {
@@ -243,7 +245,7 @@ fn write_versions(history: &History, folder: &Path) -> Result<()> {
     Ok(file.flush()?)
 }
 
-async fn make_edits(
+pub(super) async fn make_edits(
     driver: &Mutex<Driver>,
     schedule: &Schedule,
     size: Size,

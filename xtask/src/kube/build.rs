@@ -1,7 +1,8 @@
 //! Builds the pinned control plane from its Go modules, once per version.
 //!
-//! The pins live in `xtask/kube/go.mod`; the binaries live in the user's
-//! cache folder, outside the work tree, so that CI and every clone share them.
+//! The pins live in `xtask/kube/go.mod`, and those of the newest release, which `KOPF_KUBE=newest`
+//! selects, in `xtask/kube/1.36/go.mod`. The binaries live in the user's cache folder, outside the
+//! work tree, so that CI and every clone share them.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -18,10 +19,20 @@ const BINARIES: [(&str, &str); 4] = [
 ];
 
 const GO_MOD: &str = include_str!("../../kube/go.mod");
+const NEWEST_GO_MOD: &str = include_str!("../../kube/1.36/go.mod");
+const NEWEST_FOLDER: &str = "1.36";
+/// The kubectl of the usual release does for the newest one.
+const NOT_IN_NEWEST: &str = "kubectl";
+
+/// Whether the newest release is meant.
+pub(super) fn is_newest() -> bool {
+    env::var("KOPF_KUBE").is_ok_and(|it| it == "newest")
+}
 
 /// The pinned version without its `v`, such as `1.33.13`.
 pub(crate) fn version() -> Result<&'static str> {
-    pinned(GO_MOD).context("`xtask/kube/go.mod` does not pin k8s.io/kubernetes")
+    let go_mod = if is_newest() { NEWEST_GO_MOD } else { GO_MOD };
+    pinned(go_mod).context("`xtask/kube/go.mod` does not pin k8s.io/kubernetes")
 }
 
 fn pinned(go_mod: &'static str) -> Option<&'static str> {
@@ -41,7 +52,8 @@ pub(super) fn folder() -> Result<PathBuf> {
 pub(super) fn ensure() -> Result<PathBuf> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)?;
-    for (name, package) in BINARIES {
+    let is_built = |name: &str| !(is_newest() && name == NOT_IN_NEWEST);
+    for (name, package) in BINARIES.into_iter().filter(|(name, _)| is_built(name)) {
         let target = folder.join(name);
         if !target.exists() {
             build(name, package, &target)?;
@@ -59,7 +71,7 @@ fn build(name: &str, package: &str, target: &Path) -> Result<()> {
         .args(["-n", "10", "go", "build", "-trimpath", "-ldflags", &linker_flags()?, "-o"])
         .arg(&partial)
         .arg(package)
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kube"))
+        .current_dir(modules())
         .envs([("GOTOOLCHAIN", "local"), ("GOFLAGS", "-mod=readonly"), ("CGO_ENABLED", "0")])
         .status()
         .context("could not run go")?;
@@ -69,6 +81,12 @@ fn build(name: &str, package: &str, target: &Path) -> Result<()> {
     std::fs::rename(&partial, target)?;
     eprintln!("built {name} in {} s", began.elapsed().as_secs());
     Ok(())
+}
+
+/// Where the modules are pinned.
+fn modules() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kube");
+    if is_newest() { folder.join(NEWEST_FOLDER) } else { folder }
 }
 
 fn linker_flags() -> Result<String> {

@@ -10,11 +10,14 @@ use std::net::TcpListener;
 
 use anyhow::{Context, Result};
 
+use super::build::is_newest;
 use super::pki;
 use super::state::{State, USERS};
 use crate::kubeconfig;
 
 const TOKEN_BYTES: usize = 16;
+/// What only the newest release has, and does not enable by itself.
+const NEWEST_FEATURES: &str = "--feature-gates=ShardedListAndWatch=true";
 
 pub(super) struct Plan {
     pub(super) state: State,
@@ -65,7 +68,7 @@ impl Plan {
     }
 
     pub(super) fn apiserver(&self) -> Vec<String> {
-        vec![
+        let mut flags = vec![
             format!("--etcd-servers={}", self.etcd_url()),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
@@ -86,7 +89,11 @@ impl Plan {
             // Off by default in 1.33, but clients use it and the goldens have it.
             "--feature-gates=WatchList=true".to_owned(),
             "--profiling=false".to_owned(),
-        ]
+        ];
+        if is_newest() {
+            flags.push(NEWEST_FEATURES.to_owned());
+        }
+        flags
     }
 
     pub(super) fn controllers(&self) -> Vec<String> {

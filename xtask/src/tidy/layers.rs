@@ -64,7 +64,15 @@ fn paths(page: &str) -> BTreeSet<&str> {
             && !text.contains(['*', ' ', ':', '<'])
             && matches!(
                 folder,
-                "crates" | "python" | "examples" | "docs" | "xtask" | "benches" | "ui"
+                "crates"
+                    | "python"
+                    | "examples"
+                    | "docs"
+                    | "xtask"
+                    | "benches"
+                    | "ui"
+                    | "tools"
+                    | "conformance"
             )
     };
     let lines = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));

@@ -60,7 +60,7 @@ pub(crate) fn graph(name: &str, files: &[(String, String)]) -> Graph {
     graph
 }
 
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     let stem = path.rsplit('/').next().unwrap_or_default();
     path.contains("/tests/") || stem == "tests.rs" || stem.ends_with("_tests.rs")
 }

@@ -33,6 +33,11 @@ fn code_is_not_searched_for_links() {
 }
 
 #[test]
+fn included_files_must_exist_too() {
+    assert_eq!(targets("```rust\n{{#include ../a.rs}}\n```"), [(2, "../a.rs".to_owned())]);
+}
+
+#[test]
 fn anchors_and_paths_are_those_of_mdbook() {
     assert_eq!(anchor("`kopf dev`, and more"), "kopf-dev-and-more");
     assert_eq!(joined("a/b.md", "../c/d.md"), "c/d.md");

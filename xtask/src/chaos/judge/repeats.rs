@@ -79,8 +79,12 @@ fn deletions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
     calls.windows(2).filter(repeats).map(|pair| finding(pair[0], pair[1])).collect()
 }
 
-/// Each process resumes an object once, unless it changes meanwhile.
+/// Each process resumes an object once, unless it changes meanwhile. Replicas do so whenever the
+/// object comes back to them.
 fn resumptions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
+    if evidence.history.has_replicas {
+        return Vec::new();
+    }
     let versions = evidence.versions(uid);
     let handler = Handler { id: "resumed", record: "resumed", view: View::Whole, on_create: false };
     let repeats = |pair: &&[&Call]| {

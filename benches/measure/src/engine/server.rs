@@ -1,0 +1,76 @@
+//! The server side of a run: a `bench-server` process that makes objects and takes times.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::machine::{Side, on_cores_of};
+use super::process::Process;
+use super::subject::Subject;
+use crate::cluster::target;
+
+/// A server with one operator to be measured.
+pub(crate) struct Server {
+    pub(crate) kubeconfig: PathBuf,
+    _process: Process,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts a server of the usual kind.
+    pub(crate) fn start(subject: Subject) -> Result<Self> {
+        Self::start_as(subject, None)
+    }
+
+    /// Starts a server with an option: `--status` gives the resource a status subresource,
+    /// `--slow` makes writes take as long as where the storage is a disk.
+    pub(crate) fn start_as(subject: Subject, option: Option<&str>) -> Result<Self> {
+        Self::start_in("release", subject, option)
+    }
+
+    /// The same, built with this profile.
+    pub(crate) fn start_in(profile: &str, subject: Subject, option: Option<&str>) -> Result<Self> {
+        let name = format!("bench-{}.kubeconfig", std::process::id());
+        let kubeconfig = target().join(name);
+        let mut command = Command::new(target().join(profile).join("bench-server"));
+        command.arg(&kubeconfig).arg(subject.mark());
+        command.args(option);
+        command
+            // Clearing huge pages took up to a fifth of the server's time, at a moment that no
+            // other run shares.
+            .env("MIMALLOC_ALLOW_THP", "0")
+            // What it has from the system at the start is for later.
+            .env("MIMALLOC_PURGE_DELAY", "-1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = on_cores_of(Side::Server, || command.spawn())?
+            .context("could not start the server of the benchmark")?;
+        let input = child.stdin.take().context("the server has no input")?;
+        let output = BufReader::new(child.stdout.take().context("the server has no output")?);
+        let mut server = Self { kubeconfig, _process: Process(child), input, output };
+        server.answer("the start")?;
+        Ok(server)
+    }
+
+    /// Sends one command and returns its answer.
+    pub(crate) fn ask(&mut self, command: &str) -> Result<Value> {
+        writeln!(self.input, "{command}")?;
+        self.input.flush()?;
+        self.answer(command)
+    }
+
+    fn answer(&mut self, command: &str) -> Result<Value> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        let answer: Value = serde_json::from_str(&line)
+            .with_context(|| format!("the server answered `{command}` with `{line}`"))?;
+        if let Some(error) = answer["error"].as_str() {
+            bail!("the server could not `{command}`: {error}");
+        }
+        Ok(answer)
+    }
+}

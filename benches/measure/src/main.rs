@@ -1,0 +1,72 @@
+//! `cargo xtask bench`: measurements that live in the repository and run by one command.
+//!
+//! A program of its own, since `bench server` starts itself as the server that is measured.
+
+mod engine;
+mod instructions;
+mod load;
+mod server;
+mod table;
+mod testing;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use tools_support::steps::machine;
+use tools_support::{cluster, http, kubeconfig, steps};
+
+/// The allocator of the `kopf` command, so that benchmarks measure what people run.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", about = "Measure")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What can be typed after `cargo xtask bench`.
+#[derive(Subcommand)]
+enum Command {
+    /// Speed, memory and writes of an operator, side by side with Kopf and kube-rs.
+    Engine(engine::Arguments),
+    /// Speed and memory of the same Python script under Kopf and under our Python package.
+    Python(engine::package::Arguments),
+    /// The job of `bench engine`, also by controller-runtime, JOSDK and a client in C.
+    Peers(engine::peer_run::Arguments),
+    /// Instructions and allocations per object, counted by valgrind, against committed numbers.
+    Instructions(instructions::Arguments),
+    /// Throughput, latency and memory of the embedded API server, or of any other one.
+    Server(server::Arguments),
+    /// How long a `#[kopf::test]` takes.
+    Testing(testing::Arguments),
+    /// Be the server that is measured.
+    #[command(hide = true)]
+    Serve(server::ServeArguments),
+    /// Measure one cold start and some forks in this process.
+    #[command(hide = true)]
+    World,
+}
+
+fn main() -> Result<()> {
+    match &Arguments::parse().command {
+        Command::Engine(arguments) => engine::run(arguments),
+        Command::Python(arguments) => engine::package::run(arguments),
+        Command::Peers(arguments) => engine::peer_run::run(arguments),
+        Command::Instructions(arguments) => instructions::run(arguments),
+        Command::Server(arguments) => server::run(arguments),
+        Command::Testing(arguments) => testing::run(arguments),
+        Command::Serve(arguments) => server::serve(arguments),
+        Command::World => server::world(),
+    }
+}
+
+/// Runs the same command with an optimised build of this program.
+fn again_in_release() -> Result<()> {
+    let mut command = std::process::Command::new("cargo");
+    command
+        .args(["run", "--quiet", "--release", "--package", "measure", "--"])
+        .args(std::env::args_os().skip(1))
+        .current_dir(crate::steps::root());
+    crate::steps::command_step("optimised benchmark", command)
+}

@@ -1,0 +1,87 @@
+//! A server of ours in a process of its own, as `kopf cluster` runs it.
+//!
+//! This program starts itself, so that one optimised build is enough: the same library on the
+//! same kind of runtime. `--kubeconfig` measures `kopf cluster` itself, or any other server.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use kopf_apiserver::Server;
+
+use crate::kubeconfig::Endpoint;
+
+/// How long the process may take to write its kubeconfig.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A server process that is stopped when dropped.
+pub(super) struct Subject {
+    process: Child,
+    folder: PathBuf,
+    pub(super) endpoint: Endpoint,
+    /// From starting the program to a kubeconfig that works.
+    pub(super) start: Duration,
+}
+
+impl Subject {
+    /// Starts the process and waits until it listens.
+    pub(super) fn launch() -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("kopf-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let kubeconfig = folder.join("kubeconfig");
+        let started = Instant::now();
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["serve", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdout(Stdio::null())
+            .spawn()
+            .context("could not start the server")?;
+        while !kubeconfig.exists() {
+            if started.elapsed() > START_TIMEOUT || process.try_wait()?.is_some() {
+                // Nothing can be done about a process that is gone already.
+                let _ = process.kill();
+                anyhow::bail!("the server wrote no kubeconfig");
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let start = started.elapsed();
+        let endpoint = Endpoint::from_file(&kubeconfig)?;
+        std::fs::remove_file(&kubeconfig)?;
+        Ok(Self { process, folder, endpoint, start })
+    }
+
+    /// The process id.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // Nothing can be done about a process that is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// What can be typed after `cargo xtask bench serve`.
+#[derive(clap::Args)]
+pub(crate) struct ServeArguments {
+    /// Where to write the kubeconfig.
+    #[arg(long)]
+    kubeconfig: PathBuf,
+}
+
+/// Serves until the process is killed.
+pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
+    crate::http::runtime()?.block_on(async {
+        let server = Server::new();
+        let listening = server.listen("127.0.0.1:0".parse()?).await?;
+        let staging = arguments.kubeconfig.with_extension("new");
+        std::fs::write(&staging, listening.kubeconfig())?;
+        std::fs::rename(&staging, &arguments.kubeconfig)?;
+        std::future::pending::<Result<()>>().await
+    })
+}

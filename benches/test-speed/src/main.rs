@@ -1,0 +1,88 @@
+//! How long a `#[kopf::test]` takes: the test of `kopf new`, again and again in one process.
+//!
+//! The first one also prepares the world that all others are forked from. Prints JSON, in
+//! milliseconds; `cargo xtask bench testing` shows it as a table.
+
+use std::time::{Duration, Instant};
+
+use kopf::prelude::*;
+use kopf::testing::World;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How many tests are run after the first one.
+const TESTS: usize = 200;
+
+/// What users ask for.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
+#[kube(status = "GreetingStatus")]
+struct GreetingSpec {
+    /// Whom to greet.
+    name: String,
+}
+
+/// What the operator made of it.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct GreetingStatus {
+    /// The greeting.
+    #[serde(default)]
+    message: String,
+}
+
+#[kopf::on::field(Greeting, field = "spec.name")]
+async fn greet(this: &Greeting, status: &mut Status<GreetingStatus>) {
+    status.message = format!("Hello, {}!", this.spec.name);
+    tracing::info!("{}", status.message);
+}
+
+fn operator() -> kopf::Operator {
+    kopf::operator!("speed", [greet])
+}
+
+/// An operator in a world of its own, an object that is created and changed, four assertions.
+#[kopf::test]
+async fn greets_by_name(world: World) {
+    let _operator = world.start(operator()).await;
+    let greeting = Greeting::new("example", GreetingSpec { name: "World".into() });
+    world.create(&greeting).await.expect("the server accepts it");
+    world.settled().await;
+    let seen: Greeting = world.get("example").await.expect("it was created");
+    assert_eq!(seen.status.expect("it was handled").message, "Hello, World!");
+
+    let change = json!({"spec": {"name": "you"}});
+    world.patch::<Greeting>("example", &change).await.expect("the server accepts it");
+    world.settled().await;
+    let seen: Greeting = world.get("example").await.expect("it is still there");
+    assert_eq!(seen.status.expect("it was handled").message, "Hello, you!");
+}
+
+/// The least that a test can be.
+#[kopf::test]
+async fn does_nothing(world: World) {
+    world.settled().await;
+}
+
+fn timed(test: impl Fn()) -> Duration {
+    let started = Instant::now();
+    test();
+    started.elapsed()
+}
+
+fn median_of(test: impl Fn()) -> Duration {
+    let mut times: Vec<Duration> = (0..TESTS).map(|_| timed(&test)).collect();
+    times.sort();
+    times[TESTS / 2]
+}
+
+fn main() {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
+    let first = timed(greets_by_name);
+    let report = json!({
+        "first_ms": milliseconds(first),
+        "test_ms": milliseconds(median_of(greets_by_name)),
+        "world_ms": milliseconds(median_of(does_nothing)),
+    });
+    println!("{report}");
+}
