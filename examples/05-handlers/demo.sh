@@ -4,8 +4,8 @@ kind: Greeting
 metadata: {name: example}
 spec: {field: value}
 END
-says 'CREATED 1st: field="value"'
-says 'CREATED 2nd: name=example'
+says 'CREATED 1st: field=value'
+says 'CREATED 2nd: name=example, field="value"'
 says 'CONNECTED to example because of create'
 kubectl patch greeting example --type merge -p '{"spec": {"field": "other"}}'
 says 'UPDATED: '

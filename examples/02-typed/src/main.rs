@@ -1,4 +1,5 @@
-//! What you learn: typed resources; the compiler knows the spec, the status and the definition.
+//! What you learn: a definition with columns, changes of one field, and Kubernetes events.
+use kopf::input::Recorder;
 use kopf::prelude::*;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -22,8 +23,8 @@ struct DatabaseStatus {
 
 /// Prepares the disk.
 #[kopf::on::create(Database)]
-async fn prepare(db: &Database, status: &mut Status<DatabaseStatus>, log: Log) {
-    log.info(format!("a disk of {} GB", db.spec.size_gb));
+async fn prepare(db: &Database, status: &mut Status<DatabaseStatus>) {
+    tracing::info!("a disk of {} GB", db.spec.size_gb);
     status.phase = "Ready".into(); // written once, and only if changed
 }
 

@@ -1,16 +1,34 @@
 //! What you learn: how handlers fail, and when they are tried again.
+use kopf::input::Attempt;
 use kopf::prelude::*;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Any error works with `?`; it is tried again after the backoff, five times at most.
-#[kopf::on::create("kopf.dev", "v1", "trials", retries = 5, backoff = "10s")]
-async fn arbitrary(spec: &Spec) -> Result {
-    let size: i64 = spec["size"].as_str().unwrap_or("none").parse()?;
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "kopf.dev", version = "v1", kind = "Trial", namespaced)]
+#[kube(status = "TrialStatus")]
+struct TrialSpec {
+    size: Option<String>,
+    file: Option<String>,
+}
+
+/// What a handler returns is stored in the status, under the name of the function.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+struct TrialStatus {
+    temporary: Option<String>,
+}
+
+/// Any error works with `?`; the handler is tried again after the backoff, five times at most.
+#[kopf::on::create(Trial, retries = 5, backoff = "10s")]
+async fn arbitrary(trial: &Trial) -> Result {
+    let size: i64 = trial.spec.size.as_deref().unwrap_or("none").parse()?;
     println!("the size is {size}");
     Ok(())
 }
 
-/// A temporary error says itself when to try again.
-#[kopf::on::create("kopf.dev", "v1", "trials")]
+/// A temporary error says when to try again.
+#[kopf::on::create(Trial)]
 async fn temporary(attempt: Attempt) -> Result<String> {
     if attempt.retry < 3 {
         return Err(kopf::temporary("not yet").retry_in(1.secs()));
@@ -18,16 +36,16 @@ async fn temporary(attempt: Attempt) -> Result<String> {
     Ok(format!("done after {} attempts", attempt.retry + 1))
 }
 
-/// A permanent error is never tried again; other handlers go on.
-#[kopf::on::create("kopf.dev", "v1", "trials")]
-async fn permanent(spec: &Spec) -> Result {
-    let text = spec["file"].as_str().unwrap_or("/nowhere");
-    std::fs::read(text).permanent()?;
+/// A handler is never tried again after a permanent error; other handlers go on.
+#[kopf::on::create(Trial)]
+async fn permanent(trial: &Trial) -> Result {
+    let file = trial.spec.file.as_deref().unwrap_or("/nowhere");
+    std::fs::read(file).permanent()?;
     Ok(())
 }
 
-/// Errors of this one are told and forgotten.
-#[kopf::on::create("kopf.dev", "v1", "trials", errors = ignored)]
+/// Errors of this handler are logged and ignored.
+#[kopf::on::create(Trial, errors = ignored)]
 fn ignored() -> Result<(), String> {
     Err("never mind".into())
 }

@@ -1,25 +1,29 @@
-//! What you learn: spies on raw events; whatever happens in them is ignored.
+//! What you learn: handlers of raw events, by type and by name; their errors are ignored.
+use k8s_openapi::api::core::v1::Pod;
+use kopf::input::{EventKind, Namespace, RawEvent};
 use kopf::prelude::*;
 
+/// Built-in kinds have types as well, and labels choose among the objects.
+#[kopf::on::event(Pod, labels = {"app": "web", "legacy": absent})]
+async fn pods(pod: &Pod, kind: Option<EventKind>, namespace: Namespace, name: Name) {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    println!("{kind:?} of pod {namespace}/{name}, which is {}", phase.unwrap_or("new"));
+}
+
+/// Without a type: the resource by its names, the event as JSON.
 #[kopf::on::event("kopf.dev", "v1", "greetings")]
-async fn event_fn_with_error() -> Result {
+async fn greetings(event: RawEvent) {
+    println!("event received: {event}");
+}
+
+#[kopf::on::event("kopf.dev", "v1", "greetings")]
+async fn failing() -> Result {
     Err("oops!")?;
     Ok(())
 }
 
-#[kopf::on::event("kopf.dev", "v1", "greetings")]
-async fn normal_event_fn(event: RawEvent) {
-    println!("event received: {event}");
-}
-
-/// Built-in kinds work as well, and labels choose among the objects.
-#[kopf::on::event("v1", "pods", labels = {"app": "web", "legacy": absent})]
-async fn pods(kind: Option<EventKind>, name: Name, namespace: Namespace) {
-    println!("{kind:?} of pod {namespace}/{name}");
-}
-
 pub fn operator() -> kopf::Operator {
-    kopf::operator!("events", [event_fn_with_error, normal_event_fn, pods])
+    kopf::operator!("events", [pods, greetings, failing])
 }
 
 fn main() -> kopf::Exit {

@@ -1,34 +1,45 @@
 //! What you learn: all handlers of an object's life, and one function for several of them.
+use kopf::input::{Cause, Diff};
 use kopf::prelude::*;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-#[kopf::on::create("kopf.dev", "v1", "greetings")]
-async fn create_1(spec: &Spec) {
-    println!("CREATED 1st: field={}", spec["field"]);
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "kopf.dev", version = "v1", kind = "Greeting", namespaced)]
+struct GreetingSpec {
+    field: String,
 }
 
-#[kopf::on::create("kopf.dev", "v1", "greetings")]
-async fn create_2(meta: &Meta) {
-    println!("CREATED 2nd: name={}", meta.name());
+#[kopf::on::create(Greeting)]
+async fn create_1(greeting: &Greeting) {
+    println!("CREATED 1st: field={}", greeting.spec.field);
 }
 
-#[kopf::on::update("kopf.dev", "v1", "greetings")]
+/// The spec as JSON, without the type.
+#[kopf::on::create(Greeting)]
+async fn create_2(spec: &Spec, name: Name) {
+    println!("CREATED 2nd: name={name}, field={}", spec["field"]);
+}
+
+#[kopf::on::update(Greeting)]
 async fn update_fn(diff: &Diff) {
     println!("UPDATED: {diff}");
 }
 
-#[kopf::on::field("kopf.dev", "v1", "greetings", field = "spec.field")]
+#[kopf::on::field(Greeting, field = "spec.field")]
 async fn field_fn(Change { old, new }: Change<String>) {
     println!("FIELD CHANGED: {old:?} -> {new:?}");
 }
 
-#[kopf::on::delete("kopf.dev", "v1", "greetings")]
+#[kopf::on::delete(Greeting)]
 async fn delete_fn(name: Name) {
     println!("DELETED {name}");
 }
 
 /// On creation, and for every object that exists when the operator starts.
-#[kopf::on::resume("kopf.dev", "v1", "greetings")]
-#[kopf::on::create("kopf.dev", "v1", "greetings")]
+#[kopf::on::resume(Greeting)]
+#[kopf::on::create(Greeting)]
 fn connect(cause: Cause, name: Name) {
     println!("CONNECTED to {name} because of {cause}");
 }

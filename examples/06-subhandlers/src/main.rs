@@ -1,20 +1,21 @@
 //! What you learn: handlers in parts, each with its own retries; finished parts are not repeated.
+use kopf::input::{Attempt, Param, SubHandlers};
 use kopf::prelude::*;
 
 #[kopf::on::create("kopf.dev", "v1", "drawers")]
-async fn fill(spec: &Spec, children: Children) -> Result {
+async fn fill(spec: &Spec, sub_handlers: SubHandlers) -> Result {
     let items = spec["items"].as_array().cloned().unwrap_or_default();
     for item in items.iter().filter_map(Value::as_str) {
-        children.declare_as::<place>(item, item.to_owned());
+        sub_handlers.add_function_as::<place>(item, item.to_owned());
     }
-    children.add("label", |name: Name, log: Log| async move {
-        log.info(format!("drawer {name} is labelled"));
+    sub_handlers.add("label", |name: Name| async move {
+        tracing::info!("drawer {name} is labelled");
     });
-    children.run().await
+    sub_handlers.run().await
 }
 
 /// Fails at first, and is tried again alone.
-#[kopf::subhandler(backoff = "1s")]
+#[kopf::on::subhandler(backoff = "1s")]
 async fn place(item: Param<String>, attempt: Attempt) -> Result<String> {
     if attempt.retry == 0 {
         return Err(kopf::temporary("too heavy").retry_in(1.secs()));

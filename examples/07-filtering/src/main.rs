@@ -1,4 +1,5 @@
 //! What you learn: handlers for some objects only, by labels, fields and any condition.
+use kopf::input::Labels;
 use kopf::prelude::*;
 
 #[kopf::on::create("kopf.dev", "v1", "greetings", labels = {"tier": "gold", "team": present})]

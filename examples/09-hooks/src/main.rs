@@ -1,16 +1,17 @@
 //! What you learn: what runs before and after everything else, logs in, and answers probes.
 use std::time::Instant;
 
+use kopf::Settings;
 use kopf::login::{self, LoginResult};
 use kopf::prelude::*;
 
 struct Started(Instant);
 
 #[kopf::on::startup(needs = ["create,patch events"])]
-async fn configure(settings: &mut Settings, log: Log) {
+async fn configure(settings: &mut Settings) {
     settings.posting.handlers = true; // successes and failures become Kubernetes events
     settings.execution.default_backoff = 10.secs();
-    log.info("the operator is starting");
+    tracing::info!("the operator is starting");
 }
 
 #[kopf::on::login(retries = 3)]
@@ -28,8 +29,8 @@ async fn uptime(started: State<Started>) -> u64 {
 }
 
 #[kopf::on::cleanup]
-async fn say_good_bye(log: Log) {
-    log.info("the operator has stopped");
+async fn say_good_bye() {
+    tracing::info!("the operator has stopped");
 }
 
 #[kopf::on::create("kopf.dev", "v1", "greetings")]

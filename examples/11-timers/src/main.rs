@@ -1,7 +1,8 @@
 //! What you learn: work repeated beside an object, and values kept in memory with it.
+use kopf::input::{Memo, Now};
 use kopf::prelude::*;
 
-#[kopf::timer("kopf.dev", "v1", "greetings", interval = "5s", sharp)]
+#[kopf::on::timer("kopf.dev", "v1", "greetings", interval = "5s", sharp)]
 async fn tick(count: &mut Memo<u32>, name: Name) -> u32 {
     **count += 1;
     println!("tick {} of {name}", **count);
@@ -9,7 +10,7 @@ async fn tick(count: &mut Memo<u32>, name: Name) -> u32 {
 }
 
 /// Only after nobody has touched the object for ten seconds.
-#[kopf::timer("kopf.dev", "v1", "greetings", idle = "10s")]
+#[kopf::on::timer("kopf.dev", "v1", "greetings", idle = "10s")]
 async fn idle(name: Name, Now(now): Now) {
     println!("{name} was left alone until {now}");
 }

@@ -1,10 +1,11 @@
 //! What you learn: operators for kinds that Kubernetes brings along, with the client of the cluster.
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kopf::input::Namespace;
 use kopf::prelude::*;
 use kube::Api;
-use kube::api::{Patch as Change, PatchParams};
+use kube::api::{Patch, PatchParams};
 
-/// Writes down every pod that fails, in a config map beside it.
+/// Writes down every pod that fails, in a config map next to it.
 #[kopf::on::field(Pod, field = "status.phase", new = "Failed", needs = ["create,patch configmaps"])]
 async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result {
     let name = format!("{}-failed", pod.metadata.name.as_deref().unwrap_or_default());
@@ -15,7 +16,7 @@ async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result
     // Applied under a name that follows from the pod's: trying again makes no second note.
     let notes: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applying = PatchParams::apply("builtins").force();
-    let note = Change::Apply(&note);
+    let note = Patch::Apply(&note);
     notes.patch(&name, &applying, &note).await.retry_in(5.secs())?;
     Ok(())
 }

@@ -1,4 +1,5 @@
 //! What you learn: one handler for many kinds at once: by category, by group, or by a function.
+use kopf::input::{Namespace, Object};
 use kopf::prelude::*;
 
 /// Everything that `kubectl get all` shows.

@@ -2,7 +2,7 @@
 use kopf::prelude::*;
 
 /// Labels every config map after a minute.
-#[kopf::timer("v1", "configmaps", initial_delay = "1m", labels = {"app": "web"})]
+#[kopf::on::timer("v1", "configmaps", initial_delay = "1m", labels = {"app": "web"})]
 async fn mark_as_old(patch: &mut Patch) {
     patch.set("metadata.labels.age", "old");
 }

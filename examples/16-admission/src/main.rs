@@ -1,4 +1,5 @@
 //! What you learn: checking and changing objects before they are stored.
+use kopf::input::{Typed, User, Warnings};
 use kopf::prelude::*;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ struct BucketSpec {
 }
 
 #[kopf::on::mutate(Bucket, operations = ["CREATE"])]
-async fn default_class(bucket: &mut This<Bucket>) {
+async fn default_class(bucket: &mut Typed<Bucket>) {
     bucket.spec.class.get_or_insert_with(|| "standard".into());
 }
 

@@ -1,5 +1,6 @@
 //! What you learn: children made by handlers, and what can be concluded from them.
 use k8s_openapi::api::core::v1::Pod;
+use kopf::children::{Children, Owner};
 use kopf::prelude::*;
 
 /// A Pod per member; doing it twice makes no more of them, and they go with their crew.
@@ -18,8 +19,8 @@ async fn hire(spec: &Spec, name: Name, owner: Owner, client: Client) -> Result {
 }
 
 /// Called whenever the crew or one of its Pods changes; sees all of them without a request.
-#[kopf::observe("kopf.dev", "v1", "crews", children(Pod))]
-async fn muster(pods: &Owned<Pod>, patch: &mut Patch) {
+#[kopf::on::observe("kopf.dev", "v1", "crews", children(Pod))]
+async fn muster(pods: &Children<Pod>, patch: &mut Patch) {
     let is_running = |pod: &&Pod| {
         pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
     };

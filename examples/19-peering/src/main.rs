@@ -1,5 +1,5 @@
 //! What you learn: several operators of one kind; the one with the highest priority works.
-use kopf::prelude::*;
+use kopf::Settings;
 
 #[kopf::on::startup(needs = ["list,patch,watch clusterkopfpeerings.kopf.dev"])]
 async fn configure(settings: &mut Settings) {

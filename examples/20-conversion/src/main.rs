@@ -40,8 +40,8 @@ fn down(new: &v2::Disk) -> v1::Disk {
 
 /// Handlers see the version that they name, whatever was written.
 #[kopf::on::create(v2::Disk)]
-async fn provide(disk: &v2::Disk, log: Log) {
-    log.info(format!("providing {} times 1{}", disk.spec.size, disk.spec.unit));
+async fn provide(disk: &v2::Disk) {
+    tracing::info!("providing {} times 1{}", disk.spec.size, disk.spec.unit);
 }
 
 pub fn operator() -> kopf::Operator {

@@ -1,7 +1,7 @@
 //! The children of one stage, as the manifests that people know.
 
 use base64::Engine as _;
-use kopf::Child;
+use kopf::children::Child;
 use kopf::prelude::json;
 use kube::ResourceExt as _;
 

@@ -7,6 +7,8 @@ mod registry;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Secret, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kopf::children::Child;
+use kopf::input::{Condition, Conditions};
 use kopf::prelude::*;
 use kube::ResourceExt as _;
 
@@ -16,7 +18,7 @@ pub use environment::{
 pub use registry::{Connect, Passwords, RegistryClient, RegistryError, Stream};
 
 /// Per stage: a namespace with its limits, its walls, the team's rights and the way to its images.
-#[kopf::desired(
+#[kopf::on::desired(
     AppEnvironment,
     children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, ServiceAccount, Secret),
     grants = [

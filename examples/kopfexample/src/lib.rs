@@ -3,6 +3,8 @@
 //! Prints what it sees; the results of handlers go into the status, and their successes become
 //! Kubernetes events, as `kubectl describe` shows.
 
+use kopf::Settings;
+use kopf::input::{Diff, RawEvent};
 use kopf::prelude::*;
 use kube::CustomResource;
 use schemars::JsonSchema;

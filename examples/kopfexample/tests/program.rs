@@ -58,9 +58,10 @@ fn it_introduces_itself() {
 
         Commands:
           run        Watch the cluster and handle what happens there
-          plan       Tell what would be done about desired children, without doing it
-          describe   Tell what the operator reacts to
-          manifests  Print what to deploy: definitions, least privileges, the operator itself
+          plan       Show what would be done about desired children, without doing it
+          describe   Show what the operator reacts to
+          manifests  Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or
+                     an OLM bundle
 
         Options:
           -h, --help     Print help
@@ -93,8 +94,17 @@ fn its_commands_have_help_screens() {
                   is the operator's by default
               --shards <auto|N>
                   Share the objects with the other replicas, by this many ranges (`auto`: 64)
+              --snapshot <FILE>
+                  Remember in this file which objects are handled, so that a restart does not list them
           -L, --liveness <URL>
                   Serve probes here, such as `http://0.0.0.0:8080/healthz`
+              --metrics <URL>
+                  Serve metrics on this port instead, over TLS, such as `https://0.0.0.0:8443`, only to
+                  clients that may `get` the path `/metrics` in the cluster
+              --metrics-certificate <FILE>
+                  The file of the certificate for metrics, read again when it is renewed; else self-signed
+              --metrics-key <FILE>
+                  The file of the key for metrics
               --allow-actions
                   Let people who reach the debug endpoint run objects again, retry, pause and resume them
               --webhook <ADDRESS>
@@ -110,16 +120,16 @@ fn its_commands_have_help_screens() {
               --webhook-authority <FILE>
                   The file of the authority that issued the certificate, for the cluster to trust
           -P, --peering <NAME>
-                  The peering object by which operators of the same kind know each other
+                  The peering object that coordinates operators of the same kind
           -p, --priority <N>
                   The priority among operators of the same kind; the highest one works
           -h, --help
                   Print help
 
         Logs:
-          -v, --verbose              Tell everything that happens to objects
-          -d, --debug                Tell everything, including the libraries below
-          -q, --quiet                Tell warnings and errors only
+          -v, --verbose              Log everything that happens to objects
+          -d, --debug                Log everything, including libraries
+          -q, --quiet                Log only warnings and errors
               --log-format <FORMAT>  How lines look: plain, full or json [default: full]
               --log-refkey <KEY>     The key of the object's reference in JSON lines [default: object]
               --log-prefix           Begin lines with `[namespace/name]`
@@ -130,8 +140,8 @@ fn its_commands_have_help_screens() {
               --load <PATH>...     Manifests to load first: files or folders
               --kubeconfig <FILE>  Where to write the kubeconfig for kubectl and other clients [default:
                                    kopf.kubeconfig]
-              --port <N>           The port of the API server on loopback; 0 takes a free one [default: 0]
-              --ui-port <N>        The port of the web UI on loopback; 0 takes a free one [default: 0]
+              --port <N>           The port of the API server on loopback; 0 picks a free one [default: 0]
+              --ui-port <N>        The port of the web UI on loopback; 0 picks a free one [default: 0]
               --no-ui              Do not serve the web UI
               --rbac               Enforce RBAC, with the operator as its own service account with exactly
                                    the generated roles
@@ -141,7 +151,7 @@ fn its_commands_have_help_screens() {
     check(
         &["plan", "--help"],
         expect![[r#"
-        Tell what would be done about desired children, without doing it
+        Show what would be done about desired children, without doing it
 
         Usage: example-kopfexample plan [OPTIONS]
 
@@ -157,13 +167,13 @@ fn its_commands_have_help_screens() {
 
         Logs:
           -v, --verbose
-                  Tell everything that happens to objects
+                  Log everything that happens to objects
 
           -d, --debug
-                  Tell everything, including the libraries below
+                  Log everything, including libraries
 
           -q, --quiet
-                  Tell warnings and errors only
+                  Log only warnings and errors
 
               --log-format <FORMAT>
                   How lines look: plain, full or json
@@ -204,12 +214,12 @@ fn its_commands_have_help_screens() {
                   [default: kopf.kubeconfig]
 
               --port <N>
-                  The port of the API server on loopback; 0 takes a free one
+                  The port of the API server on loopback; 0 picks a free one
 
                   [default: 0]
 
               --ui-port <N>
-                  The port of the web UI on loopback; 0 takes a free one
+                  The port of the web UI on loopback; 0 picks a free one
 
                   [default: 0]
 
@@ -225,7 +235,7 @@ fn its_commands_have_help_screens() {
     check(
         &["manifests", "--help"],
         expect![[r#"
-        Print what to deploy: definitions, least privileges, the operator itself
+        Generate what to deploy: CRDs, minimal permissions, a Deployment; or a Helm chart, or an OLM bundle
 
         Usage: example-kopfexample manifests [OPTIONS] --image <IMAGE>
 
@@ -262,6 +272,9 @@ fn its_commands_have_help_screens() {
                   - olm:     A bundle
 
                   [default: kubectl]
+
+              --secure-metrics
+                  Serve metrics over TLS, only to those who may `get` the path `/metrics`
 
               --extras
                   Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
@@ -314,7 +327,7 @@ fn wrong_words_are_corrected() {
     check(
         &["run", "--liveness=localhost"],
         expect![[r#"
-        error: `localhost` is no endpoint for probes: it does not begin with `http://`
+        error: `localhost` is not an endpoint for probes: it does not begin with `http://`
         hint: write it as `http://0.0.0.0:8080/healthz`
         (exit code 2)
     "#]],

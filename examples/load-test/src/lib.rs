@@ -9,6 +9,8 @@ mod pod;
 mod progress;
 
 use k8s_openapi::api::core::v1::Pod;
+use kopf::children::{Children, Owner};
+use kopf::input::{Namespace, Uid};
 use kopf::prelude::*;
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, CustomResource, ResourceExt as _};
@@ -121,7 +123,6 @@ pub async fn launch(
     namespace: Namespace,
     client: Client,
     status: &mut Status<LoadTestStatus>,
-    log: Log,
 ) -> Result {
     let run = this.metadata.generation.unwrap_or_default();
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -132,7 +133,7 @@ pub async fn launch(
         let pod = pod::template(&this.name_any(), run, number, &this.spec.test);
         children.push(owner.apply(&client, pod).await?.name_any());
     }
-    log.info(format!("run {run} has {} Pods", children.len()));
+    tracing::info!("run {run} has {} Pods", children.len());
     **status = LoadTestStatus {
         children,
         launched_generation: run,
@@ -143,8 +144,8 @@ pub async fn launch(
 }
 
 /// Concludes the state of a run from its Pods, whenever one of them changes.
-#[kopf::observe(LoadTest, children(Pod), when = |test: &LoadTest| !is_over(test))]
-pub async fn observe(this: &LoadTest, pods: &Owned<Pod>, status: &mut Status<LoadTestStatus>) {
+#[kopf::on::observe(LoadTest, children(Pod), when = |test: &LoadTest| !is_over(test))]
+pub async fn observe(this: &LoadTest, pods: &Children<Pod>, status: &mut Status<LoadTestStatus>) {
     let run = this.metadata.generation.unwrap_or_default();
     if status.launched_generation != run {
         return; // `launch` is still to come, or busy

@@ -4,12 +4,16 @@ mod mirror;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
+use kopf::children::Child;
 use kopf::prelude::*;
 
 pub use mirror::{InvalidUpstream, RegistryMirror, RegistryMirrorSpec, RegistryMirrorStatus};
 
 /// The registry itself, its disk, the way to it, and the port on every node that pods pull from.
-#[kopf::desired(RegistryMirror, children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim))]
+#[kopf::on::desired(
+    RegistryMirror,
+    children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim)
+)]
 pub fn mirrored(mirror: &RegistryMirror) -> Result<Vec<Child>> {
     let upstream = mirror.spec.upstream().permanent()?;
     Ok(vec![

@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kopf::children::Child;
 use kopf::prelude::*;
 use kopf::testing::{RequestMatcher, Verb, World, WorldError};
 use kube::api::ListParams;
@@ -126,7 +127,7 @@ async fn nothing_is_left_of_a_deleted_mirror(world: World) -> Result<(), WorldEr
 }
 
 /// A later version of the operator, which wants nothing but a disk.
-#[kopf::desired(
+#[kopf::on::desired(
     RegistryMirror,
     id = "mirrored",
     children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim)

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+use kopf::input::Namespace;
 use kopf::prelude::*;
 
 use crate::overlay::Overlay;

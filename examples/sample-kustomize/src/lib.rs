@@ -9,6 +9,7 @@ pub mod overlay;
 
 use std::path::Path;
 
+use kopf::children::Owner;
 use kopf::login::{self, LoginResult};
 use kopf::prelude::*;
 use kube::CustomResource;
@@ -41,12 +42,12 @@ const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// In a cluster by the service account, elsewhere by the kubeconfig.
 #[kopf::on::login]
-pub async fn sample_login(log: Log) -> Result<LoginResult> {
+pub async fn sample_login() -> Result<LoginResult> {
     if Path::new(TOKEN).is_file() {
-        log.debug("found a token: login via the service account");
+        tracing::debug!("found a token: login via the service account");
         return login::with_service_account();
     }
-    log.debug("login via the kubeconfig");
+    tracing::debug!("login via the kubeconfig");
     login::with_kubeconfig().await
 }
 

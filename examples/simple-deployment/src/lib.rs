@@ -4,6 +4,7 @@
 //! finds the Pod of the first attempt instead of making a second one.
 
 use k8s_openapi::api::core::v1::Pod;
+use kopf::children::{Children, Owner};
 use kopf::prelude::*;
 use kube::{CustomResource, ResourceExt};
 use schemars::JsonSchema;
@@ -60,8 +61,8 @@ pub async fn start_pod(this: &SimpleDeployment, owner: Owner, client: Client) ->
 }
 
 /// Writes down which Pods there are, whenever one comes, changes or goes.
-#[kopf::observe(SimpleDeployment, children(Pod))]
-pub async fn list_pods(pods: &Owned<Pod>, status: &mut Status<SimpleDeploymentStatus>) {
+#[kopf::on::observe(SimpleDeployment, children(Pod))]
+pub async fn list_pods(pods: &Children<Pod>, status: &mut Status<SimpleDeploymentStatus>) {
     let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());
     status.children = pods.iter().filter_map(ResourceExt::uid).collect();
     status.phase = pods.first().and_then(phase).unwrap_or_default();

@@ -1,4 +1,7 @@
 //! What you learn: what the web UI shows of objects that are handled, retried, stuck or failed.
+use kopf::Settings;
+use kopf::children::Child;
+use kopf::input::{New, Old};
 use kopf::prelude::*;
 
 /// The disks of the data centre, in gigabytes.
@@ -10,7 +13,7 @@ async fn configure(settings: &mut Settings) {
     settings.posting.handlers = true;
 }
 
-/// Makes the database. There is room for so much only, and nobody runs dBase any more.
+/// Creates the database, if there is enough space. dBase is not supported.
 #[kopf::on::create("shop.dev", "v1", "databases")]
 async fn provision(spec: &Spec, name: Name) -> Result<String> {
     let size = spec["size"].as_u64().unwrap_or(1);
@@ -27,27 +30,27 @@ async fn provision(spec: &Spec, name: Name) -> Result<String> {
     }
 }
 
-/// Reads a backup, which takes its time.
+/// Restores a backup, which takes a long time.
 #[kopf::on::create("shop.dev", "v1", "databases", field = "spec.restore")]
 async fn restore() -> Result<String> {
     tokio::time::sleep(std::time::Duration::from_secs(3600)).await;
     Ok("restored".to_owned())
 }
 
-/// Gives the database more disk.
+/// Gives the database more disk space.
 #[kopf::on::update("shop.dev", "v1", "databases", field = "spec.size")]
 async fn resize(old: Old<u64>, new: New<u64>) -> Result<String> {
     let (old, new) = (old.0.unwrap_or(0), new.0.unwrap_or(0));
     Ok(format!("resized from {old} to {new} GB"))
 }
 
-/// Tells the people on call about databases that matter.
+/// Notifies the people on call about live databases.
 #[kopf::on::create("shop.dev", "v1", "databases", labels = {"tier": "live"})]
 async fn page_on_call(name: Name) -> Result<String> {
     Ok(format!("watching {name}"))
 }
 
-/// Waits until nobody uses the database any more.
+/// Waits until the last connection to the database is closed.
 #[kopf::on::delete("shop.dev", "v1", "databases")]
 async fn drop_database(spec: &Spec) -> Result {
     match spec["connections"].as_u64().unwrap_or(0) {
@@ -57,14 +60,14 @@ async fn drop_database(spec: &Spec) -> Result {
 }
 
 /// Measures how full the database is.
-#[kopf::timer("shop.dev", "v1", "databases", interval = "5s")]
+#[kopf::on::timer("shop.dev", "v1", "databases", interval = "5s")]
 async fn measure() -> Result {
     tokio::time::sleep(std::time::Duration::from_millis(12)).await;
     Ok(())
 }
 
-/// The parts of a website. The stage is for the embedded cluster: it decides how Pods live.
-#[kopf::desired("shop.dev", "v1", "websites", children("deployments.apps", "services.v1"))]
+/// The parts of a website. The stage tells the embedded cluster how the Pods behave.
+#[kopf::on::desired("shop.dev", "v1", "websites", children("deployments.apps", "services.v1"))]
 fn website(spec: &Spec, name: Name) -> Result<Vec<Child>> {
     let labels = json!({"website": *name});
     let stage = spec["stage"].as_str().unwrap_or("running");
@@ -88,7 +91,7 @@ fn website(spec: &Spec, name: Name) -> Result<Vec<Child>> {
     Ok(all.into_iter().map(Child::from).collect())
 }
 
-/// Looks at orders as they come; nothing is noted on them.
+/// Watches orders without writing anything to them.
 #[kopf::on::event("shop.dev", "v1", "orders")]
 async fn audit() {}
 

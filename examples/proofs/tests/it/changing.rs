@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kopf::prelude::*;
-use kopf::testing::{Untyped, World, WorldError};
+use kopf::testing::{DynamicApi, World, WorldError};
 
 use crate::{example, is_handled, is_held};
 use example_proofs::examples::{
@@ -14,7 +14,7 @@ use example_proofs::examples::{
 type Outcome = Result<(), WorldError>;
 
 /// Creates a greeting and waits until it is handled.
-async fn greet(world: &World, labels: Value, spec: Value) -> Result<Untyped, WorldError> {
+async fn greet(world: &World, labels: Value, spec: Value) -> Result<DynamicApi, WorldError> {
     let greetings = world.objects("greetings.v1.kopf.dev");
     let notes = json!({"mood": "good"});
     let metadata = json!({"name": "a", "labels": labels, "annotations": notes});
@@ -27,7 +27,7 @@ async fn greet(world: &World, labels: Value, spec: Value) -> Result<Untyped, Wor
 }
 
 /// Changes a greeting and waits until that is handled.
-async fn change(greetings: &Untyped, spec: Value) -> Outcome {
+async fn change(greetings: &DynamicApi, spec: Value) -> Outcome {
     greetings.patch("a", &json!({"spec": spec})).await?;
     greetings.until("a", "handling", is_handled).await.map(drop)
 }
@@ -35,9 +35,9 @@ async fn change(greetings: &Untyped, spec: Value) -> Outcome {
 #[kopf::test(torture = 16, least_privilege, killed = 2, program = example("minimal"))]
 async fn minimal(world: World) -> Outcome {
     world.operate(minimal::operator).await;
-    let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
+    let greetings = greet(&world, json!({}), json!({"name": "you"})).await?;
     let seen = greetings.get("a").await?;
-    assert_eq!(seen["status"]["create_fn"]["message"], "hello world");
+    assert_eq!(seen["status"]["message"], "Hello, you!");
     Ok(())
 }
 
@@ -46,14 +46,14 @@ async fn minimal(world: World) -> Outcome {
 #[should_panic(expected = "ends differently")]
 fn another_end_is_found_out() {
     static ENDS: AtomicUsize = AtomicUsize::new(0);
-    example("minimal").killed(1, async |world: World| {
+    example("minimal").kill_test(1, async |world: World| {
         world.operate(minimal::operator).await;
-        greet(&world, json!({}), json!({"field": "x"})).await?;
+        greet(&world, json!({}), json!({"name": "you"})).await?;
         Ok::<_, WorldError>(ENDS.fetch_add(1, Ordering::Relaxed))
     });
 }
 
-async fn databases(world: World) -> Result<Untyped, WorldError> {
+async fn databases(world: World) -> Result<DynamicApi, WorldError> {
     world.operate(typed::operator).await;
     let databases = world.objects("databases.v1.example.com");
     let database = json!({

@@ -1,7 +1,7 @@
 //! Examples of children: made by handlers, and desired.
 
 use kopf::prelude::*;
-use kopf::testing::{Untyped, World, WorldError, fault};
+use kopf::testing::{DynamicApi, World, WorldError, fault};
 
 use crate::{example, is_handled};
 use example_proofs::examples::{children, desired, peering};
@@ -9,7 +9,7 @@ use example_proofs::examples::{children, desired, peering};
 type Outcome = Result<(), WorldError>;
 
 /// Leaves behind what another version of the operator might have made, and waits until it is gone.
-pub(crate) async fn plant_stray(objects: &Untyped, name: &str) -> Outcome {
+pub(crate) async fn plant_stray(objects: &DynamicApi, name: &str) -> Outcome {
     let mut stray = objects.get(name).await?;
     let strayed = format!("{name}-stray");
     let metadata = stray["metadata"].as_object_mut().expect("objects have metadata");
@@ -28,7 +28,7 @@ pub(crate) async fn plant_stray(objects: &Untyped, name: &str) -> Outcome {
 pub(crate) async fn refuse_twice(
     world: &World,
     resource: &str,
-    objects: &Untyped,
+    objects: &DynamicApi,
     name: &str,
 ) -> Outcome {
     for _ in 0..2 {
@@ -65,7 +65,7 @@ async fn children(world: World) -> Outcome {
     Ok(())
 }
 
-async fn site(world: &World) -> Result<(Untyped, Untyped), WorldError> {
+async fn site(world: &World) -> Result<(DynamicApi, DynamicApi), WorldError> {
     world.operate(desired::operator).await;
     let sites = world.objects("sites.v1.kopf.dev");
     let site = json!({"metadata": {"name": "a"}, "spec": {"replicas": 2, "port": 80}});

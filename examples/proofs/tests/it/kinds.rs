@@ -1,7 +1,7 @@
 //! Examples for built-in kinds, many kinds, admission and conversion.
 
 use kopf::prelude::*;
-use kopf::testing::{Killing, PodSelector, Stage, Torture, World, WorldError};
+use kopf::testing::{KillTest, PodSelector, Stage, Torture, World, WorldError};
 
 use example_proofs::examples::{admission, builtins, conversion, events, many_kinds};
 
@@ -107,7 +107,7 @@ async fn admission(world: World) -> Outcome {
 fn admission_in_trouble() {
     Torture::new(2).ignoring("webhooks").run(review);
     let program = example("admission").argument("--webhook=127.0.0.1:0");
-    Killing::new(1).of(program).ignoring("webhooks").run(review);
+    KillTest::new(1).of(program).ignoring("webhooks").run(review);
 }
 
 #[kopf::test(least_privilege)]

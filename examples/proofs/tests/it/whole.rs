@@ -4,7 +4,7 @@ use app_environment::fake::FakeRegistry;
 use app_environment::{Passwords, RegistryClient};
 use kopf::prelude::*;
 use kopf::testing::{
-    Killing, PodSelector, Stage, Torture, Untyped, World, WorldError, killed, torture,
+    DynamicApi, KillTest, PodSelector, Stage, Torture, World, WorldError, kill_test, torture,
 };
 use tokio::net::TcpListener;
 
@@ -96,7 +96,7 @@ async fn sample_kustomize(world: World) -> Outcome {
     Ok(())
 }
 
-async fn mirror(world: &World) -> Result<Untyped, WorldError> {
+async fn mirror(world: &World) -> Result<DynamicApi, WorldError> {
     world.operate(registry_mirror::operator).await;
     let mirrors = world.objects("registrymirrors.v1.example.com");
     let spec = json!({"upstream": "https://registry-1.docker.io", "storage": "5Gi"});
@@ -130,7 +130,7 @@ async fn registry_mirror_with_events(world: World) -> Outcome {
 }
 
 /// Makes an environment, and gives up one of its stages.
-async fn provision(world: &World) -> Result<Untyped, WorldError> {
+async fn provision(world: &World) -> Result<DynamicApi, WorldError> {
     let environments = world.objects("appenvironments.v1.example.com").in_cluster();
     let spec = json!({
         "team": "blue", "stages": ["dev", "prod"], "quota": {"cpu": "4", "memory": "8Gi"},
@@ -146,13 +146,13 @@ async fn provision(world: &World) -> Result<Untyped, WorldError> {
 }
 
 /// Removes the environment with everything in it.
-async fn remove(world: &World, environments: &Untyped) -> Outcome {
+async fn remove(world: &World, environments: &DynamicApi) -> Outcome {
     environments.delete("shop").await?;
     environments.until_gone("shop").await?;
     world.objects("namespaces.v1").in_cluster().until_gone("shop-prod").await
 }
 
-async fn environment(world: &World) -> Result<(Untyped, FakeRegistry), WorldError> {
+async fn environment(world: &World) -> Result<(DynamicApi, FakeRegistry), WorldError> {
     let registry = FakeRegistry::default();
     let shared = registry.clone();
     let operator = move || {
@@ -164,7 +164,7 @@ async fn environment(world: &World) -> Result<(Untyped, FakeRegistry), WorldErro
 }
 
 /// The same as a process, which the registry outlives.
-async fn environment_of_process(world: &World) -> Result<(Untyped, FakeRegistry), WorldError> {
+async fn environment_of_process(world: &World) -> Result<(DynamicApi, FakeRegistry), WorldError> {
     let registry = FakeRegistry::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
     let address = listener.local_addr().expect("a bound port has a number").to_string();
@@ -188,7 +188,7 @@ fn app_environment() {
         let (_, registry) = environment(&world).await?;
         Ok::<_, WorldError>((registry.paths(), has_password(&world).await?))
     });
-    Killing::new(KILLS).ignoring(UNFORESEEN).run(async |world: World| {
+    KillTest::new(KILLS).ignoring(UNFORESEEN).run(async |world: World| {
         let (_, registry) = environment_of_process(&world).await?;
         Ok::<_, WorldError>((registry.paths(), has_password(&world).await?))
     });
@@ -201,7 +201,7 @@ fn app_environment_to_its_end() {
         remove(&world, &environments).await?;
         Ok::<_, WorldError>(registry.paths())
     });
-    killed(KILLS, async |world: World| {
+    kill_test(KILLS, async |world: World| {
         let (environments, registry) = environment_of_process(&world).await?;
         remove(&world, &environments).await?;
         assert_eq!(registry.paths(), Vec::<String>::new());
