@@ -4,6 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::build::{self, WORKSPACE};
 use crate::steps::{self, command_step, step};
 use crate::{
     book, chaos, charts, conformance, demos, habits, newcomer, package, python, readme, tidy, ui,
@@ -15,15 +16,12 @@ pub(crate) fn run() -> Result<()> {
     tidy::run()?;
     habits::spelling()?;
     book::run(&book::Arguments::default())?;
-    step(
-        "clippy",
-        "cargo",
-        &["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"],
-    )?;
-    clippy_of_traces()?;
+    let warnings = ["--all-targets", "--quiet", "--", "-D", "warnings"];
+    step("clippy", "cargo", &[&["clippy"][..], &WORKSPACE, &warnings].concat())?;
     // The README's commands; the last one runs all tests.
     readme::run()?;
-    traces()?;
+    // What the steps below run.
+    build::everything()?;
     newcomer::run()?;
     documentation()?;
     habits::dependencies()?;
@@ -34,18 +32,6 @@ pub(crate) fn run() -> Result<()> {
     chaos::run(&chaos::Arguments::short())?;
     real_clients()?;
     python_package()
-}
-
-/// What is behind a feature is neither in the workspace's builds nor in its tests.
-const TRACES: [&str; 4] = ["-p", "kopf", "--features", "otlp,testing"];
-
-fn clippy_of_traces() -> Result<()> {
-    let warnings = ["--all-targets", "--quiet", "--", "-D", "warnings"];
-    step("clippy of traces", "cargo", &[&["clippy"][..], &TRACES, &warnings].concat())
-}
-
-fn traces() -> Result<()> {
-    step("traces", "cargo", &[&["test"][..], &TRACES, &["--lib", "telemetry"]].concat())
 }
 
 /// Examples are driven by kubectl; a machine without it is told so, and passes.
@@ -81,7 +67,9 @@ fn python_package() -> Result<()> {
 fn documentation() -> Result<()> {
     let mut command = Command::new("cargo");
     command
-        .args(["doc", "--workspace", "--no-deps", "--quiet"])
+        .arg("doc")
+        .args(WORKSPACE)
+        .args(["--no-deps", "--quiet"])
         .env("RUSTDOCFLAGS", "-D warnings")
         .current_dir(steps::root());
     command_step("documentation", command)

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::build;
 use crate::cluster::{Cluster, target};
 use crate::steps::{command_step, root};
 
@@ -46,9 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Our side of the cross-check with Kopf.
 fn cross_check() -> Result<PathBuf> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "-p", "cross-check"]).current_dir(root());
-    command_step("cross-check operator", build)?;
+    build::packages("cross-check operator", ["cross-check"])?;
     Ok(target().join("debug").join("cross-check"))
 }
 

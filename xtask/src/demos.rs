@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::build;
 use crate::cluster::{Cluster, target};
-use crate::steps::{command_step, root};
+use crate::steps::root;
 
 /// How long an example may take to serve its cluster.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -111,12 +112,8 @@ fn needs_cluster(names: &[String]) -> Result<bool> {
 }
 
 pub(crate) fn build(names: &[String]) -> Result<()> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet"]).current_dir(root());
-    for name in names {
-        build.args(["-p", &format!("example-{name}")]);
-    }
-    command_step("examples", build)
+    let packages: Vec<String> = names.iter().map(|name| format!("example-{name}")).collect();
+    build::packages("examples", packages.iter().map(String::as_str))
 }
 
 /// One example, running.

@@ -23,7 +23,7 @@ mod ui;
 
 use clap::{Parser, Subcommand};
 use fidelity::{differential, record, replay};
-use tools_support::{cluster, http, kubeconfig, steps};
+use tools_support::{build, cluster, http, kubeconfig, steps};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]

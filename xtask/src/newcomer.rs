@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
@@ -36,9 +37,9 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn walk(folder: &Path) -> Result<()> {
-    let mut new = Command::new("cargo");
-    new.args(["run", "--quiet", "--package", "kopf-cli", "--", "new"]).arg(folder);
-    new.current_dir(root());
+    build::packages("kopf command", ["kopf-cli"])?;
+    let mut new = Command::new(target().join("debug/kopf"));
+    new.arg("new").arg(folder).current_dir(root());
     command_step("newcomer: kopf new", new)?;
     std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let mut test = cargo(folder);

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
@@ -100,9 +101,7 @@ fn check_types(python: &Path) -> Result<()> {
 
 /// Puts the module into the package.
 fn build() -> Result<()> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "-p", "kopf-python"]).current_dir(root());
-    command_step("the native module", build)?;
+    build::packages("the native module", ["kopf-python"])?;
     let library = format!("libkopf_native{}", std::env::consts::DLL_SUFFIX);
     let module = root().join("python").join("kopf").join("_native.abi3.so");
     // Renamed into its place: the former one may be in use.

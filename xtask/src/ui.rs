@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
@@ -144,10 +145,7 @@ fn weigh() -> Result<()> {
 }
 
 fn build_operator() -> Result<()> {
-    let mut command = Command::new("cargo");
-    command.args(["build", "--quiet", "-p", "example-web-ui", "-p", "kopf-cli"]);
-    command.current_dir(root());
-    command_step("ui: the operator", command)
+    build::packages("ui: the operator", ["example-web-ui", "kopf-cli"])
 }
 
 fn browse(name: &str, script: &str, browser: &Path) -> Result<()> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::build;
 use crate::steps::{command_step, root};
 
 /// How long the server may take to write its kubeconfig.
@@ -32,12 +33,7 @@ impl Cluster {
 
     /// The same with more arguments.
     pub fn start_with(profile: &str, arguments: &[&str]) -> Result<Self> {
-        let mut build = Command::new("cargo");
-        build
-            .args(["build", "--quiet", "-p", "kopf-cli", "--profile", profile])
-            .current_dir(root());
-        command_step("kopf command", build)?;
-        let folder = if profile == "dev" { "debug" } else { profile };
+        let folder = build(profile)?;
         let kubeconfig = target().join(format!("cluster-{}.kubeconfig", std::process::id()));
         remove(&kubeconfig)?;
         let process = Command::new(target().join(folder).join("kopf"))
@@ -74,6 +70,18 @@ impl Drop for Cluster {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Builds the command; returns the folder of the profile below the target directory.
+fn build(profile: &str) -> Result<&str> {
+    if profile == "dev" {
+        build::packages("kopf command", ["kopf-cli"])?;
+        return Ok("debug");
+    }
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "-p", "kopf-cli", "--profile", profile]).current_dir(root());
+    command_step("kopf command", build)?;
+    Ok(profile)
 }
 
 fn remove(path: &Path) -> Result<()> {

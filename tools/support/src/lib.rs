@@ -1,10 +1,11 @@
-//! What the tools of this repository share: steps, paths, kubeconfigs, an HTTP client, a cluster.
+//! What the tools of this repository share: steps, builds, paths, kubeconfigs, an HTTP client, a cluster.
 //!
 //! Knows nothing of what is tested or measured. Used by `xtask`, `tools/fidelity` and
 //! `benches/measure`; never by a product crate.
 
 #![expect(clippy::missing_errors_doc, reason = "errors of tools end the program")]
 
+pub mod build;
 pub mod cluster;
 pub mod http;
 pub mod kubeconfig;

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::world::NAMESPACE;
+use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
@@ -72,10 +73,7 @@ impl Subject {
 
 /// Builds our programs.
 pub(super) fn build() -> Result<()> {
-    let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "-p", "benches", "-p", "kopf-cli"]);
-    build.args(["--bin", OPERATOR, "--bin", SERVER]).current_dir(root());
-    command_step("chaos operator and server", build)
+    build::packages("chaos operator and server", ["benches", "kopf-cli"])
 }
 
 /// Copies our programs into the folder of a run, which a later build must not change.
