@@ -76,6 +76,26 @@ def compare(
     return failed
 
 
+def compare_all(
+    groups: list[Group], kopf: str, jobs: int, report: dict[str, Any]
+) -> list[Group]:
+    """Run groups, several at the same time; return those in which something is different."""
+    different: dict[str, Group] = {}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        futures = [
+            (group, title, pool.submit(execute, run))
+            for group in groups
+            for title, run in runs(group, kopf, sys.executable)
+        ]
+        theirs: Outcome = {}
+        for group, title, future in futures:
+            if title == "kopf":
+                theirs = future.result()
+            elif compare(group, theirs, future.result(), title, report):
+                different[group.name] = group
+    return list(different.values())
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument(
@@ -98,22 +118,15 @@ def main() -> int:
     if options.list:
         print("\n".join(s.name for group in groups for s in group.scenarios))
         return 0
-    failed = 0
     report: dict[str, Any] = {}
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        futures = [
-            (group, title, pool.submit(execute, run))
-            for group in groups
-            for title, run in runs(group, options.kopf, sys.executable)
-        ]
-        theirs: Outcome = {}
-        for group, title, future in futures:
-            if title == "kopf":
-                theirs = future.result()
-            else:
-                failed += compare(group, theirs, future.result(), title, report)
+    different = compare_all(groups, options.kopf, options.jobs, report)
+    failed = 0
+    if different:
+        # Operators act on timers, and a busy machine delays them: only what differs alone counts.
+        print(f"again, alone: {' '.join(group.name for group in different)}", flush=True)
+        failed = len(compare_all(different, options.kopf, 1, report))
     count = sum(len(group.scenarios) for group in groups)
-    print(f"{len(report) - failed} of {len(report)} comparisons of {count} scenarios are the same")
+    print(f"{len(report)} comparisons of {count} scenarios; groups that differ: {failed}")
     if options.report:
         options.report.write_text(json.dumps(report, indent=1, sort_keys=True))
     return 1 if failed else 0
