@@ -46,6 +46,9 @@ fn number(value: &Value, path: &str) -> i64 {
     value.pointer(path).and_then(Value::as_i64).unwrap_or(0)
 }
 
+/// Why a child waits whose controller has not acted on its newest specification.
+const NOT_OBSERVED: &str = "its controller has not observed the newest specification yet";
+
 /// Whether the controller has seen the newest specification.
 fn is_observed(child: &Value) -> bool {
     number(child, "/status/observedGeneration") >= number(child, "/metadata/generation")
@@ -53,7 +56,7 @@ fn is_observed(child: &Value) -> bool {
 
 fn rollout(child: &Value, updated: &str, ready: &str) -> Option<String> {
     if !is_observed(child) {
-        return Some("its newest specification is not seen yet".into());
+        return Some(NOT_OBSERVED.into());
     }
     let wanted = child.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
     let updated = number(child, &format!("/status/{updated}"));
@@ -70,7 +73,7 @@ fn rollout(child: &Value, updated: &str, ready: &str) -> Option<String> {
 
 fn daemon_set(child: &Value) -> Option<String> {
     if !is_observed(child) {
-        return Some("its newest specification is not seen yet".into());
+        return Some(NOT_OBSERVED.into());
     }
     let wanted = number(child, "/status/desiredNumberScheduled");
     let ready = number(child, "/status/numberReady");

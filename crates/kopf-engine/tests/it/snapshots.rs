@@ -320,7 +320,7 @@ async fn an_operator_with_other_handlers_looks_at_all_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_of_a_changed_definition_looks_at_all_objects() {
+async fn new_defaults_of_a_definition_are_handled_as_changes() {
     let (world, file) = (World::new().await, File::new("schema"));
     live(&world, &file, &["a"]).await;
     let color = json!({"type": "string", "default": "red"});
@@ -338,8 +338,11 @@ async fn an_operator_of_a_changed_definition_looks_at_all_objects() {
     let patch = Patch::Merge(json!({"spec": {"versions": [version]}}));
     let name = "kopfexamples.kopf.dev";
     world.crds().patch(name, &PatchParams::default(), &patch).await.expect("it is edited");
+    let before = world.calls.count();
     let engine = start(&world, &file, changes(&world)).await;
+    quiesce().await;
     assert_eq!(lists(&world), 1, "objects may have other defaults now");
+    assert_eq!(calls_since(&world, before), ["update a"]);
     engine.stop().await.expect("a clean end");
 }
 
