@@ -26,6 +26,7 @@ pub struct Book {
 #[derive(Default)]
 struct Pages {
     counts: BTreeMap<Cow<'static, str>, u64>,
+    lists: u64,
     created: HashMap<String, u64>,
     handled: HashMap<String, u64>,
     awaited: Option<usize>,
@@ -39,6 +40,7 @@ pub struct Entry {
     label: Option<Cow<'static, str>>,
     handles: Option<String>,
     is_watch: bool,
+    is_list: bool,
     begun: Instant,
 }
 
@@ -62,13 +64,18 @@ impl Book {
         let is_write = parts.method != Method::GET;
         let query = parts.uri.query().unwrap_or_default();
         let is_watch = is_ours && query.contains("watch=");
+        // A watch can list, too; the pages after the first belong to the same list.
+        let is_list = is_ours
+            && !is_write
+            && !query.contains("continue=")
+            && (!is_watch || query.contains("sendInitialEvents=true"));
         let label = is_write.then(|| label(parts, path));
         let is_marked = is_ours && is_write && memmem::find(body, self.mark.as_bytes()).is_some();
         let handles = is_marked.then(|| {
             let name = path.split("/widgets/").nth(1).unwrap_or_default();
             name.split('/').next().unwrap_or_default().to_owned()
         });
-        Entry { label, handles, is_watch, begun: Instant::now() }
+        Entry { label, handles, is_watch, is_list, begun: Instant::now() }
     }
 
     /// Notes how a request was answered.
@@ -78,6 +85,7 @@ impl Book {
         if entry.is_watch && status == 200 {
             pages.watching_since.get_or_insert(at);
         }
+        pages.lists += u64::from(entry.is_list);
         let Some(mut label) = entry.label else { return };
         pages.write_micros.push(u64::try_from(entry.begun.elapsed().as_micros()).unwrap_or(0));
         if status >= 300 {
@@ -125,6 +133,12 @@ impl Book {
     #[must_use]
     pub fn take_counts(&self) -> Value {
         json!(std::mem::take(&mut self.pages.lock().counts))
+    }
+
+    /// How many lists of the objects there were since the last time.
+    #[must_use]
+    pub fn take_lists(&self) -> u64 {
+        std::mem::take(&mut self.pages.lock().lists)
     }
 
     /// Takes all objects for unhandled again.

@@ -9,7 +9,7 @@ mod cases;
 mod machine;
 pub(crate) mod package;
 pub(crate) mod peer_run;
-mod peers;
+pub(super) mod peers;
 pub(super) mod process;
 pub(super) mod server;
 mod sheet;

@@ -6,6 +6,7 @@ mod engine;
 mod instructions;
 mod load;
 mod server;
+mod shards;
 mod table;
 mod testing;
 
@@ -38,6 +39,8 @@ enum Command {
     Instructions(instructions::Arguments),
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
+    /// What replicas cost, and how long changes wait while they come and go.
+    Shards(shards::Arguments),
     /// How long a `#[kopf::test]` takes.
     Testing(testing::Arguments),
     /// Be the server that is measured.
@@ -55,6 +58,7 @@ fn main() -> Result<()> {
         Command::Peers(arguments) => engine::peer_run::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
         Command::Server(arguments) => server::run(arguments),
+        Command::Shards(arguments) => shards::run(arguments),
         Command::Testing(arguments) => testing::run(arguments),
         Command::Serve(arguments) => server::serve(arguments),
         Command::World => server::world(),

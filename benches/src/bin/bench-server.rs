@@ -236,6 +236,7 @@ async fn obey(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value
         "edit" => change(local, number(1)?, |round| json!({"spec": {"size": 1000 + round}})).await,
         "delete" => delete(local, number(1)?).await,
         "counts" => Ok(book.take_counts()),
+        "lists" => Ok(json!({"lists": book.take_lists()})),
         "forget" => {
             book.forget();
             Ok(json!({}))
