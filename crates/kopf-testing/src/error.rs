@@ -10,7 +10,7 @@ pub enum WorldError {
     #[error("the server refused: {}", told(.0))]
     Refused(#[from] kube::Error),
     /// A condition did not come true.
-    #[error("{what} did not come true within {patience:?} of virtual time; last seen: {last}")]
+    #[error("timed out waiting for {what} after {patience:?} of virtual time; last seen: {last}")]
     Never {
         /// The condition.
         what: String,

@@ -159,7 +159,7 @@ class World:
                 return value
             if self._native.now() >= deadline:
                 raise AssertionError(
-                    f"it did not come true in {patience:g} seconds of virtual time: "
+                    f"timed out after {patience:g} seconds of virtual time: "
                     f"{_text_of(condition)}; last seen: {value!r}; requests:\n{self.requests()}"
                 )
             await self._apart(self._native.advance, step)

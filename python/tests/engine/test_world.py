@@ -98,7 +98,7 @@ async def test_conditions_are_waited_for_with_filters_in_python(kopf_world: Worl
         found = await examples.until("three", lambda it: it.get("status"))
         assert found["status"] == {"create": "three"}
         assert "status" not in examples.get("two")
-        with pytest.raises(AssertionError, match="it did not come true in 5 seconds"):
+        with pytest.raises(AssertionError, match="timed out after 5 seconds"):
             await kopf_world.until(lambda: examples.get("two").get("status"), patience=5)
         with pytest.raises(RequestError) as e:
             examples.get("four")
