@@ -76,7 +76,7 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
     };
     let mut agenda = Agenda::make(inputs, detect(&snapshot, FINALIZER)).ok()?;
     let mut patch = Patch::default();
-    for handler in agenda.due(&Lifecycle::default(), now) {
+    for handler in agenda.due(&Lifecycle::default(), now).expect("no callbacks") {
         let output = Output::Json(json!({"ok": true}));
         let outcome = Outcome { is_final: true, output, ..Outcome::default() };
         agenda.take_in(&handler.id, &outcome, &mut patch, now);
@@ -87,7 +87,7 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
         persist_after: Duration::from_secs(1),
         persist_now: false,
     };
-    let plan = agenda.conclude(inputs, patch, closing);
+    let plan = agenda.conclude(inputs, patch, closing).expect("no callbacks");
     let resource = resource();
     let mut writer = Writer::new(&plan.patch, &resource, snapshot.object());
     String::from_utf8(writer.next_request()?.content.to_bytes()).ok()
@@ -123,8 +123,10 @@ fn snapshot(object: Object, storages: &Storages) -> Snapshot {
 fn handle(body: &Value, storages: &Storages) -> Value {
     let mut patch = Patch::default();
     let object = Object::from_value(body.clone());
-    storages.diffbase.store(&storages.diffbase.build(&object, &[]), &object, &mut patch);
-    patch.applied_to(body)
+    let essence = storages.diffbase.build(&object, &[]).expect("built-in storages do not fail");
+    let stored = storages.diffbase.store(&essence, &object, &mut patch);
+    stored.expect("built-in storages do not fail");
+    patch.applied_to(body).expect("there are no transformations")
 }
 
 fn body(fields: usize) -> Value {

@@ -43,7 +43,7 @@ impl Snapshot {
     /// `known` is its essence, if that is known already.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails when the notes on the object cannot be understood, or when a storage of a user does.
     pub fn take(
         subject: Subject,
         event: Option<EventKind>,
@@ -53,14 +53,17 @@ impl Snapshot {
         known: Option<Essence>,
     ) -> Result<Self, StorageError> {
         let object = &subject.object;
-        let new = known.unwrap_or_else(|| {
-            let mut new = storages.diffbase.build(object, extra_fields);
-            storages.progress.clear(&mut new);
-            new
-        });
+        let new = match known {
+            Some(known) => known,
+            None => {
+                let mut new = storages.diffbase.build(object, extra_fields)?;
+                storages.progress.clear(&mut new)?;
+                new
+            }
+        };
         let mut old = storages.diffbase.fetch(object, &new)?;
         if let Some(old) = &mut old {
-            storages.progress.clear(old);
+            storages.progress.clear(old)?;
         }
         let diff = Arc::new(match &old {
             None => Diff::of_added(new.clone()),

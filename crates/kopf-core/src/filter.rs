@@ -8,7 +8,7 @@ mod mismatch;
 use std::sync::Arc;
 
 use kopf_model::equality::equal;
-use kopf_model::{Essence, FieldPath};
+use kopf_model::{CallbackError, Essence, FieldPath};
 use serde_json::Value;
 
 use crate::occasion::{Change, Occasion, Subject};
@@ -32,14 +32,17 @@ pub struct Filters {
     pub when: Option<When>,
 }
 
+/// What a condition says: whether it holds, or why it cannot tell.
+pub type Held = Result<bool, CallbackError>;
+
 /// A condition on the whole object and what happened to it.
-pub type When = Arc<dyn Fn(&Subject, &Occasion) -> bool + Send + Sync>;
+pub type When = Arc<dyn Fn(&Subject, &Occasion) -> Held + Send + Sync>;
 
 /// A function over a label or annotation, `None` when the key is absent, and all that [`When`] sees.
-pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> bool + Send + Sync>;
+pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> Held + Send + Sync>;
 
 /// A function over a field, `None` when it is absent, and all that [`When`] sees.
-pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> bool + Send + Sync>;
+pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> Held + Send + Sync>;
 
 /// A condition on one label or annotation.
 #[derive(Clone)]
@@ -81,60 +84,79 @@ pub enum Matching {
 
 impl Filters {
     /// Whether all conditions hold.
-    #[must_use]
-    pub fn match_with(&self, subject: &Subject, occasion: &Occasion, matching: Matching) -> bool {
-        self.match_metadata(subject, occasion)
-            && self.match_value(subject, occasion)
-            && match matching {
-                Matching::Ever => true,
-                Matching::Now { field_needs_change } => {
-                    self.match_change(subject, occasion, field_needs_change)
-                }
-            }
-            && self.when.as_ref().is_none_or(|when| when(subject, occasion))
+    ///
+    /// # Errors
+    /// Fails when a function of a user does; none is called after it.
+    pub fn match_with(&self, subject: &Subject, occasion: &Occasion, matching: Matching) -> Held {
+        if !self.match_metadata(subject, occasion)? || !self.match_value(subject, occasion)? {
+            return Ok(false);
+        }
+        if let Matching::Now { field_needs_change } = matching
+            && !self.match_change(subject, occasion, field_needs_change)?
+        {
+            return Ok(false);
+        }
+        self.when.as_ref().map_or(Ok(true), |when| when(subject, occasion))
     }
 
-    fn match_metadata(&self, subject: &Subject, occasion: &Occasion) -> bool {
+    fn match_metadata(&self, subject: &Subject, occasion: &Occasion) -> Held {
         let object = &subject.object;
-        let label = |(key, filter): &(String, MetaFilter)| {
-            filter.matches(object.label(key), subject, occasion)
-        };
-        let annotation = |(key, filter): &(String, MetaFilter)| {
-            filter.matches(object.annotation(key), subject, occasion)
-        };
-        self.labels.iter().all(label) && self.annotations.iter().all(annotation)
+        for (key, filter) in &self.labels {
+            if !filter.matches(object.label(key), subject, occasion)? {
+                return Ok(false);
+            }
+        }
+        for (key, filter) in &self.annotations {
+            if !filter.matches(object.annotation(key), subject, occasion)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    fn match_value(&self, subject: &Subject, occasion: &Occasion) -> bool {
-        let Some(field) = &self.field else { return true };
+    fn match_value(&self, subject: &Subject, occasion: &Occasion) -> Held {
+        let Some(field) = &self.field else { return Ok(true) };
         let filter = self.value.as_ref().unwrap_or(&ValueFilter::Present);
         match occasion {
             // The new value is tried first, so that functions see the old one only if needed.
             Occasion::Change(change) => {
                 let (old, new) = sides(change, field);
-                filter.matches(new, subject, occasion) || filter.matches(old, subject, occasion)
+                Ok(filter.matches(new, subject, occasion)?
+                    || filter.matches(old, subject, occasion)?)
             }
             _ => filter.matches(subject.object.get(field), subject, occasion),
         }
     }
 
-    fn match_change(&self, subject: &Subject, occasion: &Occasion, needs_change: bool) -> bool {
-        let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else { return true };
+    fn match_change(&self, subject: &Subject, occasion: &Occasion, needs_change: bool) -> Held {
+        let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else {
+            return Ok(true);
+        };
         let (old, new) = sides(change, field);
-        (!needs_change || differ(old, new))
-            && self.old.as_ref().is_none_or(|filter| filter.matches(old, subject, occasion))
-            && self.new.as_ref().is_none_or(|filter| filter.matches(new, subject, occasion))
+        if needs_change && !differ(old, new) {
+            return Ok(false);
+        }
+        for (filter, value) in [(&self.old, old), (&self.new, new)] {
+            if let Some(filter) = filter
+                && !filter.matches(value, subject, occasion)?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
 impl MetaFilter {
     /// Whether a label or annotation meets the condition.
-    #[must_use]
-    pub fn matches(&self, value: Option<&str>, subject: &Subject, occasion: &Occasion) -> bool {
+    ///
+    /// # Errors
+    /// Fails when the function does.
+    pub fn matches(&self, value: Option<&str>, subject: &Subject, occasion: &Occasion) -> Held {
         match self {
-            Self::Equals(expected) => value == Some(expected.as_str()),
-            Self::Present => value.is_some(),
-            Self::Absent => value.is_none(),
+            Self::Equals(expected) => Ok(value == Some(expected.as_str())),
+            Self::Present => Ok(value.is_some()),
+            Self::Absent => Ok(value.is_none()),
             Self::Matches(accepts) => accepts(value, subject, occasion),
         }
     }
@@ -142,12 +164,14 @@ impl MetaFilter {
 
 impl ValueFilter {
     /// Whether a field's value meets the condition.
-    #[must_use]
-    pub fn matches(&self, value: Option<&Value>, subject: &Subject, occasion: &Occasion) -> bool {
+    ///
+    /// # Errors
+    /// Fails when the function does.
+    pub fn matches(&self, value: Option<&Value>, subject: &Subject, occasion: &Occasion) -> Held {
         match self {
-            Self::Equals(expected) => value.is_some_and(|value| equal(value, expected)),
-            Self::Present => value.is_some(),
-            Self::Absent => value.is_none(),
+            Self::Equals(expected) => Ok(value.is_some_and(|value| equal(value, expected))),
+            Self::Present => Ok(value.is_some()),
+            Self::Absent => Ok(value.is_none()),
             Self::Matches(accepts) => accepts(value, subject, occasion),
         }
     }

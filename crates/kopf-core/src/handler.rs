@@ -4,10 +4,10 @@ use std::any::Any;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use kopf_model::{FieldPath, Resource, Selector};
+use kopf_model::{CallbackError, FieldPath, Resource, Selector};
 use serde_json::Value;
 
-use crate::filter::{Filters, Matching};
+use crate::filter::{Filters, Held, Matching};
 use crate::occasion::{Occasion, Reason, Subject};
 
 pub mod invoke;
@@ -189,8 +189,11 @@ pub enum Delay {
     /// This long.
     Fixed(Duration),
     /// As long as the function says.
-    Computed(Arc<dyn Fn(&Subject) -> Duration + Send + Sync>),
+    Computed(Arc<DelayFn>),
 }
+
+/// Computes a delay from the object.
+pub type DelayFn = dyn Fn(&Subject) -> Result<Duration, CallbackError> + Send + Sync;
 
 /// Options of admission handlers.
 #[derive(Clone, Debug, Default)]
@@ -479,15 +482,19 @@ impl Handler {
     }
 
     /// Whether all conditions hold now.
-    #[must_use]
-    pub fn matches(&self, subject: &Subject, occasion: &Occasion) -> bool {
+    ///
+    /// # Errors
+    /// Fails when a function of a user does.
+    pub fn matches(&self, subject: &Subject, occasion: &Occasion) -> Held {
         let field_needs_change = self.kind.field_needs_change();
         self.filters.match_with(subject, occasion, Matching::Now { field_needs_change })
     }
 
     /// Whether all conditions hold that do not depend on a change.
-    #[must_use]
-    pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> bool {
+    ///
+    /// # Errors
+    /// Fails when a function of a user does.
+    pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> Held {
         self.filters.match_with(subject, occasion, Matching::Ever)
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use kopf_model::CallbackError;
+
 use crate::handler::Handler;
 use crate::progress::State;
 
@@ -27,12 +29,26 @@ pub enum Lifecycle {
 }
 
 /// Chooses among the handlers that are due.
-pub type ChooseFn = dyn Fn(Vec<Arc<Handler>>, &State) -> Vec<Arc<Handler>> + Send + Sync;
+pub type ChooseFn =
+    dyn Fn(Vec<Arc<Handler>>, &State) -> Result<Vec<Arc<Handler>>, CallbackError> + Send + Sync;
 
 impl Lifecycle {
+    /// A function that cannot fail.
+    pub fn custom(
+        choose: impl Fn(Vec<Arc<Handler>>, &State) -> Vec<Arc<Handler>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::Custom(Arc::new(move |due, state| Ok(choose(due, state))))
+    }
+
     /// Chooses among the handlers that are due.
-    #[must_use]
-    pub fn choose(&self, mut due: Vec<Arc<Handler>>, state: &State) -> Vec<Arc<Handler>> {
+    ///
+    /// # Errors
+    /// Fails when the function does.
+    pub fn choose(
+        &self,
+        mut due: Vec<Arc<Handler>>,
+        state: &State,
+    ) -> Result<Vec<Arc<Handler>>, CallbackError> {
         match self {
             Self::AsapAll => due.sort_by_key(|handler| state.retries(&handler.id)),
             Self::Asap => {
@@ -51,7 +67,7 @@ impl Lifecycle {
             Self::Shuffled => fastrand::shuffle(&mut due),
             Self::Custom(choose) => return choose(due, state),
         }
-        due
+        Ok(due)
     }
 }
 

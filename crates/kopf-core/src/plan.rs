@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_model::storage::StorageError;
-use kopf_model::{Essence, HandledState, Patch, StoredForm, Timestamp};
+use kopf_model::{CallbackError, Essence, HandledState, Patch, StoredForm, Timestamp};
 
 use crate::cause::Snapshot;
 use crate::finalizer::{self, Holding, Step};
@@ -52,7 +52,11 @@ pub struct Inputs<'a> {
 
 impl Inputs<'_> {
     /// What the sub-handlers of a handler have finished for, at any depth.
-    fn subs_of(&self, parent: &HandlerState, last_handled: Option<&Essence>) -> Vec<HandledState> {
+    fn subs_of(
+        &self,
+        parent: &HandlerState,
+        last_handled: Option<&Essence>,
+    ) -> Result<Vec<HandledState>, CallbackError> {
         let (mut found, mut parents) = (Vec::new(), vec![&parent.id]);
         let mut seen: Vec<&str> = Vec::new();
         while let Some(id) = parents.pop() {
@@ -64,11 +68,34 @@ impl Inputs<'_> {
             }
         }
         for id in parent.record.subrefs.iter().filter(|id| !seen.contains(&id.as_str())) {
-            let record = self.storages.progress.fetch(id, self.snapshot.object()).ok().flatten();
+            let record = match self.storages.progress.fetch(id, self.snapshot.object()) {
+                Err(StorageError::Callback(error)) => return Err(error),
+                fetched => fetched.ok().flatten(),
+            };
             let stored = record.and_then(|record| record.handled);
             found.extend(stored.and_then(|it| HandledState::decode(&it, last_handled)));
         }
-        found
+        Ok(found)
+    }
+}
+
+/// Why a cycle cannot be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The state stored on the object cannot be read.
+    #[error(transparent)]
+    Storage(StorageError),
+    /// A filter or a storage of a user has failed.
+    #[error(transparent)]
+    Callback(#[from] CallbackError),
+}
+
+impl From<StorageError> for PlanError {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Callback(error) => Self::Callback(error),
+            error => Self::Storage(error),
+        }
     }
 }
 
@@ -132,16 +159,17 @@ impl Agenda {
     /// Decides what to do about a change, which [`crate::cause::detect`] has found in the snapshot.
     ///
     /// # Errors
-    /// Fails when the state stored on the object cannot be read.
-    pub fn make(inputs: Inputs<'_>, change: Change) -> Result<Self, StorageError> {
+    /// Fails when the state stored on the object cannot be read, or when a filter fails.
+    pub fn make(inputs: Inputs<'_>, change: Change) -> Result<Self, PlanError> {
         let Inputs { snapshot, changing, finalizer, .. } = inputs;
         let subject = &snapshot.subject;
-        let change =
-            Some(change).filter(|change| select::is_of_interest(changing, subject, change));
-        let is_needed = inputs.has_background
-            || change
-                .as_ref()
-                .is_some_and(|change| select::requires_finalizer(changing, subject, change));
+        let is_of_interest = select::is_of_interest(changing, subject, &change)?;
+        let change = Some(change).filter(|_| is_of_interest);
+        let is_needed = match &change {
+            _ if inputs.has_background => true,
+            Some(change) => select::requires_finalizer(changing, subject, change)?,
+            None => false,
+        };
         let step = finalizer::decide(Holding {
             is_needed,
             is_present: finalizer::is_held(snapshot.object(), finalizer),
@@ -171,7 +199,7 @@ impl Agenda {
         Ok(agenda)
     }
 
-    fn prepare_change(&mut self, inputs: &Inputs<'_>) -> Result<(), StorageError> {
+    fn prepare_change(&mut self, inputs: &Inputs<'_>) -> Result<(), PlanError> {
         let Some(change) = &mut self.change else { return Ok(()) };
         let (subject, object) = (&inputs.snapshot.subject, inputs.snapshot.object());
         let storage = &*inputs.storages.progress;
@@ -185,7 +213,7 @@ impl Agenda {
         }
         let mut state = State::load(storage, object, &self.owned, inputs.now)?;
         if change.reason.has_handlers() {
-            self.selected = select::for_change(&self.owned, subject, change);
+            self.selected = select::for_change(&self.owned, subject, change)?;
         }
         let mut recheck = Recheck::default();
         if inputs.rerun_outdated && change.reason != Reason::Delete {
@@ -199,7 +227,7 @@ impl Agenda {
                 stored: &state,
                 remembered: inputs.remembered,
                 subs: &|parent| inputs.subs_of(parent, last_handled),
-            });
+            })?;
         }
         if change.reason != Reason::Create && !recheck.outdated.is_empty() {
             change.reason = Reason::Update;
@@ -208,7 +236,7 @@ impl Agenda {
             self.lines.push(Line::debug(logtext::NOOP));
             // A change was taken back before its handlers had finished. What is left of their
             // progress would make them skip the next change.
-            state.purge_loaded(storage, object, &mut self.early);
+            state.purge_loaded(storage, object, &mut self.early)?;
             return Ok(());
         }
         state = state.with_purpose(change.reason).with_handlers(&self.selected, inputs.now);
@@ -217,7 +245,7 @@ impl Agenda {
         }
         self.state = state;
         self.take_up(recheck, inputs.now);
-        self.supersede(inputs);
+        self.supersede(inputs)?;
         self.finalizer_first =
             self.step == Step::Add && !self.state.due(&self.selected, inputs.now).is_empty();
         Ok(())
@@ -240,9 +268,9 @@ impl Agenda {
     }
 
     /// Gives the progress of other purposes to the current one, or removes it.
-    fn supersede(&mut self, inputs: &Inputs<'_>) {
+    fn supersede(&mut self, inputs: &Inputs<'_>) -> Result<(), CallbackError> {
         let extras = self.state.extras();
-        let (Some(change), false) = (&self.change, extras.is_empty()) else { return };
+        let (Some(change), false) = (&self.change, extras.is_empty()) else { return Ok(()) };
         for (purpose, counts) in extras {
             let counts = [counts.succeeded, counts.failed, counts.running];
             self.lines.push(logtext::superseded(&purpose, change.reason, counts));
@@ -257,8 +285,9 @@ impl Agenda {
         self.state.repurpose(&self.selected);
         if !self.state.extras().is_empty() {
             let (storage, object) = (&*inputs.storages.progress, inputs.snapshot.object());
-            self.state.purge(storage, object, &self.owned, &mut self.early);
+            self.state.purge(storage, object, &self.owned, &mut self.early)?;
         }
+        Ok(())
     }
 
     /// The change that a handler is called for: since it last finished, or else since the
@@ -274,10 +303,16 @@ impl Agenda {
     }
 
     /// The handlers to run now.
-    #[must_use]
-    pub fn due(&self, lifecycle: &Lifecycle, now: Timestamp) -> Vec<Arc<Handler>> {
+    ///
+    /// # Errors
+    /// Fails when a lifecycle of a user does.
+    pub fn due(
+        &self,
+        lifecycle: &Lifecycle,
+        now: Timestamp,
+    ) -> Result<Vec<Arc<Handler>>, CallbackError> {
         if self.finalizer_first {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         lifecycle.choose(self.state.due(&self.selected, now), &self.state)
     }
@@ -296,30 +331,39 @@ impl Agenda {
     }
 
     /// Asks for the storing of what is known so far, while slower handlers are still running.
-    #[must_use]
-    pub fn checkpoint(&mut self, inputs: Inputs<'_>) -> Patch {
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    pub fn checkpoint(&mut self, inputs: Inputs<'_>) -> Result<Patch, CallbackError> {
         let mut patch = self.early.clone();
         let object = inputs.snapshot.object();
-        self.state.store(&*inputs.storages.progress, object, &mut patch);
-        patch
+        self.state.store(&*inputs.storages.progress, object, &mut patch)?;
+        Ok(patch)
     }
 
     /// Ends the cycle: puts everything that has to be written into one patch.
     ///
     /// `patch` has the changes of the users' handlers and their results.
-    #[must_use]
-    pub fn conclude(mut self, inputs: Inputs<'_>, patch: Patch, closing: Closing) -> Plan {
+    ///
+    /// # Errors
+    /// Fails when a filter or a storage of a user does.
+    pub fn conclude(
+        mut self,
+        inputs: Inputs<'_>,
+        patch: Patch,
+        closing: Closing,
+    ) -> Result<Plan, CallbackError> {
         let mut plan = Plan { is_continued: self.finalizer_first, ..Plan::default() };
         // What was purged comes first, so that states of the current cause override it.
         plan.patch = std::mem::take(&mut self.early);
         plan.patch.absorb(patch);
         if inputs.snapshot.is_gone() {
-            return Plan::default();
+            return Ok(Plan::default());
         }
         let mut wake_at = closing.background_wake_at;
         let has_handlers = self.change.as_ref().is_some_and(|change| change.reason.has_handlers());
         if has_handlers && !self.finalizer_first {
-            let delay = self.conclude_handlers(&inputs, closing, &mut plan);
+            let delay = self.conclude_handlers(&inputs, closing, &mut plan)?;
             wake_at = [wake_at, delay].into_iter().flatten().min();
         }
         match self.step {
@@ -339,30 +383,32 @@ impl Agenda {
             }
         } else {
             // A leftover of an engine that touches objects; we wake up by our own clock.
-            inputs.storages.progress.touch(object, &mut plan.patch, None);
+            inputs.storages.progress.touch(object, &mut plan.patch, None)?;
         }
         plan.wake_at = wake_at;
-        plan
+        Ok(plan)
     }
 
     /// The same with the progress of sub-handlers, by their parents: it is written with that of the
     /// parents, as long as these are not finished.
-    #[must_use]
+    ///
+    /// # Errors
+    /// Fails when a filter or a storage of a user does.
     pub fn conclude_with(
         self,
         inputs: Inputs<'_>,
         patch: Patch,
         closing: Closing,
         subs: &mut BTreeMap<HandlerId, State>,
-    ) -> Plan {
-        let mut plan = self.conclude(inputs, patch, closing);
+    ) -> Result<Plan, CallbackError> {
+        let mut plan = self.conclude(inputs, patch, closing)?;
         if plan.remember.is_some() && !plan.patch.is_empty() {
             for state in subs.values_mut() {
                 let storage = &*inputs.storages.progress;
-                state.store(storage, inputs.snapshot.object(), &mut plan.patch);
+                state.store(storage, inputs.snapshot.object(), &mut plan.patch)?;
             }
         }
-        plan
+        Ok(plan)
     }
 
     /// Stores or purges progress; returns when the handlers have to be looked at again.
@@ -371,7 +417,7 @@ impl Agenda {
         inputs: &Inputs<'_>,
         closing: Closing,
         plan: &mut Plan,
-    ) -> Option<Timestamp> {
+    ) -> Result<Option<Timestamp>, CallbackError> {
         let change = self.change.as_ref().expect("only a change has handlers");
         let (object, storages) = (inputs.snapshot.object(), inputs.storages);
         let wake_at = self.state.wake_at(closing.now);
@@ -382,41 +428,47 @@ impl Agenda {
                 plan.lines.push(logtext::processed(change.reason, counts.succeeded, counts.failed));
                 let subject = &inputs.snapshot.subject;
                 if let Some(created) =
-                    recheck::created_state(change, subject, &self.owned, &self.state)
+                    recheck::created_state(change, subject, &self.owned, &self.state)?
                 {
-                    self.go_on_with_update(inputs, &created, plan);
-                    return wake_at;
+                    self.go_on_with_update(inputs, &created, plan)?;
+                    return Ok(wake_at);
                 }
-                self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch);
+                self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch)?;
             }
             if let Some(new) = &change.new
                 && change.old.as_ref() != Some(new)
             {
-                plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch));
+                plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch)?);
             }
-            return wake_at;
+            return Ok(wake_at);
         }
         let deadline = self.state.unsaved_since().map(|since| later(since, closing.persist_after));
         let is_overdue =
             deadline.is_none_or(|deadline| wake_at.is_none_or(|wake_at| wake_at > deadline));
         // Progress that may wait still goes along with a write that is made anyway.
         if closing.persist_now || is_overdue || !plan.patch.is_empty() {
-            self.state.store(&*storages.progress, object, &mut plan.patch);
+            self.state.store(&*storages.progress, object, &mut plan.patch)?;
         }
         plan.remember = Some(self.state.clone());
-        wake_at
+        Ok(wake_at)
     }
 }
 
 impl Agenda {
     /// Ends a creation with an earlier state as the last handled one, so that what has changed
     /// since then is an update for those who have not seen it.
-    fn go_on_with_update(&mut self, inputs: &Inputs<'_>, created: &Essence, plan: &mut Plan) {
+    fn go_on_with_update(
+        &mut self,
+        inputs: &Inputs<'_>,
+        created: &Essence,
+        plan: &mut Plan,
+    ) -> Result<(), CallbackError> {
         let (object, storages) = (inputs.snapshot.object(), inputs.storages);
         let place = (&*storages.progress, object, &mut plan.patch);
-        self.state.carry_over(Reason::Update, created, place);
-        plan.stored_form = Some(storages.diffbase.store(created, object, &mut plan.patch));
+        self.state.carry_over(Reason::Update, created, place)?;
+        plan.stored_form = Some(storages.diffbase.store(created, object, &mut plan.patch)?);
         plan.is_continued = true;
+        Ok(())
     }
 }
 

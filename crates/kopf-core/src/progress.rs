@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kopf_model::storage::StorageError;
 use kopf_model::{
-    Essence, HandledState, Object, Patch, ProgressRecord, ProgressStorage, Timestamp,
+    CallbackError, Essence, HandledState, Object, Patch, ProgressRecord, ProgressStorage, Timestamp,
 };
 
 use crate::handler::{Handler, HandlerId};
@@ -203,25 +203,29 @@ impl State {
 
     /// Keeps the records of handlers that have finished for a known state, for a new purpose and
     /// after another last handled state; asks for the removal of all other records.
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
     pub fn carry_over(
         &mut self,
         purpose: Reason,
         last_handled: &Essence,
         (storage, object, patch): (&dyn ProgressStorage, &Object, &mut Patch),
-    ) {
+    ) -> Result<(), CallbackError> {
         let handlers = std::mem::take(&mut self.handlers).into_iter();
         let (kept, dropped) = handlers.partition(|handler| handler.handled.is_some());
         self.handlers = dropped;
-        self.purge_loaded(storage, object, patch);
+        let purged = self.purge_loaded(storage, object, patch);
         self.handlers = kept;
+        purged?;
         for handler in &mut self.handlers {
             handler.record.purpose = Some(purpose.as_str().to_owned());
             for subref in std::mem::take(&mut handler.record.subrefs) {
-                storage.purge(&subref, object, patch);
+                storage.purge(&subref, object, patch)?;
             }
         }
         self.anchor = Some(last_handled.clone());
-        self.store(storage, object, patch);
+        self.store(storage, object, patch)
     }
 
     /// Drops the states of handlers that have succeeded, for handlers that run on every event.
@@ -363,7 +367,15 @@ impl State {
     }
 
     /// Asks for the storing of all records that differ from the stored ones.
-    pub fn store(&mut self, storage: &dyn ProgressStorage, object: &Object, patch: &mut Patch) {
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    pub fn store(
+        &mut self,
+        storage: &dyn ProgressStorage,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
         self.unsaved_since = None;
         // Without a last handled state, the first state is stored whole, and others relative to it.
         let mut anchor = self.anchor.as_ref();
@@ -374,39 +386,52 @@ impl State {
                 anchor = anchor.or(handled.essence());
             }
             if handler.origin.as_ref() != Some(&record) {
-                storage.store(&handler.id, &record, object, patch);
+                storage.store(&handler.id, &record, object, patch)?;
             }
         }
+        Ok(())
     }
 
     /// Asks for the removal of the records in the state and of their sub-handlers.
-    pub fn purge_loaded(&self, storage: &dyn ProgressStorage, object: &Object, patch: &mut Patch) {
-        self.purge(storage, object, &[], patch);
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    pub fn purge_loaded(
+        &self,
+        storage: &dyn ProgressStorage,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
+        self.purge(storage, object, &[], patch)
     }
 
     /// Asks for the removal of all records: of the owned handlers, of others in the state, and of
     /// their sub-handlers.
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
     pub fn purge(
         &self,
         storage: &dyn ProgressStorage,
         object: &Object,
         owned: &[Arc<Handler>],
         patch: &mut Patch,
-    ) {
+    ) -> Result<(), CallbackError> {
         for handler in owned {
-            storage.purge(&handler.id, object, patch);
+            storage.purge(&handler.id, object, patch)?;
             for former in &handler.was {
-                storage.purge(former, object, patch);
+                storage.purge(former, object, patch)?;
             }
         }
         for handler in &self.handlers {
             if !owned.iter().any(|other| other.id == handler.id) {
-                storage.purge(&handler.id, object, patch);
+                storage.purge(&handler.id, object, patch)?;
             }
             for subref in &handler.record.subrefs {
-                storage.purge(subref, object, patch);
+                storage.purge(subref, object, patch)?;
             }
         }
+        Ok(())
     }
 
     fn fresh_record(&self, now: Timestamp) -> ProgressRecord {

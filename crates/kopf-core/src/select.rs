@@ -6,87 +6,111 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::filter::Matching;
+use kopf_model::CallbackError;
+
+use crate::filter::{Held, Matching};
 use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::occasion::{Change, Occasion, Subject};
 use crate::registry::deduplicate;
 
+/// The chosen handlers, or why a filter of one of them cannot tell.
+pub type Selected = Result<Vec<Arc<Handler>>, CallbackError>;
+
 /// The handlers to call for a detected change, in the order of registration.
-#[must_use]
-pub fn for_change(
-    handlers: &[Arc<Handler>],
-    subject: &Subject,
-    change: &Change,
-) -> Vec<Arc<Handler>> {
+///
+/// # Errors
+/// Fails with the first filter that does, as all functions here.
+pub fn for_change(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> Selected {
     let occasion = Occasion::Change(change.clone());
     let is_deleting = subject.object.is_deleting();
-    let concerns = |handler: &&Arc<Handler>| {
-        handler.kind.reason().is_none_or(|reason| reason == change.reason)
-            && match handler.kind {
-                HandlerKind::Resume { deleted } => change.initial && (deleted || !is_deleting),
-                _ => true,
-            }
-            && handler.matches(subject, &occasion)
-    };
-    deduplicate(handlers.iter().filter(concerns).cloned().collect())
+    choose(handlers, |handler| {
+        let is_reason = handler.kind.reason().is_none_or(|reason| reason == change.reason);
+        let is_time = match handler.kind {
+            HandlerKind::Resume { deleted } => change.initial && (deleted || !is_deleting),
+            _ => true,
+        };
+        Ok(is_reason && is_time && handler.matches(subject, &occasion)?)
+    })
 }
 
 /// The sub-handlers to call for the change that their parent is called for.
 ///
 /// Their fields must have changed where that of the parent must.
-#[must_use]
+///
+/// # Errors
+/// Fails with the first filter that does.
 pub fn for_parent(
     handlers: &[Arc<Handler>],
     subject: &Subject,
     change: &Change,
     field_needs_change: bool,
-) -> Vec<Arc<Handler>> {
+) -> Selected {
     let occasion = Occasion::Change(change.clone());
     let matching = Matching::Now { field_needs_change };
-    let concerns =
-        |handler: &&Arc<Handler>| handler.filters.match_with(subject, &occasion, matching);
-    deduplicate(handlers.iter().filter(concerns).cloned().collect())
+    choose(handlers, |handler| handler.filters.match_with(subject, &occasion, matching))
 }
 
 /// The handlers that match an object on any other occasion, in the order of registration.
-#[must_use]
-pub fn for_occasion(
-    handlers: &[Arc<Handler>],
-    subject: &Subject,
-    occasion: &Occasion,
-) -> Vec<Arc<Handler>> {
-    let concerns = |handler: &&Arc<Handler>| handler.matches(subject, occasion);
-    deduplicate(handlers.iter().filter(concerns).cloned().collect())
+///
+/// # Errors
+/// Fails with the first filter that does.
+pub fn for_occasion(handlers: &[Arc<Handler>], subject: &Subject, occasion: &Occasion) -> Selected {
+    choose(handlers, |handler| handler.matches(subject, occasion))
 }
 
 /// The daemons and timers that should run for an object, without those that ended for good.
-#[must_use]
+///
+/// # Errors
+/// Fails with the first filter that does.
 pub fn for_background(
     handlers: &[Arc<Handler>],
     subject: &Subject,
     occasion: &Occasion,
     forever_stopped: &BTreeSet<HandlerId>,
-) -> Vec<Arc<Handler>> {
-    let mut selected = for_occasion(handlers, subject, occasion);
+) -> Selected {
+    let mut selected = for_occasion(handlers, subject, occasion)?;
     selected.retain(|handler| !forever_stopped.contains(&handler.id));
-    selected
+    Ok(selected)
 }
 
 /// Whether any handler could ever concern the object; if not, the operator stays silent about it.
-#[must_use]
-pub fn is_of_interest(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> bool {
+///
+/// # Errors
+/// Fails with the first filter that does.
+pub fn is_of_interest(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> Held {
     let occasion = Occasion::Change(change.clone());
-    handlers.iter().any(|handler| handler.prematches(subject, &occasion))
+    any(handlers, |handler| handler.prematches(subject, &occasion))
 }
 
 /// Whether a deletion handler requires that the object is held until the handler has run.
-#[must_use]
-pub fn requires_finalizer(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> bool {
+///
+/// # Errors
+/// Fails with the first filter that does.
+pub fn requires_finalizer(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> Held {
     let occasion = Occasion::Change(change.clone());
-    handlers.iter().any(|handler| {
-        matches!(handler.kind, HandlerKind::Delete { optional: false })
-            && handler.prematches(subject, &occasion)
+    any(handlers, |handler| {
+        let is_held = matches!(handler.kind, HandlerKind::Delete { optional: false });
+        Ok(is_held && handler.prematches(subject, &occasion)?)
     })
+}
+
+fn choose(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> Held) -> Selected {
+    let mut chosen = Vec::new();
+    for handler in handlers {
+        if concerns(handler)? {
+            chosen.push(Arc::clone(handler));
+        }
+    }
+    Ok(deduplicate(chosen))
+}
+
+fn any(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> Held) -> Held {
+    for handler in handlers {
+        if concerns(handler)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 
 use kopf_model::json_patch::Operation;
-use kopf_model::{ConditionChanges, Object, Patch, Resource, merge};
+use kopf_model::{CallbackError, ConditionChanges, Object, Patch, Resource, merge};
 use serde_json::{Map, Value};
 
 mod edits;
@@ -51,7 +51,16 @@ pub struct Writer<'a> {
     /// The merge patch with the conditions of the newest state, where there are any.
     merged: Option<Map<String, Value>>,
     end: Progress,
-    panics: Vec<String>,
+    failures: Vec<TransformationFailure>,
+}
+
+/// How a transformation has failed; it is dropped then.
+#[derive(Debug)]
+pub enum TransformationFailure {
+    /// With an error of its own.
+    Error(CallbackError),
+    /// By a panic with this text.
+    Panic(String),
 }
 
 /// What became of a patch.
@@ -137,7 +146,7 @@ impl<'a> Writer<'a> {
             sent: None,
             merged: None,
             end: Progress::Going,
-            panics: Vec::new(),
+            failures: Vec::new(),
         };
         if is_merge && !is_empty {
             writer.merge_conditions();
@@ -151,7 +160,7 @@ impl<'a> Writer<'a> {
 
     /// The next request, or none when nothing is left to be sent.
     ///
-    /// Transformations that panic are dropped, see [`Self::panics`].
+    /// Transformations that fail are dropped, see [`Self::failures`].
     #[must_use]
     pub fn next_request(&mut self) -> Option<Request<'_>> {
         if matches!(self.end, Progress::Over(_)) {
@@ -254,9 +263,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// What the transformations said that panicked since this was last asked.
-    pub fn panics(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.panics)
+    /// How transformations have failed since this was last asked.
+    pub fn failures(&mut self) -> Vec<TransformationFailure> {
+        std::mem::take(&mut self.failures)
     }
 
     /// What is still to be written.

@@ -339,7 +339,7 @@ impl Runner {
         tokio::spawn(async move { self.run_daemon().await }.instrument(span))
     }
 
-    /// How long to wait before the first attempt. There is no delay if the function panics:
+    /// How long to wait before the first attempt. There is no delay if the function fails:
     /// otherwise the handler might never start.
     fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
         let compute = match delay {
@@ -348,15 +348,14 @@ impl Runner {
             Delay::Computed(compute) => compute,
         };
         let subject = self.subject();
-        let computed = std::panic::catch_unwind(AssertUnwindSafe(|| compute(&subject)));
-        computed
-            .map_err(|panic| {
-                let text = panic_text(panic.as_ref());
-                let text =
-                    format!("{} begins at once: its initial delay panicked: {text}", self.handler);
-                self.shared.log(&subject, &Line::error(text));
-            })
-            .ok()
+        let failure = match std::panic::catch_unwind(AssertUnwindSafe(|| compute(&subject))) {
+            Ok(Ok(delay)) => return Some(delay),
+            Ok(Err(error)) => format!("failed: {error}"),
+            Err(panic) => format!("panicked: {}", panic_text(panic.as_ref())),
+        };
+        let text = format!("{} begins at once: its initial delay {failure}", self.handler);
+        self.shared.log(&subject, &Line::error(text));
+        None
     }
 
     async fn run_daemon(&mut self) {

@@ -219,9 +219,13 @@ impl ClusterView {
         let mut wanted: BTreeMap<ResourceId, (Arc<Resource>, bool)> = BTreeMap::new();
         let mut waiting_for = BTreeSet::new();
         let mut notes = Vec::new();
+        let mut failures = Vec::new();
         for handler in handlers {
             let Some(selector) = &handler.selector else { continue };
             let Some(keeps_state) = watched(&handler.kind) else { continue };
+            for (resource, error) in selector.failures(self.resources.values()) {
+                failures.push(format!("The selector of {resource} has failed: {error}"));
+            }
             match selector.select(self.resources.values()) {
                 Selected::Ambiguous(found) => {
                     let names: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -259,6 +263,11 @@ impl ClusterView {
         for note in notes {
             if self.told.insert(note.clone()) {
                 tracing::warn!("{note}");
+            }
+        }
+        for failure in failures {
+            if self.told.insert(failure.clone()) {
+                tracing::error!("{failure}");
             }
         }
         let mut revision =

@@ -13,7 +13,7 @@ use kopf_core::finalizer::Step;
 use kopf_core::invoke::{CallbackError, StopReason, panic_text};
 use kopf_core::logtext;
 use kopf_core::occasion::{EventKind, Reason, Subject};
-use kopf_core::plan::{Agenda, Closing, Inputs, Plan};
+use kopf_core::plan::{Agenda, Closing, Inputs, Plan, PlanError};
 use kopf_core::progress::State;
 use kopf_core::queue::Ticket;
 use kopf_core::write::Version;
@@ -97,7 +97,7 @@ pub(crate) struct Done {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CycleError {
     #[error("the state stored on the object cannot be read")]
-    Storage(#[from] StorageError),
+    Storage(#[source] StorageError),
     #[error("the object could not be patched")]
     Write(#[from] RequestError),
     #[error("the server does not find the object, but has not reported its deletion")]
@@ -106,15 +106,21 @@ pub(crate) enum CycleError {
     Unheld,
     #[error("a filter or another callback panicked: {0}")]
     Panic(String),
-    #[error("{0}")]
-    Callback(String),
+    #[error(transparent)]
+    Callback(#[from] CallbackError),
 }
 
-impl CycleError {
-    fn of_panic(panic: &(dyn std::any::Any + Send)) -> Self {
-        match panic.downcast_ref::<CallbackError>() {
-            Some(error) => Self::Callback(error.message.clone()),
-            None => Self::Panic(panic_text(panic)),
+impl From<StorageError> for CycleError {
+    fn from(error: StorageError) -> Self {
+        PlanError::from(error).into()
+    }
+}
+
+impl From<PlanError> for CycleError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Storage(error) => Self::Storage(error),
+            PlanError::Callback(error) => Self::Callback(error),
         }
     }
 }
@@ -207,7 +213,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         };
         let result = match caught {
             Ok(result) => result,
-            Err(panic) => Err(CycleError::of_panic(panic.as_ref())),
+            Err(panic) => Err(CycleError::Panic(panic_text(panic.as_ref()))),
         };
         let cycle = guard.0.take().expect("it is taken only here");
         cycle.finish(result)
@@ -272,7 +278,7 @@ impl Cycle {
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
             // The echo of our writes brings nothing new, so it is not looked at for the indexes.
-            Box::pin(observers::index(self)).await;
+            Box::pin(observers::index(self)).await?;
         }
         Ok(())
     }
@@ -307,8 +313,8 @@ impl Cycle {
         let served = Arc::clone(&self.served);
         // 5. What happened: known before any user code runs.
         let change = cause::detect(&snapshot, &served.finalizer);
-        let background = self.revise_background(&snapshot).await;
-        let Some(desired) = self.desired_children(&snapshot, change.reason).await else {
+        let background = self.revise_background(&snapshot).await?;
+        let Some(desired) = self.desired_children(&snapshot, change.reason).await? else {
             return Ok(Next::Finish);
         };
         // Kept until there is a newer one: a filter that panics must not lose it.
@@ -333,7 +339,7 @@ impl Cycle {
         let mut subs = remembered.subs.clone();
         if let Some(change) = agenda.change.clone().filter(|change| change.reason.has_handlers()) {
             let pass = self.pass(&snapshot, change, subs);
-            pin!(self.execute(&mut agenda, inputs, &pass)).instrument(cause.clone()).await;
+            pin!(self.execute(&mut agenda, inputs, &pass)).instrument(cause.clone()).await?;
             subs = std::mem::take(&mut *pass.subs.lock());
         }
         let view = desired.view;
@@ -344,7 +350,7 @@ impl Cycle {
             }
             return Ok(Next::Finish);
         }
-        let children = self.revise_children(desired, &snapshot, step).await;
+        let children = self.revise_children(desired, &snapshot, step).await?;
         // 9. What to write. Written progress is on the newer state; what is to be removed must be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
@@ -353,7 +359,7 @@ impl Cycle {
         let patch = std::mem::take(&mut *self.patch.lock());
         own_changes::note_wanted(self, &patch);
         let closing = self.closing(&background, children.wake_at);
-        let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs);
+        let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs)?;
         plan.is_continued |= children.must_wait;
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
@@ -366,10 +372,13 @@ impl Cycle {
     }
 
     /// Starts and stops daemons and timers, where there are any.
-    async fn revise_background(&mut self, snapshot: &Snapshot) -> BackgroundState {
+    async fn revise_background(
+        &mut self,
+        snapshot: &Snapshot,
+    ) -> Result<BackgroundState, CallbackError> {
         let Memory { background, memo, .. } = &mut *self.memory;
         if self.served.handlers.spawning.is_empty() && background.is_idle() {
-            return BackgroundState::default();
+            return Ok(BackgroundState::default());
         }
         let situation = Situation {
             shared: &self.shared,
@@ -389,14 +398,14 @@ impl Cycle {
         &mut self,
         snapshot: &Snapshot,
         reason: Reason,
-    ) -> Option<DesiredChildren> {
+    ) -> Result<Option<DesiredChildren>, CallbackError> {
         if self.served.handlers.desired.is_empty() {
-            return Some(DesiredChildren::default());
+            return Ok(Some(DesiredChildren::default()));
         }
         if Box::pin(desired::delete_outliving(self, snapshot, reason)).await {
-            return None;
+            return Ok(None);
         }
-        Some(Box::pin(desired::ask_all(self, snapshot, reason)).await)
+        Box::pin(desired::ask_all(self, snapshot, reason)).await.map(Some)
     }
 
     /// Applies and deletes children as desired, and calls their observers.
@@ -405,23 +414,23 @@ impl Cycle {
         desired: DesiredChildren,
         snapshot: &Snapshot,
         step: Step,
-    ) -> ChildrenState {
+    ) -> Result<ChildrenState, CallbackError> {
         let view = desired.view;
         // Children that only we can delete must not exist before the finalizer. All others wait for
         // it as well: their condition is part of what is written with the results of the handlers.
         let has_children = desired.is_needed || view.is_some() || !desired.is_empty();
         if step == Step::Add && has_children {
-            return ChildrenState { must_wait: true, wake_at: None };
+            return Ok(ChildrenState { must_wait: true, wake_at: None });
         }
         let mut wake_at = match desired.is_empty() {
             true => None,
             false => Box::pin(desired::reconcile_all(self, desired)).await,
         };
         if let Some(view) = view {
-            let observed = Box::pin(desired::observe(self, snapshot, view)).await;
+            let observed = Box::pin(desired::observe(self, snapshot, view)).await?;
             wake_at = wake_at.into_iter().chain(observed).min();
         }
-        ChildrenState { must_wait: false, wake_at }
+        Ok(ChildrenState { must_wait: false, wake_at })
     }
 
     fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
@@ -487,7 +496,7 @@ impl Cycle {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
                 let before = std::mem::replace(&mut self.object, object.clone());
-                has_remains = plan.is_handled && self.has_remains();
+                has_remains = plan.is_handled && self.has_remains()?;
                 own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
                     // Going on would ask for it again, without end.
@@ -549,11 +558,14 @@ impl Cycle {
     ///
     /// A list may be older than the last write before a crash, and its events may be late. Left
     /// there, the progress would make handlers skip a later change.
-    fn has_remains(&self) -> bool {
+    fn has_remains(&self) -> Result<bool, CallbackError> {
         let (progress, handlers) =
             (&*self.served.storages.progress, &self.served.handlers.changing);
-        State::load(progress, &self.object, handlers, self.shared.runtime.clock.now())
-            .is_ok_and(|state| state.iter().next().is_some())
+        match State::load(progress, &self.object, handlers, self.shared.runtime.clock.now()) {
+            Ok(state) => Ok(state.iter().next().is_some()),
+            Err(StorageError::Callback(error)) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
     fn finish(mut self, result: Result<(), CycleError>) -> Done {
@@ -622,7 +634,7 @@ impl Cycle {
 }
 
 /// What becomes of a part of a cycle whose panics must not keep the others from their turn.
-async fn caught(part: impl Future<Output = ()>) -> Result<(), CycleError> {
+async fn caught(part: impl Future<Output = Result<(), CallbackError>>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
-    caught.map_err(|panic| CycleError::of_panic(panic.as_ref()))
+    caught.map_err(|panic| CycleError::Panic(panic_text(panic.as_ref())))?.map_err(CycleError::from)
 }

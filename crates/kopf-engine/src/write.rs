@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
-use kopf_core::write::{Content, End, Look, Rejection, Version, Writer};
+use kopf_core::write::{Content, End, Look, Rejection, TransformationFailure, Version, Writer};
 use kopf_model::{Object, Patch, Resource};
 
 mod ambiguity;
@@ -53,8 +53,15 @@ pub(crate) async fn send(
     loop {
         let next =
             writer.next_request().map(|request| (request.to_status, content_of(&request.content)));
-        for panic in writer.panics() {
-            tracing::error!(panic, "a transformation panicked; dropping it");
+        for failure in writer.failures() {
+            match failure {
+                TransformationFailure::Error(error) => {
+                    tracing::error!(%error, "a transformation failed; dropping it");
+                }
+                TransformationFailure::Panic(panic) => {
+                    tracing::error!(panic, "a transformation panicked; dropping it");
+                }
+            }
         }
         let Some((to_status, content)) = next else { break };
         let subresource = to_status.then_some("status");

@@ -99,7 +99,7 @@ where
 
 /// A condition on the whole object.
 pub fn condition<Look>(condition: impl Condition<Look>) -> When {
-    Arc::new(move |subject, occasion| condition.holds(subject, occasion))
+    Arc::new(move |subject, occasion| Ok(condition.holds(subject, occasion)))
 }
 
 /// A view of an object; `None` when the object does not fit.
@@ -118,7 +118,7 @@ pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
 
 /// A condition on a label or an annotation: a function of the text, `None` when the key is absent.
 pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> MetaFilter {
-    MetaFilter::Matches(Arc::new(move |value, _, _| accepts(value)))
+    MetaFilter::Matches(Arc::new(move |value, _, _| Ok(accepts(value))))
 }
 
 /// The same, of a function that may look at more than the text, as conditions do.
@@ -130,7 +130,7 @@ pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'stat
 /// ```
 pub fn meta_matches_with<Look>(accepts: impl Acceptance<str, Look>) -> MetaFilter {
     MetaFilter::Matches(Arc::new(move |value, subject, occasion| {
-        accepts.accepts(value, subject, occasion)
+        Ok(accepts.accepts(value, subject, occasion))
     }))
 }
 
@@ -138,13 +138,13 @@ pub fn meta_matches_with<Look>(accepts: impl Acceptance<str, Look>) -> MetaFilte
 pub fn value_matches(
     accepts: impl Fn(Option<&Value>) -> bool + Send + Sync + 'static,
 ) -> ValueFilter {
-    ValueFilter::Matches(Arc::new(move |value, _, _| accepts(value)))
+    ValueFilter::Matches(Arc::new(move |value, _, _| Ok(accepts(value))))
 }
 
 /// The same, of a function that may look at more than the value, as conditions do.
 pub fn value_matches_with<Look>(accepts: impl Acceptance<Value, Look>) -> ValueFilter {
     ValueFilter::Matches(Arc::new(move |value, subject, occasion| {
-        accepts.accepts(value, subject, occasion)
+        Ok(accepts.accepts(value, subject, occasion))
     }))
 }
 
@@ -152,12 +152,12 @@ pub fn value_matches_with<Look>(accepts: impl Acceptance<Value, Look>) -> ValueF
 pub fn matching_resources(
     accepts: impl Fn(&Resource) -> bool + Send + Sync + 'static,
 ) -> SelectorName {
-    SelectorName::Matching(Arc::new(accepts))
+    SelectorName::Matching(Arc::new(move |resource| Ok(accepts(resource))))
 }
 
 /// A delay computed from a view of the object; `None` for objects that do not fit.
 pub fn delay<V: FromObject>(compute: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Delay {
     Delay::Computed(Arc::new(move |subject| {
-        look::<V>(subject).map_or(Duration::ZERO, |view| compute(&view))
+        Ok(look::<V>(subject).map_or(Duration::ZERO, |view| compute(&view)))
     }))
 }

@@ -122,7 +122,7 @@ fn with_views(closure: &syn::ExprClosure, value: &Type) -> Result<TokenStream> {
     Ok(quote!(::std::sync::Arc::new(move |value, subject, occasion| {
         let _ = (subject, occasion);
         #views
-        (#closure)(value, #(#arguments),*)
+        ::std::result::Result::Ok((#closure)(value, #(#arguments),*))
     })))
 }
 
@@ -146,7 +146,9 @@ fn views<'a>(inputs: impl Iterator<Item = &'a Pat>) -> Result<(TokenStream, Vec<
         };
         let see = quote_spanned!(view.span()=> ::kopf::__private::see::<#view>(subject, occasion));
         views.extend(quote_spanned!(view.span()=>
-            let ::std::option::Option::Some(#name) = #see else { return false };
+            let ::std::option::Option::Some(#name) = #see else {
+                return ::std::result::Result::Ok(false);
+            };
         ));
         arguments.push(argument);
     }
@@ -162,7 +164,7 @@ fn when(condition: &Expr) -> Result<TokenStream> {
         let when: ::kopf::__private::When = ::std::sync::Arc::new(move |subject, occasion| {
             let _ = (subject, occasion);
             #views
-            (#closure)(#(#arguments),*)
+            ::std::result::Result::Ok((#closure)(#(#arguments),*))
         });
         when
     }))

@@ -3,6 +3,7 @@
 //! No I/O, no async, no clock. What is persisted on objects has its types here and nowhere else,
 //! byte-compatible with Kopf's formats by default.
 
+pub mod callback;
 pub mod condition;
 pub mod diff;
 pub mod equality;
@@ -28,6 +29,7 @@ pub mod shards;
 pub mod storage;
 mod version;
 
+pub use callback::{CallbackError, ErrorObject};
 pub use condition::{Condition, ConditionChanges, ConditionStatus};
 pub use diff::{Diff, DiffItem, DiffOperation, DiffScope};
 pub use essence::{Essence, EssenceHash, EssenceScanner, Fingerprints};

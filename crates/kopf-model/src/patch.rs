@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::callback::CallbackError;
 use crate::condition::{CONDITIONS, ConditionChanges};
 use crate::field::FieldPath;
 use crate::{finalizer, merge};
@@ -19,21 +20,28 @@ pub use conflict::{Conflict, Ledger, clashes};
 #[derive(Clone)]
 pub enum Transformation {
     /// Any change to the whole body.
-    Function(Arc<dyn Fn(&mut Value) + Send + Sync>),
+    Function(Arc<TransformFn>),
     /// The finalizer is to be there.
     AddFinalizer(Arc<str>),
     /// The finalizer is not to be there.
     RemoveFinalizer(Arc<str>),
 }
 
+/// Changes a whole body.
+pub type TransformFn = dyn Fn(&mut Value) -> Result<(), CallbackError> + Send + Sync;
+
 impl Transformation {
     /// Changes a body.
-    pub fn apply(&self, body: &mut Value) {
+    ///
+    /// # Errors
+    /// Fails when the function does; the body may be changed in part then.
+    pub fn apply(&self, body: &mut Value) -> Result<(), CallbackError> {
         match self {
-            Self::Function(change) => change(body),
+            Self::Function(change) => return change(body),
             Self::AddFinalizer(name) => finalizer::add(body, name),
             Self::RemoveFinalizer(name) => finalizer::remove(body, name),
         }
+        Ok(())
     }
 
     /// Whether it is about nothing but the list of finalizers.
@@ -142,6 +150,17 @@ impl Patch {
 
     /// Adds a transformation.
     pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
+        self.try_transform(move |body| {
+            change(body);
+            Ok(())
+        });
+    }
+
+    /// Adds a transformation that may fail; it is dropped then.
+    pub fn try_transform(
+        &mut self,
+        change: impl Fn(&mut Value) -> Result<(), CallbackError> + Send + Sync + 'static,
+    ) {
         self.transformations.push(Transformation::Function(Arc::new(change)));
     }
 
@@ -235,14 +254,16 @@ impl Patch {
     }
 
     /// The body as it would be after the merge and all transformations.
-    #[must_use]
-    pub fn applied_to(&self, body: &Value) -> Value {
+    ///
+    /// # Errors
+    /// Fails when a transformation does.
+    pub fn applied_to(&self, body: &Value) -> Result<Value, CallbackError> {
         let mut target = body.clone();
         merge::apply(&mut target, &self.merge_for(body.get("status")));
         for transformation in &self.transformations {
-            transformation.apply(&mut target);
+            transformation.apply(&mut target)?;
         }
-        target
+        Ok(target)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::callback::CallbackError;
+
 /// One resource of a cluster, such as `deployments.v1.apps`.
 ///
 /// Equality and hash are by group, version and plural only.
@@ -82,8 +84,11 @@ pub enum SelectorName {
     #[default]
     Everything,
     /// What the function accepts; not restricted to preferred versions.
-    Matching(Arc<dyn Fn(&Resource) -> bool + Send + Sync>),
+    Matching(Arc<SelectFn>),
 }
+
+/// Tells whether a resource is selected.
+pub type SelectFn = dyn Fn(&Resource) -> Result<bool, CallbackError> + Send + Sync;
 
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::callback::CallbackError;
 use crate::resource::{Resource, Selector, SelectorName};
 
 /// Why a selector cannot be understood.
@@ -136,15 +137,36 @@ impl Selector {
         )
     }
 
-    /// Whether a resource meets all criteria.
+    /// Whether a resource meets all criteria; not, if the function fails.
     #[must_use]
     pub fn matches(&self, resource: &Resource) -> bool {
+        self.try_matches(resource).unwrap_or(false)
+    }
+
+    /// The resources for which the function fails, with its errors.
+    pub fn failures<'a>(
+        &self,
+        resources: impl IntoIterator<Item = &'a Arc<Resource>>,
+    ) -> Vec<(&'a Arc<Resource>, CallbackError)> {
+        if !matches!(self.name, SelectorName::Matching(_)) {
+            return Vec::new();
+        }
+        let failure =
+            |resource: &'a Arc<Resource>| Some((resource, self.try_matches(resource).err()?));
+        resources.into_iter().filter_map(failure).collect()
+    }
+
+    /// Whether a resource meets all criteria.
+    ///
+    /// # Errors
+    /// Fails when the function does.
+    pub fn try_matches(&self, resource: &Resource) -> Result<bool, CallbackError> {
         let is_group = self.group.as_ref().is_none_or(|group| *group == resource.group);
         let is_version = match &self.version {
             Some(version) => *version == resource.version,
             None => resource.preferred || matches!(self.name, SelectorName::Matching(_)),
         };
-        is_group && is_version && self.name.matches(resource)
+        Ok(is_group && is_version && self.name.matches(resource)?)
     }
 
     /// Chooses among the resources of a cluster; resources of the core group win over others.
@@ -200,8 +222,8 @@ impl Selector {
 }
 
 impl SelectorName {
-    fn matches(&self, resource: &Resource) -> bool {
-        match self {
+    fn matches(&self, resource: &Resource) -> Result<bool, CallbackError> {
+        Ok(match self {
             Self::Any(name) => {
                 [&resource.kind, &resource.plural, &resource.singular].contains(&name)
                     || resource.shortcuts.contains(name)
@@ -212,8 +234,8 @@ impl SelectorName {
             Self::Shortcut(shortcut) => resource.shortcuts.contains(shortcut),
             Self::Category(category) => resource.categories.contains(category),
             Self::Everything => !is_kubernetes_events(resource),
-            Self::Matching(accepts) => !is_kubernetes_events(resource) && accepts(resource),
-        }
+            Self::Matching(accepts) => !is_kubernetes_events(resource) && accepts(resource)?,
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::callback::CallbackError;
 use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::object::Object;
@@ -24,7 +25,10 @@ pub use status::{StatusDiffBase, StatusProgress};
 /// Keeps the last handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
     /// The essence of an object, without this storage's own notes.
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence;
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does, as all methods here.
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError>;
 
     /// The last handled essence, or `None` if the object was never handled.
     ///
@@ -36,7 +40,15 @@ pub trait DiffBaseStorage: Send + Sync {
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError>;
 
     /// Asks for an essence to be stored; tells in which form.
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm;
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError>;
 
     /// The annotations that [`build`](Self::build) removes: exact keys, or prefixes with a slash.
     fn own_annotations(&self, object: &Object) -> Vec<String> {
@@ -67,16 +79,39 @@ pub trait ProgressStorage: Send + Sync {
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError>;
 
     /// Asks for a record to be stored.
-    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch);
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does, as all methods here.
+    fn store(
+        &self,
+        id: &str,
+        record: &ProgressRecord,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError>;
 
     /// Asks for a record to be removed, wherever it is: on the object or only in the patch.
-    fn purge(&self, id: &str, object: &Object, patch: &mut Patch);
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError>;
 
     /// Asks for a meaningless change to provoke an event, or for the removal of an earlier one.
-    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>);
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    fn touch(
+        &self,
+        object: &Object,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), CallbackError>;
 
     /// Removes this storage's own notes from an essence.
-    fn clear(&self, essence: &mut Essence);
+    ///
+    /// # Errors
+    /// Fails when a storage of a user does.
+    fn clear(&self, essence: &mut Essence) -> Result<(), CallbackError>;
 
     /// The annotations that [`clear`](Self::clear) removes: exact keys, or prefixes with a slash.
     fn own_annotations(&self) -> Vec<String> {
@@ -112,16 +147,22 @@ pub enum StoredForm {
     },
 }
 
-/// Why the notes on an object cannot be understood.
+/// Why notes cannot be read from an object.
 #[derive(Debug, thiserror::Error)]
-#[error("the stored state in {place} is malformed")]
 #[non_exhaustive]
-pub struct StorageError {
-    /// The annotation or field.
-    pub place: String,
-    /// What is wrong with it.
-    #[source]
-    pub source: StorageErrorKind,
+pub enum StorageError {
+    /// The notes cannot be understood.
+    #[error("the stored state in {place} is malformed")]
+    Malformed {
+        /// The annotation or field.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: StorageErrorKind,
+    },
+    /// A storage of a user or a front end has failed.
+    #[error(transparent)]
+    Callback(#[from] CallbackError),
 }
 
 /// What is wrong with stored notes.
@@ -144,7 +185,7 @@ pub enum StorageErrorKind {
 
 /// Shared handles behave as the storage itself.
 impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         (**self).build(object, extra)
     }
 
@@ -152,7 +193,12 @@ impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
         (**self).fetch(object, new)
     }
 
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
         (**self).store(essence, object, patch)
     }
 

@@ -1,13 +1,15 @@
 //! Decisions that only Python can take: filters, delays, transformations, lifecycles, storages.
 //!
 //! A decision is an item of the queue; the engine's thread waits for its answer and never attaches
-//! to the interpreter. A decision that fails ends the cycle of the object, which is then throttled.
+//! to the interpreter. A decision that fails is an error of the callback, which ends the cycle of the
+//! object; the object is then throttled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use kopf_core::invoke::fail_callback;
+use kopf_core::filter::Held;
+use kopf_core::invoke::{CallbackError, ErrorObject};
 use kopf_core::occasion::{Occasion, Subject};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -42,7 +44,7 @@ pub(crate) struct Question {
     reply: mpsc::SyncSender<Answer>,
 }
 
-type Answer = Result<Value, String>;
+type Answer = Result<Value, CallbackError>;
 
 /// What is asked, without the way back.
 #[derive(Default)]
@@ -65,16 +67,11 @@ impl Asker {
         ask(&self.0, query)
     }
 
-    /// The same for callbacks that cannot return errors: a failure ends the cycle.
-    pub(crate) fn decide(&self, query: Query) -> Value {
-        decide(&self.0, query)
-    }
-
     /// Whether a filter accepts the object.
-    pub(crate) fn accepts(&self, query: Query, subject: &Subject, occasion: &Occasion) -> bool {
+    pub(crate) fn accepts(&self, query: Query, subject: &Subject, occasion: &Occasion) -> Held {
         let matter = Some(self.matter(subject, occasion));
-        let answer = self.decide(Query { matter, ..query });
-        answer.as_bool().unwrap_or(false)
+        let answer = self.ask(Query { matter, ..query })?;
+        Ok(answer.as_bool().unwrap_or(false))
     }
 
     /// What a callback sees of an object.
@@ -96,10 +93,11 @@ impl Asker {
 }
 
 impl Transformer for Queue {
-    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) {
+    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) -> Result<(), CallbackError> {
         let value = Some(body.clone());
         let function = Some(Arc::clone(function));
-        *body = decide(self, Query { kind: "transform", value, function, ..Query::default() });
+        *body = ask(self, Query { kind: "transform", value, function, ..Query::default() })?;
+        Ok(())
     }
 }
 
@@ -107,12 +105,8 @@ fn ask(queue: &Queue, query: Query) -> Answer {
     let Query { kind, handler, key, value, matter, function } = query;
     let (reply, answer) = mpsc::sync_channel(1);
     queue.push(Question { kind, handler, key, value, matter, function, reply });
-    let gone = || Err("the event loop of the operator is closed".to_owned());
+    let gone = || Err(CallbackError::new("the event loop of the operator is closed"));
     waited(|| answer.recv()).unwrap_or_else(|_| gone())
-}
-
-fn decide(queue: &Queue, query: Query) -> Value {
-    ask(queue, query).unwrap_or_else(|error| fail_callback(error))
 }
 
 impl Item for Question {
@@ -186,9 +180,11 @@ impl Ask {
         Ok(())
     }
 
-    /// Tells that the decision has failed.
-    fn fail(&self, text: String) {
-        self.reply(Err(text));
+    /// Tells that the decision has failed, with the exception if there is one.
+    #[pyo3(signature = (text, exception = None))]
+    fn fail(&self, text: String, exception: Option<Py<PyAny>>) {
+        let object = exception.map(|exception| ErrorObject(Arc::new(exception)));
+        self.reply(Err(CallbackError { message: text, object }));
     }
 }
 

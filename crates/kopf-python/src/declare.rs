@@ -10,7 +10,8 @@ use kopf_core::handler::{
     DaemonOptions, Delay, ErrorsMode, Grants, Handler, HandlerKind, Need, Retrying, TimerOptions,
     Touches, WebhookOptions,
 };
-use kopf_model::resource::SelectorName;
+use kopf_core::invoke::CallbackError;
+use kopf_model::resource::{SelectFn, SelectorName};
 use kopf_model::selector::{Criteria, SelectorError};
 use kopf_model::{FieldPath, Resource, Selector};
 use parking_lot::Mutex;
@@ -260,7 +261,7 @@ impl BackgroundDeclaration {
                     let matter = Some(asker.matter(subject, &occasion));
                     let kind = "initial_delay";
                     let query = Query { kind, handler: Some(index), matter, ..Query::default() };
-                    seconds(asker.decide(query).as_f64().unwrap_or(0.0))
+                    Ok(seconds(asker.ask(query)?.as_f64().unwrap_or(0.0)))
                 }))
             }
         }
@@ -400,11 +401,11 @@ impl FilterDeclaration {
 }
 
 /// Lets Python choose resources; each one is asked for once.
-fn matching(index: usize, asker: Asker) -> Arc<dyn Fn(&Resource) -> bool + Send + Sync> {
-    let known: Mutex<HashMap<Resource, bool>> = Mutex::default();
+fn matching(index: usize, asker: Asker) -> Arc<SelectFn> {
+    let known: Mutex<HashMap<Resource, Result<bool, CallbackError>>> = Mutex::default();
     Arc::new(move |resource| {
         if let Some(is_selected) = known.lock().get(resource) {
-            return *is_selected;
+            return is_selected.clone();
         }
         let value = Some(json!({
             "group": resource.group, "version": resource.version, "plural": resource.plural,
@@ -414,14 +415,8 @@ fn matching(index: usize, asker: Asker) -> Arc<dyn Fn(&Resource) -> bool + Send 
             "namespaced": resource.namespaced, "preferred": resource.preferred,
         }));
         let query = Query { kind: "selector", handler: Some(index), value, ..Query::default() };
-        let is_selected = match asker.ask(query) {
-            Ok(answer) => answer.as_bool().unwrap_or(false),
-            Err(error) => {
-                tracing::error!("The selector of {resource} has failed: {error}");
-                false
-            }
-        };
-        known.lock().insert(resource.clone(), is_selected);
+        let is_selected = asker.ask(query).map(|answer| answer.as_bool().unwrap_or(false));
+        known.lock().insert(resource.clone(), is_selected.clone());
         is_selected
     })
 }

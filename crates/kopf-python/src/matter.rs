@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_core::invoke::Extensions;
+use kopf_core::invoke::{CallbackError, Extensions};
 use kopf_core::occasion::{Change, Occasion, Subject};
 use kopf_model::{Diff, Essence, Patch, Resource};
 use parking_lot::Mutex;
@@ -26,7 +26,11 @@ pub(crate) struct Matter {
 /// Changes bodies by functions of Python.
 pub(crate) trait Transformer: Send + Sync {
     /// Calls the function with the body in the event loop, and waits for it.
-    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut serde_json::Value);
+    fn transform(
+        &self,
+        function: &Arc<Py<PyAny>>,
+        body: &mut serde_json::Value,
+    ) -> Result<(), CallbackError>;
 }
 
 /// Under this name the client's certificate comes with the headers of a review.
@@ -203,7 +207,7 @@ impl Matter {
         for function in functions {
             let transformer = Arc::clone(&self.transformer);
             let function = Arc::new(function);
-            change.transform(move |body| transformer.transform(&function, body));
+            change.try_transform(move |body| transformer.transform(&function, body));
         }
         patch.lock().absorb(change);
         Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kopf_cli::telemetry::Telemetry;
 use kopf_core::Registry;
 use kopf_core::handler::Handler;
-use kopf_core::invoke::{Indexes, OperatorContext};
+use kopf_core::invoke::{CallbackError, Indexes, OperatorContext};
 use kopf_core::lifecycle::Lifecycle;
 use kopf_core::occasion::{Occasion, Subject};
 use kopf_core::settings::Settings;
@@ -108,19 +108,32 @@ impl Item for Ended {
     }
 }
 
-/// A review is answered: JSON, or the kind of the error and its text.
+/// A review is answered.
 struct Reviewed {
     id: u64,
-    answer: Result<String, (&'static str, String)>,
+    answer: Result<Value, ReviewError>,
 }
 
 impl Item for Reviewed {
     fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (answer, error) = match self.answer {
-            Ok(answer) => (answer, None),
-            Err((kind, text)) => (kind.to_owned(), Some(text)),
+        let error = match self.answer {
+            Ok(answer) => {
+                let item = ("reviewed", self.id, answer.to_string(), py.None());
+                return Ok(item.into_pyobject(py)?.into_any());
+            }
+            Err(error) => error,
         };
-        Ok(("reviewed", self.id, answer, error).into_pyobject(py)?.into_any())
+        let kind = match &error {
+            ReviewError::Incomplete(_) => "incomplete",
+            ReviewError::Unknown(_) => "unknown",
+            ReviewError::Callback(CallbackError { object: Some(object), .. }) => {
+                let exception = object.0.downcast_ref::<Py<PyAny>>();
+                let item = ("reviewed", self.id, "failed", exception);
+                return Ok(item.into_pyobject(py)?.into_any());
+            }
+            _ => "early",
+        };
+        Ok(("reviewed", self.id, kind, error.to_string()).into_pyobject(py)?.into_any())
     }
 }
 
@@ -424,14 +437,6 @@ impl Operator {
         let (gate, queue) = (self.gate.clone(), Arc::clone(&self.queue));
         runtime.spawn(async move {
             let answer = gate.review(&request, webhook.as_deref(), headers).await;
-            let answer = answer.map(|answer| answer.to_string()).map_err(|error| {
-                let kind = match error {
-                    ReviewError::Incomplete(_) => "incomplete",
-                    ReviewError::Unknown(_) => "unknown",
-                    _ => "early",
-                };
-                (kind, error.to_string())
-            });
             queue.push(Reviewed { id, answer });
         });
         Ok(())
@@ -501,7 +506,8 @@ fn late_handlers(
     let queue = Arc::clone(queue);
     move || {
         let asker = Asker::new(Arc::clone(&queue));
-        let answer = asker.ask(Query { kind: "late_handlers", ..Query::default() })?;
+        let answer = asker.ask(Query { kind: "late_handlers", ..Query::default() });
+        let answer = answer.map_err(|error| error.message)?;
         let late = LateHandlers::deserialize(answer).map_err(|error| error.to_string())?;
         let into_handler = |(index, declaration): (usize, Declaration)| {
             declaration.into_handler(index, &queue).map_err(|error| error.to_string())
@@ -529,10 +535,10 @@ fn lifecycle(name: Option<&str>, asker: &Asker) -> Lifecycle {
                 let matter = choosing
                     .map(|it| asker.matter(&it.subject, &Occasion::Change(it.change.clone())));
                 let query = Query { kind: "lifecycle", value, matter, ..Query::default() };
-                let chosen = asker.decide(query);
+                let chosen = asker.ask(query)?;
                 let chosen = chosen.as_array().cloned().unwrap_or_default();
                 let find = |id: &Value| due.iter().find(|handler| id == &*handler.id).cloned();
-                chosen.iter().filter_map(find).collect()
+                Ok(chosen.iter().filter_map(find).collect())
             }))
         }
     }

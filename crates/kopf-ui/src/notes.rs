@@ -136,10 +136,10 @@ impl Places {
         let keys = KeyMaker::new(prefix.clone()).ok()?;
         let storage = CompactDiffBase::new(AnnotationsDiffBase::new(keys.clone(), name));
         let progress = AnnotationsProgress::new(keys);
-        let mut essence = storage.build(object, &[]);
-        progress.clear(&mut essence);
+        let mut essence = storage.build(object, &[]).ok()?;
+        progress.clear(&mut essence).ok()?;
         let Some(mut old) = storage.fetch(object, &essence).ok()? else { return Some(None) };
-        progress.clear(&mut old);
+        progress.clear(&mut old).ok()?;
         let diff = Diff::between(Some(&old), Some(&essence));
         let differences = diff.iter().map(|item| Difference {
             field: item.field.to_string(),

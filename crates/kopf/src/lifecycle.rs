@@ -3,17 +3,16 @@
 //!
 //! ```
 //! use kopf::lifecycle::Lifecycle;
-//! use std::sync::Arc;
 //!
 //! // One handler at a time, in the order of their declaration.
 //! let operator = kopf::Operator::new("demo").lifecycle(Lifecycle::OneByOne);
 //!
 //! // Those that never failed go first, and alone.
-//! let spotless = Lifecycle::Custom(Arc::new(|due, progress| {
+//! let spotless = Lifecycle::custom(|due, progress| {
 //!     let (spotless, others): (Vec<_>, Vec<_>) =
 //!         due.into_iter().partition(|handler| progress.retries(&handler.id) == 0);
 //!     if spotless.is_empty() { others } else { spotless }
-//! }));
+//! });
 //! let operator = operator.lifecycle(spotless);
 //! ```
 

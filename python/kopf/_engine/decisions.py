@@ -54,7 +54,7 @@ class Decisions:
         try:
             ask.answer(self._context.copy().run(self._decide, ask))
         except Exception as e:
-            ask.fail(repr(e))
+            ask.fail(repr(e), e)
 
     def _decide(self, ask: _native.Ask) -> Any:
         if ask.handler is not None:

@@ -70,12 +70,17 @@ class Reviews:
         finally:
             self._waiting.pop(number, None)
 
-    def answer(self, number: int, answer: str, error: str | None) -> None:
-        """Take an answer of the engine: JSON, or the kind and the text of an error."""
+    def answer(self, number: int, answer: str, error: str | BaseException | None) -> None:
+        """Take an answer of the engine: JSON, or the kind of an error with its text.
+
+        A filter or a transformation that has failed is an error of its own.
+        """
         future = self._waiting.get(number)
         if future is None or future.done():
             return
         if error is None:
             future.set_result(json.loads(answer))
+        elif isinstance(error, BaseException):
+            future.set_exception(error)
         else:
             future.set_exception(_ERRORS.get(answer, admission.WebhookError)(error))

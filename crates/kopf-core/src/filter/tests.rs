@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::Diff;
+use kopf_model::{CallbackError, Diff};
 use serde_json::{Value, json};
 
 use super::{Filters, Matching, MetaFilter, ValueFilter};
@@ -27,14 +27,14 @@ fn metadata_filters_match_as_declared() {
     let with = subject(json!({"metadata": {"labels": {"l": "v"}, "annotations": {"a": "x"}}}));
     let without = subject(json!({"metadata": {}}));
     let check = |filters: &Filters, on_with: bool, on_without: bool| {
-        assert_eq!(filters.match_with(&with, &Occasion::Index, NOW), on_with);
-        assert_eq!(filters.match_with(&without, &Occasion::Index, NOW), on_without);
+        assert_eq!(filters.match_with(&with, &Occasion::Index, NOW).unwrap(), on_with);
+        assert_eq!(filters.match_with(&without, &Occasion::Index, NOW).unwrap(), on_without);
     };
     check(&labelled(MetaFilter::Equals("v".into())), true, false);
     check(&labelled(MetaFilter::Equals("w".into())), false, false);
     check(&labelled(MetaFilter::Present), true, false);
     check(&labelled(MetaFilter::Absent), false, true);
-    check(&labelled(MetaFilter::Matches(Arc::new(|value, _, _| value.is_none()))), false, true);
+    check(&labelled(MetaFilter::Matches(Arc::new(|value, _, _| Ok(value.is_none())))), false, true);
     let annotation = vec![("a".into(), MetaFilter::Equals("x".into()))];
     check(&Filters { annotations: annotation, ..Filters::default() }, true, false);
     check(&Filters::default(), true, true);
@@ -44,8 +44,11 @@ fn metadata_filters_match_as_declared() {
 fn check_value(filter: Option<ValueFilter>, old: Value, new: Value, expected: bool) {
     let filters = Filters { field: Some("f".into()), value: filter, ..Filters::default() };
     let occasion = change(Some(old), new);
-    assert_eq!(filters.match_with(&subject(json!({})), &occasion, ANY), expected);
-    assert_eq!(filters.match_with(&subject(json!({})), &occasion, Matching::Ever), expected);
+    assert_eq!(filters.match_with(&subject(json!({})), &occasion, ANY).unwrap(), expected);
+    assert_eq!(
+        filters.match_with(&subject(json!({})), &occasion, Matching::Ever).unwrap(),
+        expected
+    );
 }
 
 #[test]
@@ -59,7 +62,7 @@ fn either_side_of_a_change_may_have_the_value() {
     check_value(Some(ValueFilter::Present), json!({"f": null}), json!({}), true);
     check_value(Some(ValueFilter::Absent), json!({"f": 1}), json!({}), true);
     check_value(Some(ValueFilter::Absent), json!({"f": 1}), json!({"f": 2}), false);
-    let none = |value: Option<&Value>, _: &crate::Subject, _: &Occasion| value.is_none();
+    let none = |value: Option<&Value>, _: &crate::Subject, _: &Occasion| Ok(value.is_none());
     check_value(Some(ValueFilter::Matches(Arc::new(none))), json!({"f": 1}), json!({}), true);
 }
 
@@ -72,8 +75,12 @@ fn other_occasions_look_at_the_live_body() {
         old: Some(ValueFilter::Equals(json!(5))),
         ..Filters::default()
     };
-    assert!(filters.match_with(&subject(json!({"spec": {"f": 1}})), &Occasion::Index, NOW));
-    assert!(!filters.match_with(&subject(json!({"spec": {"f": 2}})), &Occasion::Index, NOW));
+    assert!(
+        filters.match_with(&subject(json!({"spec": {"f": 1}})), &Occasion::Index, NOW).unwrap()
+    );
+    assert!(
+        !filters.match_with(&subject(json!({"spec": {"f": 2}})), &Occasion::Index, NOW).unwrap()
+    );
 }
 
 #[track_caller]
@@ -83,13 +90,16 @@ fn check_sides(old_new: [Option<ValueFilter>; 2], sides: [Value; 2], now: bool, 
         field: Some("f".into()),
         old: old_filter,
         new: new_filter,
-        value: Some(ValueFilter::Matches(Arc::new(|_, _, _| true))),
+        value: Some(ValueFilter::Matches(Arc::new(|_, _, _| Ok(true)))),
         ..Filters::default()
     };
     let (subject, occasion) = (subject(json!({})), change(Some(old), new));
-    assert_eq!(filters.match_with(&subject, &occasion, NOW), now);
-    assert_eq!(filters.match_with(&subject, &occasion, ANY), any);
-    assert!(filters.match_with(&subject, &occasion, Matching::Ever), "changes do not matter");
+    assert_eq!(filters.match_with(&subject, &occasion, NOW).unwrap(), now);
+    assert_eq!(filters.match_with(&subject, &occasion, ANY).unwrap(), any);
+    assert!(
+        filters.match_with(&subject, &occasion, Matching::Ever).unwrap(),
+        "changes do not matter"
+    );
 }
 
 #[test]
@@ -114,9 +124,9 @@ fn functions_over_everything_come_last() {
         when: Some(Arc::new(|_, _| panic!("called though the label is absent"))),
         ..Filters::default()
     };
-    assert!(!filters.match_with(&subject(json!({})), &Occasion::Index, NOW));
-    let refusing = Filters { when: Some(Arc::new(|_, _| false)), ..Filters::default() };
-    assert!(!refusing.match_with(&subject(json!({})), &Occasion::Index, NOW));
+    assert!(!filters.match_with(&subject(json!({})), &Occasion::Index, NOW).unwrap());
+    let refusing = Filters { when: Some(Arc::new(|_, _| Ok(false))), ..Filters::default() };
+    assert!(!refusing.match_with(&subject(json!({})), &Occasion::Index, NOW).unwrap());
 }
 
 #[test]
@@ -124,5 +134,24 @@ fn numbers_are_compared_by_what_they_mean() {
     let filter = ValueFilter::Equals(json!(1.0));
     let filters = Filters { field: Some("f".into()), value: Some(filter), ..Filters::default() };
     let subject = subject(json!({"f": 1}));
-    assert!(filters.match_with(&subject, &Occasion::Index, Matching::Ever));
+    assert!(filters.match_with(&subject, &Occasion::Index, Matching::Ever).unwrap());
+}
+
+#[test]
+fn the_error_of_a_function_is_that_of_all_conditions() {
+    let failing = || Filters {
+        field: Some("f".into()),
+        value: Some(ValueFilter::Matches(Arc::new(|_, _, _| Err(CallbackError::new("no value"))))),
+        when: Some(Arc::new(|_, _| Err(CallbackError::new("no object")))),
+        ..Filters::default()
+    };
+    let error = |filters: Filters| {
+        let held = filters.match_with(&subject(json!({"f": 1})), &Occasion::Index, NOW);
+        held.unwrap_err().message
+    };
+    assert_eq!(error(failing()), "no value", "none is called after it");
+    assert_eq!(error(Filters { value: None, ..failing() }), "no object");
+    let labels = vec![("l".into(), MetaFilter::Present)];
+    let absent = Filters { labels, ..failing() };
+    assert!(!absent.match_with(&subject(json!({"f": 1})), &Occasion::Index, NOW).unwrap());
 }

@@ -17,6 +17,8 @@ use crate::handler::{Handler, HandlerId};
 use crate::occasion::{Occasion, Subject};
 use crate::settings::Settings;
 
+pub use kopf_model::{CallbackError, ErrorObject};
+
 /// A boxed future that can move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -53,6 +55,18 @@ pub enum Invocation {
 
 /// What a handler says when it is over.
 pub type Returned = Result<Output, HandlerError>;
+
+/// A callback that fails within a handler fails the handler.
+impl From<CallbackError> for HandlerError {
+    fn from(error: CallbackError) -> Self {
+        let CallbackError { message, object } = error;
+        let error = Self::Arbitrary { message, details: None };
+        match object {
+            Some(object) => Self::WithObject { error: Box::new(error), object },
+            None => error,
+        }
+    }
+}
 
 /// The result of a successful handler.
 #[derive(Clone, Default)]
@@ -118,16 +132,6 @@ pub enum HandlerError {
         /// The original.
         object: ErrorObject,
     },
-}
-
-/// The original error of a front end, such as an exception of Python.
-#[derive(Clone)]
-pub struct ErrorObject(pub Arc<dyn Any + Send + Sync>);
-
-impl std::fmt::Debug for ErrorObject {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("ErrorObject")
-    }
 }
 
 impl HandlerError {
@@ -465,20 +469,6 @@ impl Indexes {
     }
 }
 
-/// A filter or another callback of a front end failed with an error of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallbackError {
-    /// What went wrong.
-    pub message: String,
-}
-
-/// Ends a callback that cannot return an error: the object is throttled with this message.
-///
-/// Unwinds without the report of a panic. To be called in callbacks of the engine only.
-pub fn fail_callback(message: impl Into<String>) -> ! {
-    std::panic::resume_unwind(Box::new(CallbackError { message: message.into() }))
-}
-
 /// What a panic said.
 #[must_use]
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
@@ -486,7 +476,6 @@ pub fn panic_text(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
-        .or_else(|| panic.downcast_ref::<CallbackError>().map(|error| error.message.clone()))
         .unwrap_or_else(|| "no message".to_owned())
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use kopf_model::{Diff, Essence, HandledState};
+use kopf_model::{CallbackError, Diff, Essence, HandledState};
 
 use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::occasion::{Change, Reason, Subject};
@@ -43,8 +43,10 @@ pub(super) struct Known<'a> {
     /// The progress in memory, which is never older than the stored one.
     pub(super) remembered: Option<&'a State>,
     /// What the sub-handlers of a handler have finished for.
-    pub(super) subs: &'a dyn Fn(&HandlerState) -> Vec<HandledState>,
+    pub(super) subs: &'a SubsFn<'a>,
 }
+
+type SubsFn<'a> = dyn Fn(&HandlerState) -> Result<Vec<HandledState>, CallbackError> + 'a;
 
 impl<'a> Known<'a> {
     fn states(&self) -> Vec<&'a HandlerState> {
@@ -66,32 +68,45 @@ impl<'a> Known<'a> {
     }
 
     /// The handler of this id, if it is concerned by what has changed since a state.
-    fn outdated(&self, id: &str, handled: &HandledState, now: &Essence) -> Option<Outdated> {
+    fn outdated(
+        &self,
+        id: &str,
+        handled: &HandledState,
+        now: &Essence,
+    ) -> Result<Option<Outdated>, CallbackError> {
         if handled.is(now) {
-            return None;
+            return Ok(None);
         }
         let change = change_since(handled, self.change.initial, now);
         let of_id = self.owned.iter().filter(|handler| *handler.id == *id);
         let of_id: Vec<Arc<Handler>> = of_id.cloned().collect();
-        let handler = select::for_change(&of_id, self.subject, &change).into_iter().next()?;
-        Some(Outdated { handler, handled: handled.clone(), change })
+        let handler = select::for_change(&of_id, self.subject, &change)?.into_iter().next();
+        Ok(handler.map(|handler| Outdated { handler, handled: handled.clone(), change }))
     }
 
     /// A handler that is not going to run, but whose sub-handlers have finished for another state.
-    fn outdated_parent(&self, known: &HandlerState, now: &Essence) -> Option<Outdated> {
+    fn outdated_parent(
+        &self,
+        known: &HandlerState,
+        now: &Essence,
+    ) -> Result<Option<Outdated>, CallbackError> {
         if known.record.is_finished() || (known.handled.is_none() && self.is_selected(&known.id)) {
-            return None;
+            return Ok(None);
         }
-        let subs = (self.subs)(known);
-        subs.iter().find_map(|handled| self.outdated(&known.id, handled, now))
+        for handled in (self.subs)(known)? {
+            if let Some(outdated) = self.outdated(&known.id, &handled, now)? {
+                return Ok(Some(outdated));
+            }
+        }
+        Ok(None)
     }
 }
 
 impl Recheck {
     /// Compares what handlers have finished for with the present state.
-    pub(super) fn make(known: Known<'_>) -> Self {
+    pub(super) fn make(known: Known<'_>) -> Result<Self, CallbackError> {
         let mut recheck = Self::default();
-        let Some(now) = &known.change.new else { return recheck };
+        let Some(now) = &known.change.new else { return Ok(recheck) };
         let states = known.states();
         for state in &states {
             // Resume handlers run once per process, even if the object changes afterwards.
@@ -101,9 +116,15 @@ impl Recheck {
             {
                 continue;
             }
-            let own = state.handled.as_ref();
-            let own = own.and_then(|handled| known.outdated(&state.id, handled, now));
-            match own.or_else(|| known.outdated_parent(state, now)) {
+            let own = match &state.handled {
+                Some(handled) => known.outdated(&state.id, handled, now)?,
+                None => None,
+            };
+            let outdated = match own {
+                Some(own) => Some(own),
+                None => known.outdated_parent(state, now)?,
+            };
+            match outdated {
                 Some(outdated) => recheck.outdated.push(outdated),
                 None if state.handled.is_some() && !state.record.is_finished() => {
                     recheck.current.push(Arc::clone(&state.id));
@@ -112,9 +133,9 @@ impl Recheck {
             }
         }
         if known.change.reason != Reason::Create {
-            recheck.add_updates_of_created(known, &states, now);
+            recheck.add_updates_of_created(known, &states, now)?;
         }
-        recheck
+        Ok(recheck)
     }
 
     /// After a creation, update handlers get what has changed since creation handlers finished.
@@ -123,12 +144,12 @@ impl Recheck {
         known: Known<'_>,
         states: &[&HandlerState],
         now: &Essence,
-    ) {
+    ) -> Result<(), CallbackError> {
         let is_creation = |kind: &HandlerKind| matches!(kind, HandlerKind::Create);
         for created in states.iter().filter(|state| known.has_only(&state.id, is_creation)) {
             let Some(handled) = created.handled.as_ref().filter(|it| !it.is(now)) else { continue };
             let since = change_since(handled, known.change.initial, now);
-            for handler in select::for_change(known.owned, known.subject, &since) {
+            for handler in select::for_change(known.owned, known.subject, &since)? {
                 let has_own =
                     states.iter().any(|state| state.id == handler.id && state.handled.is_some());
                 let is_listed = self.outdated.iter().any(|other| other.handler.id == handler.id);
@@ -138,6 +159,7 @@ impl Recheck {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -164,15 +186,16 @@ pub(super) fn created_state(
     subject: &Subject,
     owned: &[Arc<Handler>],
     state: &State,
-) -> Option<Essence> {
-    let now = change.new.as_ref().filter(|_| change.reason == Reason::Create)?;
+) -> Result<Option<Essence>, CallbackError> {
+    let new = change.new.as_ref().filter(|_| change.reason == Reason::Create);
+    let Some(now) = new else { return Ok(None) };
     let outdated =
         |known: &&HandlerState| known.handled.as_ref().is_some_and(|handled| !handled.is(now));
-    let first = state.iter().filter(outdated).min_by_key(|known| known.record.stopped)?;
-    let handled = first.handled.as_ref()?;
+    let first = state.iter().filter(outdated).min_by_key(|known| known.record.stopped);
+    let Some(handled) = first.and_then(|first| first.handled.as_ref()) else { return Ok(None) };
     let since = change_since(handled, change.initial, now);
     let is_left =
         |handler: &Arc<Handler>| state.get(&handler.id).is_none_or(|known| known.handled.is_none());
-    let left = select::for_change(owned, subject, &since).iter().any(is_left);
-    handled.essence().filter(|_| left).cloned()
+    let left = select::for_change(owned, subject, &since)?.iter().any(is_left);
+    Ok(handled.essence().filter(|_| left).cloned())
 }

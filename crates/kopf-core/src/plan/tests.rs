@@ -81,7 +81,7 @@ impl World {
         let mut agenda = agenda(inputs);
         let lines = std::mem::take(&mut agenda.lines);
         let (mut patch, mut called) = (Patch::default(), Vec::new());
-        for handler in agenda.due(&self.lifecycle, at(now)) {
+        for handler in agenda.due(&self.lifecycle, at(now)).unwrap() {
             let answer = answers.iter().find(|(id, _)| *id == &*handler.id);
             let (id, outcome) = answer.unwrap_or_else(|| panic!("{handler} was not expected"));
             agenda.take_in(id, outcome, &mut patch, at(now));
@@ -93,7 +93,7 @@ impl World {
             persist_after: self.persist_after,
             persist_now: false,
         };
-        let plan = agenda.conclude(inputs, patch, closing);
+        let plan = agenda.conclude(inputs, patch, closing).unwrap();
         let texts = lines.iter().chain(&plan.lines).map(|line| line.text.clone());
         self.lines.extend(texts);
         self.remembered.clone_from(&plan.remember);
@@ -106,7 +106,7 @@ impl World {
         let (resource, object) = (resource(), Object::from_value(self.body.clone()));
         let mut writer = Writer::new(&plan.patch, &resource, &object);
         while let Some(request) = writer.next_request() {
-            self.body = plan.patch.applied_to(&self.body);
+            self.body = plan.patch.applied_to(&self.body).unwrap();
             self.writes.push(match &request.content {
                 Content::Merge(part, _) => Value::Object(
                     part.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -281,7 +281,7 @@ fn a_finalizer_that_nobody_needs_is_dropped() {
 #[test]
 fn objects_that_concern_nobody_are_left_alone() {
     let mut unwanted = create("a");
-    unwanted.filters.when = Some(Arc::new(|_, _| false));
+    unwanted.filters.when = Some(Arc::new(|_, _| Ok(false)));
     let mut world = World::new(body(), vec![unwanted]);
     let (plan, _) = world.cycle(None, 0.0, &[]);
     assert!(plan.patch.is_empty() && world.lines.is_empty());

@@ -71,7 +71,7 @@ fn only_changed_records_are_stored_and_all_are_purged() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));
     state.take_in("a", &failed(false, Some(7)), at(1.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &object(&json!({})), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let body = merge(&patch);
     let text = |id: &str| {
         body["metadata"]["annotations"][format!("kopf.zalando.org/{id}")]
@@ -100,12 +100,12 @@ fn only_changed_records_are_stored_and_all_are_purged() {
         .with_purpose(Reason::Create)
         .with_handlers(&handlers, at(2.0));
     let mut patch = Patch::default();
-    loaded.store(&*storage, &object(&body), &mut patch);
+    loaded.store(&*storage, &object(&body), &mut patch).unwrap();
     assert!(patch.is_empty(), "nothing changed since it was stored");
     loaded.take_in("b", &success(), at(2.0));
-    loaded.store(&*storage, &object(&body), &mut patch);
+    loaded.store(&*storage, &object(&body), &mut patch).unwrap();
     assert_eq!(patch.merge["metadata"]["annotations"].as_object().unwrap().len(), 1);
-    loaded.purge(&*storage, &object(&body), &handlers, &mut patch);
+    loaded.purge(&*storage, &object(&body), &handlers, &mut patch).unwrap();
     let nulls = json!({"kopf.zalando.org/a": null, "kopf.zalando.org/b": null});
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": nulls}}));
 }
@@ -118,7 +118,7 @@ fn other_purposes_are_counted_until_repurposed() {
     state.take_in("a", &success(), at(0.0));
     state.take_in("b", &failed(true, None), at(0.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &object(&json!({})), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
 
     let mut state = State::load(&*storage, &object(&merge(&patch)), &all, at(1.0))
         .unwrap()
@@ -140,7 +140,7 @@ fn former_ids_are_read_and_purged() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&old, at(0.0));
     state.take_in("old", &success(), at(0.0));
     let mut patch = Patch::default();
-    state.store(&*storage, &object(&json!({})), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let body = merge(&patch);
 
     let mut renamed = handler("new", HandlerKind::Create);
@@ -149,7 +149,7 @@ fn former_ids_are_read_and_purged() {
     let state = State::load(&*storage, &object(&body), &renamed, at(1.0)).unwrap();
     assert!(state.get("new").unwrap().record.success);
     let mut patch = Patch::default();
-    state.purge(&*storage, &object(&body), &renamed, &mut patch);
+    state.purge(&*storage, &object(&body), &renamed, &mut patch).unwrap();
     assert_eq!(merge(&patch), json!({"metadata": {"annotations": {"kopf.zalando.org/old": null}}}));
 }
 
@@ -176,7 +176,7 @@ fn moments_survive_storing() {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, now);
     state.take_in("a", &failed(false, Some(1)), now);
     let mut patch = Patch::default();
-    state.store(&*storage, &object(&json!({})), &mut patch);
+    state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let loaded = State::load(&*storage, &object(&merge(&patch)), &handlers, at(9.0)).unwrap();
     assert_eq!(loaded.get("a").unwrap().record, state.get("a").unwrap().record);
 }

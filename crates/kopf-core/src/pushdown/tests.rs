@@ -44,7 +44,7 @@ fn only_what_all_handlers_share_is_pushed() {
     check(vec![one(&MetaFilter::Absent)], Some("!l"));
     check(vec![one(&MetaFilter::Absent), one(&a)], None);
     check(vec![one(&a), labelled(&[])], None);
-    check(vec![one(&MetaFilter::Matches(Arc::new(|_, _, _| true)))], None);
+    check(vec![one(&MetaFilter::Matches(Arc::new(|_, _, _| Ok(true))))], None);
     check(vec![one(&equals(""))], Some("l="));
     check(vec![one(&equals("")), one(&a)], Some("l"));
     let two = || labelled(&[("l", equals("a")), ("m", MetaFilter::Present)]);
@@ -165,7 +165,7 @@ fn values_are_asked_for_as_the_texts_that_the_server_compares() {
         (source, equals(json!("kubelet")), Some("source=kubelet")),
         (source, equals(json!("")), None),
         (source, ValueFilter::Absent, None),
-        (("/secrets", "type"), ValueFilter::Matches(Arc::new(|_, _, _| true)), None),
+        (("/secrets", "type"), ValueFilter::Matches(Arc::new(|_, _, _| Ok(true))), None),
     ] {
         let found = asked(&[HandlerKind::Index], place, field, filter);
         assert_eq!(found.as_deref(), expected, "{place} {field}");

@@ -43,7 +43,7 @@ fn check(reason: Reason, initial: bool, expected: &[&str]) {
         body["metadata"]["deletionTimestamp"] = json!("t");
     }
     let change = change(reason, initial, old, new);
-    let selected = for_change(&handlers(), &subject(body), &change);
+    let selected = for_change(&handlers(), &subject(body), &change).unwrap();
     let ids: Vec<_> = selected.iter().map(|handler| &*handler.id).collect();
     assert_eq!(ids, expected, "{reason:?} initial={initial}");
 }
@@ -62,7 +62,7 @@ fn reasons_choose_their_handlers() {
 fn field_handlers_fire_at_a_deletion_with_an_unhandled_change() {
     let change =
         change(Reason::Delete, false, Some(json!({"spec": {"f": 1}})), json!({"spec": {"f": 2}}));
-    let selected = for_change(&handlers(), &subject(json!({})), &change);
+    let selected = for_change(&handlers(), &subject(json!({})), &change).unwrap();
     assert!(selected.iter().any(|handler| &*handler.id == "field"));
 }
 
@@ -78,16 +78,16 @@ fn interest_and_finalizers_ignore_the_conditions_on_changes() {
     let (labelled, bare) =
         (subject(json!({"metadata": {"labels": {"l": "1"}}})), subject(json!({})));
     let delete = [Arc::new(delete)];
-    assert!(is_of_interest(&delete, &labelled, &noop));
-    assert!(requires_finalizer(&delete, &labelled, &noop));
-    assert!(!is_of_interest(&delete, &bare, &noop));
-    assert!(!requires_finalizer(&delete, &bare, &noop));
+    assert!(is_of_interest(&delete, &labelled, &noop).unwrap());
+    assert!(requires_finalizer(&delete, &labelled, &noop).unwrap());
+    assert!(!is_of_interest(&delete, &bare, &noop).unwrap());
+    assert!(!requires_finalizer(&delete, &bare, &noop).unwrap());
     let update = [Arc::new(update)];
-    assert!(is_of_interest(&update, &bare, &noop));
-    assert!(!requires_finalizer(&update, &bare, &noop));
+    assert!(is_of_interest(&update, &bare, &noop).unwrap());
+    assert!(!requires_finalizer(&update, &bare, &noop).unwrap());
     let optional = [Arc::new(handler("d", HandlerKind::Delete { optional: true }))];
-    assert!(is_of_interest(&optional, &bare, &noop));
-    assert!(!requires_finalizer(&optional, &bare, &noop));
+    assert!(is_of_interest(&optional, &bare, &noop).unwrap());
+    assert!(!requires_finalizer(&optional, &bare, &noop).unwrap());
 }
 
 #[test]
@@ -114,7 +114,8 @@ fn every_combination_selects_its_handlers() {
             let timestamp = is_deleting.then_some("t");
             let subject = subject(json!({"metadata": {"deletionTimestamp": timestamp}}));
             let selected =
-                for_change(&handlers(), &subject, &change(reason, initial, Some(old), new));
+                for_change(&handlers(), &subject, &change(reason, initial, Some(old), new))
+                    .unwrap();
             let selected: Vec<_> = selected.iter().map(|handler| handler.id.to_string()).collect();
             let mut expected: Vec<_> = handlers().iter().map(|it| it.id.to_string()).collect();
             expected.retain(|id| concerns(id));

@@ -120,11 +120,11 @@ fn functions_and_children_need_all_objects() {
         handler
     };
     for handler in [
-        with(|it| it.filters.when = Some(Arc::new(|_, _| true))),
-        with(|it| it.filters.value = Some(ValueFilter::Matches(Arc::new(|_, _, _| true)))),
-        with(|it| it.filters.old = Some(ValueFilter::Matches(Arc::new(|_, _, _| true)))),
+        with(|it| it.filters.when = Some(Arc::new(|_, _| Ok(true)))),
+        with(|it| it.filters.value = Some(ValueFilter::Matches(Arc::new(|_, _, _| Ok(true))))),
+        with(|it| it.filters.old = Some(ValueFilter::Matches(Arc::new(|_, _, _| Ok(true))))),
         with(|it| {
-            let filter = MetaFilter::Matches(Arc::new(|_, _, _| true));
+            let filter = MetaFilter::Matches(Arc::new(|_, _, _| Ok(true)));
             it.filters.labels.push(("l".into(), filter));
         }),
         with(|it| it.children = vec![Selector::default()]),

@@ -7,7 +7,7 @@ use kopf_model::{Object, Patch, Transformation, merge};
 use serde_json::{Map, Value, json};
 
 use super::request::Request;
-use super::{Document, Writer, document_of};
+use super::{Document, TransformationFailure, Writer, document_of};
 use crate::invoke::panic_text;
 
 /// What a document needs.
@@ -71,7 +71,7 @@ impl Writer<'_> {
         Some(Edit::Json(operations))
     }
 
-    /// The body after all transformations but those that panic.
+    /// The body after all transformations but those that fail.
     ///
     /// What cannot be done must neither block its object nor end the daemon that asked for it, so
     /// it is treated like what the server refuses.
@@ -80,9 +80,14 @@ impl Writer<'_> {
             let mut target = merged.clone();
             for (number, transformation) in self.patch.transformations.iter().enumerate() {
                 let applied = catch_unwind(AssertUnwindSafe(|| transformation.apply(&mut target)));
-                if let Err(panic) = applied {
+                let failure = match applied {
+                    Ok(Ok(())) => None,
+                    Ok(Err(error)) => Some(TransformationFailure::Error(error)),
+                    Err(panic) => Some(TransformationFailure::Panic(panic_text(panic.as_ref()))),
+                };
+                if let Some(failure) = failure {
                     // It may have stopped in the middle of something.
-                    self.panics.push(panic_text(panic.as_ref()));
+                    self.failures.push(failure);
                     self.patch.to_mut().transformations.remove(number);
                     continue 'restart;
                 }

@@ -202,8 +202,8 @@ impl World {
 
     fn essence(&self) -> Value {
         let object = Object::from_value(self.body.clone());
-        let mut essence = self.storages.diffbase.build(&object, &[]);
-        self.storages.progress.clear(&mut essence);
+        let mut essence = self.storages.diffbase.build(&object, &[]).unwrap();
+        self.storages.progress.clear(&mut essence).unwrap();
         essence.value().clone()
     }
 
@@ -288,7 +288,7 @@ impl World {
         let mut agenda = Agenda::make(inputs, detect(&snapshot, FINALIZER)).unwrap();
         let mut patch = Patch::default();
         let mut answers = answers.iter();
-        for handler in agenda.due(&Lifecycle::default(), self.now) {
+        for handler in agenda.due(&Lifecycle::default(), self.now).unwrap() {
             self.check_call(&handler, &agenda.told(&handler));
             let outcome = outcome(answers.next().copied().unwrap_or(Answer::Success));
             agenda.take_in(&handler.id, &outcome, &mut patch, self.now);
@@ -305,7 +305,7 @@ impl World {
             persist_after: Duration::from_secs(1),
             persist_now: false,
         };
-        let plan = agenda.conclude(inputs, patch, closing);
+        let plan = agenda.conclude(inputs, patch, closing).unwrap();
         if is_write_lost {
             self.restart();
             return plan;

@@ -49,7 +49,7 @@ fn progress_left_by_kopf_is_continued_as_kopf_would() {
         let mut early = Patch::default();
         state.repurpose(&selected);
         if !state.extras().is_empty() {
-            state.purge(&*storage, &object, &owned, &mut early);
+            state.purge(&*storage, &object, &owned, &mut early).unwrap();
         }
         assert_eq!(json!(early.merge), case["early"], "{case}");
         assert_eq!(counts(state.counts()), case["counts"], "{case}");
@@ -68,7 +68,7 @@ fn progress_left_by_kopf_is_continued_as_kopf_would() {
             different => panic!("{different:?} in {case}"),
         }
         let mut purge = Patch::default();
-        state.purge(&*storage, &object, &owned, &mut purge);
+        state.purge(&*storage, &object, &owned, &mut purge).unwrap();
         assert_eq!(json!(purge.merge), case["purge"], "{case}");
     }
 }

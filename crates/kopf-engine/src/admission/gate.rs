@@ -43,7 +43,8 @@ impl ReviewGate {
     /// Answers a review, for one handler by its id or for all.
     ///
     /// # Errors
-    /// Fails when the request is incomplete, or is about a resource that no handler is for.
+    /// Fails when the request is incomplete, is about a resource that no handler is for, or when a
+    /// condition or a transformation fails.
     pub async fn review(
         &self,
         body: &Value,
@@ -57,7 +58,7 @@ impl ReviewGate {
     ///
     /// # Errors
     /// Fails when the request is incomplete, when nothing answers at that path, or when a condition
-    /// or a transformation panics.
+    /// or a transformation fails.
     pub async fn answer(&self, path: &str, body: Value) -> Result<Value, String> {
         let admission = self.admission().map_err(|error| error.to_string())?;
         let answering = async {

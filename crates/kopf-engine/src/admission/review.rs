@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use kopf_core::handler::{Handler, HandlerKind, WebhookOptions};
-use kopf_core::invoke::{Attempt, Extensions, HandlerError};
+use kopf_core::invoke::{Attempt, CallbackError, Extensions, HandlerError};
 use kopf_core::occasion::{Occasion, Review, Subject};
 use kopf_core::retry::{Failure, FailureKind};
 use kopf_core::select;
@@ -30,6 +30,9 @@ pub enum ReviewError {
     /// The cluster is not reached yet.
     #[error("the operator is not ready for reviews yet")]
     Early,
+    /// A filter or a transformation has failed.
+    #[error("the review could not be answered: {0}")]
+    Callback(#[from] CallbackError),
 }
 
 impl Admission {
@@ -71,15 +74,20 @@ impl Admission {
             diff: Arc::new(diff),
         };
         let subject = Subject { resource, object };
-        let answer = self.run(&subject, Arc::new(review), webhook).await;
+        let answer = self.run(&subject, Arc::new(review), webhook).await?;
         Ok(json!({
             "apiVersion": body.get("apiVersion").cloned().unwrap_or("admission.k8s.io/v1".into()),
             "kind": "AdmissionReview",
-            "response": answer.to_value(&text(request, "uid"), subject.object.value()),
+            "response": answer.to_value(&text(request, "uid"), subject.object.value())?,
         }))
     }
 
-    async fn run(&self, subject: &Subject, review: Arc<Review>, webhook: Option<&str>) -> Answer {
+    async fn run(
+        &self,
+        subject: &Subject,
+        review: Arc<Review>,
+        webhook: Option<&str>,
+    ) -> Result<Answer, CallbackError> {
         let occasion = Occasion::Admission(Arc::clone(&review));
         let candidates: Vec<Arc<Handler>> = self
             .handlers
@@ -93,7 +101,7 @@ impl Admission {
         let memo = memos.of_reviewed(uid, review.operation == "CREATE");
         let mut answer = Answer::new(memo);
         let span = object_span(subject);
-        for handler in select::for_occasion(&candidates, subject, &occasion) {
+        for handler in select::for_occasion(&candidates, subject, &occasion)? {
             let request = Request {
                 subject: Some(subject),
                 patch: Some(Arc::clone(&answer.patch)),
@@ -110,7 +118,7 @@ impl Admission {
             }
         }
         memos.keep_reviewed(uid, &answer.memo);
-        answer
+        Ok(answer)
     }
 
     /// The first and only attempt of a handler: the cluster itself asks again.
@@ -139,7 +147,7 @@ impl Answer {
         Self { memo, patch: Arc::default(), warnings: Arc::default(), failures: Vec::new() }
     }
 
-    fn to_value(&self, uid: &str, body: &Value) -> Value {
+    fn to_value(&self, uid: &str, body: &Value) -> Result<Value, CallbackError> {
         let mut response = Map::new();
         response.insert("uid".into(), uid.into());
         response.insert("allowed".into(), self.failures.is_empty().into());
@@ -149,7 +157,7 @@ impl Answer {
         }
         // A copy, since transformations are users' code.
         let patch = self.patch.lock().clone();
-        let operations = json_patch::between(body, &patch.applied_to(body));
+        let operations = json_patch::between(body, &patch.applied_to(body)?);
         if !operations.is_empty() {
             let text = serde_json::to_vec(&operations).expect("operations are always written");
             let encoded = base64::engine::general_purpose::STANDARD.encode(text);
@@ -163,7 +171,7 @@ impl Answer {
             };
             response.insert("status".into(), json!({"message": failure.message, "code": code}));
         }
-        Value::Object(response)
+        Ok(Value::Object(response))
     }
 }
 

@@ -151,6 +151,10 @@ impl Admission {
             Err(error @ ReviewError::Early) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, &error.to_string())
             }
+            Err(error @ ReviewError::Callback(_)) => {
+                tracing::error!(path = format!("/{path}"), "{error}");
+                refuse(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+            }
         }
     }
 

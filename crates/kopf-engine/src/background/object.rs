@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kopf_core::cause::Snapshot;
 use kopf_core::handler::{Handler, HandlerId};
-use kopf_core::invoke::{Extensions, StopReason};
+use kopf_core::invoke::{CallbackError, Extensions, StopReason};
 use kopf_core::occasion::{Live, Occasion};
 use kopf_core::progress::later;
 use kopf_core::select;
@@ -106,13 +106,13 @@ impl ObjectBackground {
         &mut self,
         situation: &Situation<'_>,
         memo: impl FnMut() -> Arc<Extensions>,
-    ) -> BackgroundState {
+    ) -> Result<BackgroundState, CallbackError> {
         let Situation { shared, served, snapshot, .. } = situation;
         self.reap();
         if snapshot.is_gone() {
             self.stop_detached(shared, StopReason::RESOURCE_DELETED);
             self.live = None;
-            return BackgroundState::default();
+            return Ok(BackgroundState::default());
         }
         let was_there = self.live.is_none() && situation.is_listed;
         let live = self.live(snapshot.object());
@@ -121,7 +121,7 @@ impl ObjectBackground {
             &snapshot.subject,
             &Occasion::Background { live },
             &self.forever_stopped,
-        );
+        )?;
         let is_deleting = snapshot.object().is_deleting();
         if !snapshot.diff.is_empty() {
             self.note_change();
@@ -140,10 +140,10 @@ impl ObjectBackground {
             let polling = shared.runtime.context.settings.read().background.cancellation_polling;
             wait = wait.into_iter().chain([polling]).min();
         }
-        BackgroundState {
+        Ok(BackgroundState {
             is_needed: !matching.is_empty() || !self.daemons.is_empty() || is_awaited,
             wake_at: wait.map(|wait| later(shared.runtime.clock.now(), wait)),
-        }
+        })
     }
 
     /// Stops everything while people want the object to be left alone; returns when to look again.

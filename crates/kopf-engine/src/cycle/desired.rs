@@ -10,7 +10,7 @@ use kopf_client::Target;
 use kopf_core::cause::Snapshot;
 use kopf_core::desired::{self, ChildKey, Condition, Manifest};
 use kopf_core::handler::{Handler, HandlerKind};
-use kopf_core::invoke::Output;
+use kopf_core::invoke::{CallbackError, Output};
 use kopf_core::occasion::{Occasion, Reason};
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
@@ -93,19 +93,19 @@ pub(super) async fn ask_all(
     cycle: &mut Cycle,
     snapshot: &Snapshot,
     reason: Reason,
-) -> DesiredChildren {
+) -> Result<DesiredChildren, CallbackError> {
     let served = Arc::clone(&cycle.served);
     let owner = snapshot.object();
     let is_leaving = matches!(reason, Reason::Gone | Reason::Free | Reason::Delete);
     if served.handlers.desired.is_empty() || is_leaving {
-        return DesiredChildren::default();
+        return Ok(DesiredChildren::default());
     }
     if let Some(rehearsal) = &cycle.shared.runtime.rehearsal {
         rehearsal.begin(owner);
     }
     let is_held = cycle.is_held(owner);
     if cycle.mode != Mode::Full {
-        return DesiredChildren { is_needed: is_held, ..DesiredChildren::default() };
+        return Ok(DesiredChildren { is_needed: is_held, ..DesiredChildren::default() });
     }
     let handlers = &served.handlers.desired;
     let children = handlers.iter().flat_map(|it| &it.children);
@@ -114,18 +114,19 @@ pub(super) async fn ask_all(
         Knowledge::Complete(resources) => resources,
         // The end of the list brings us back here.
         Knowledge::Partial => {
-            return DesiredChildren { is_needed: is_held, ..DesiredChildren::default() };
+            return Ok(DesiredChildren { is_needed: is_held, ..DesiredChildren::default() });
         }
         Knowledge::Unserved(selector) => {
             let text = format!("the cluster has no resource {selector}");
             let first = handlers.iter().find(|it| !is_observer(it));
             let answers = first.map(|it| (Arc::clone(it), Answer::Failed(text)));
             let answers = answers.into_iter().collect();
-            return DesiredChildren { is_needed: is_held, answers, ..DesiredChildren::default() };
+            let is_needed = is_held;
+            return Ok(DesiredChildren { is_needed, answers, ..DesiredChildren::default() });
         }
     };
     let view = condition::view_of(cycle);
-    let matching = select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired);
+    let matching = select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired)?;
     let mut all = DesiredChildren { view: Some(view), ..DesiredChildren::default() };
     for handler in handlers.iter().filter(|handler| !is_observer(handler)) {
         let answer = if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
@@ -136,7 +137,7 @@ pub(super) async fn ask_all(
         all.answers.push((Arc::clone(handler), answer));
     }
     all.is_needed = needs_finalizer(cycle, &all.answers, owner);
-    all
+    Ok(all)
 }
 
 fn needs_finalizer(cycle: &mut Cycle, answers: &[(Arc<Handler>, Answer)], owner: &Object) -> bool {
@@ -218,16 +219,16 @@ pub(super) async fn observe(
     cycle: &mut Cycle,
     snapshot: &Snapshot,
     view: u64,
-) -> Option<Timestamp> {
+) -> Result<Option<Timestamp>, CallbackError> {
     let served = Arc::clone(&cycle.served);
     let handlers = &served.handlers.desired;
     let mut wake_at = None;
-    for handler in select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired) {
+    for handler in select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired)? {
         if is_observer(&handler) {
             wake_at = earliest(wake_at, look(cycle, &handler, snapshot, view).await);
         }
     }
-    wake_at
+    Ok(wake_at)
 }
 
 async fn look(

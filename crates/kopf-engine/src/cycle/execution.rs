@@ -8,6 +8,7 @@ use futures::future::Either;
 use kopf_client::Urgency;
 use kopf_core::cause::Snapshot;
 use kopf_core::handler::{Handler, HandlerId};
+use kopf_core::invoke::CallbackError;
 use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::Change;
 use kopf_core::plan::{Agenda, Inputs};
@@ -77,7 +78,7 @@ impl Cycle {
         agenda: &mut Agenda,
         inputs: Inputs<'_>,
         pass: &Arc<Pass>,
-    ) {
+    ) -> Result<(), CallbackError> {
         let shared = Arc::clone(&self.shared);
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
@@ -86,15 +87,15 @@ impl Cycle {
                 &shared.lifecycle,
                 || pass.choosing(),
                 || agenda.due(&shared.lifecycle, now),
-            );
+            )?;
             due.retain(|handler| !attempted.contains(&handler.id));
             if due.is_empty() || self.mode == super::Mode::Closing {
-                return;
+                return Ok(());
             }
             for handler in due {
                 attempted.push(Arc::clone(&handler.id));
-                let outcome = self.run_one(agenda, inputs, pass, &handler).await;
-                let Ok(outcome) = outcome else { return };
+                let outcome = self.run_one(agenda, inputs, pass, &handler).await?;
+                let Ok(outcome) = outcome else { return Ok(()) };
                 let now = shared.runtime.clock.now();
                 agenda.take_in(&handler.id, &outcome, &mut pass.patch.lock(), now);
             }
@@ -102,30 +103,30 @@ impl Cycle {
     }
 
     /// Runs one handler; what others have achieved, its own sub-handlers and those of earlier turns
-    /// included, is written when it takes too long.
+    /// included, is written when it takes too long. Fails when the storage of a user does.
     async fn run_one(
         &mut self,
         agenda: &mut Agenda,
         inputs: Inputs<'_>,
         pass: &Arc<Pass>,
         handler: &Arc<Handler>,
-    ) -> Result<Outcome, Cancelled> {
+    ) -> Result<Result<Outcome, Cancelled>, CallbackError> {
         let attempt = agenda.state.attempt(&handler.id, self.shared.runtime.clock.now());
         pass.keep_finished_patch();
         let running = pass.attempt(handler, attempt, agenda.told(handler));
         tokio::pin!(running);
         loop {
             tokio::select! {
-                outcome = &mut running => return outcome,
+                outcome = &mut running => return Ok(outcome),
                 () = self.until_overdue(agenda, pass) => {}
             }
             let writing = Box::pin(self.write_checkpoint(agenda, inputs, pass, handler));
             match futures::future::select(&mut running, writing).await {
                 Either::Left((outcome, writing)) => {
-                    writing.await;
-                    return outcome;
+                    writing.await?;
+                    return Ok(outcome);
                 }
-                Either::Right(_) => {}
+                Either::Right((written, _)) => written?,
             }
         }
     }
@@ -154,18 +155,18 @@ impl Cycle {
         inputs: Inputs<'_>,
         pass: &Pass,
         handler: &Handler,
-    ) {
+    ) -> Result<(), CallbackError> {
         tracing::debug!("storing progress while a handler is still running");
         // The clean-up after a crash has to find the records of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
-        let mut patch = agenda.checkpoint(inputs);
+        let mut patch = agenda.checkpoint(inputs)?;
         // Only what finished handlers asked for: the running one may be in the middle of something.
         let finished_patch = pass.finished_patch.lock().clone();
         let transformations = finished_patch.transformations.len();
         patch.absorb(finished_patch);
         for state in pass.subs.lock().values_mut() {
             let storage = &*self.served.storages.progress;
-            state.store(storage, inputs.snapshot.object(), &mut patch);
+            state.store(storage, inputs.snapshot.object(), &mut patch)?;
         }
         let is_missed = match self.send_alone(&patch, Urgency::Normal).await {
             Ok(Applied::Changed(object)) => {
@@ -187,6 +188,7 @@ impl Cycle {
         if is_missed {
             agenda.state.note_unsaved(self.shared.runtime.clock.now());
         }
+        Ok(())
     }
 }
 

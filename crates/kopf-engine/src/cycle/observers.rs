@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kopf_core::handler::Handler;
 use kopf_core::index;
-use kopf_core::invoke::Attempt;
+use kopf_core::invoke::{Attempt, CallbackError};
 use kopf_core::occasion::{EventKind, Occasion, Subject};
 use kopf_core::plan::deliver_result;
 use kopf_core::progress::State;
@@ -17,7 +17,7 @@ use super::{Cycle, CycleError, caught};
 use crate::attempt::{self, Request};
 
 /// Brings the entries of the object in all indexes up to date.
-pub(super) async fn index(cycle: &mut Cycle) {
+pub(super) async fn index(cycle: &mut Cycle) -> Result<(), CallbackError> {
     let served = Arc::clone(&cycle.served);
     let object = cycle.object.key();
     let subject = cycle.subject();
@@ -25,10 +25,10 @@ pub(super) async fn index(cycle: &mut Cycle) {
         for handler in &served.handlers.indexing {
             with_index(cycle, handler, |index| index.discard(&object));
         }
-        return;
+        return Ok(());
     }
     let handlers = &served.handlers.indexing;
-    let matching = select::for_occasion(handlers, &subject, &Occasion::Index);
+    let matching = select::for_occasion(handlers, &subject, &Occasion::Index)?;
     // By ids: an index may be declared several times, for different kinds of objects.
     for handler in handlers.iter().filter(|it| !matching.iter().any(|other| other.id == it.id)) {
         with_index(cycle, handler, |index| index.discard(&object));
@@ -36,6 +36,7 @@ pub(super) async fn index(cycle: &mut Cycle) {
     for handler in &matching {
         index_with(cycle, handler, &subject).await;
     }
+    Ok(())
 }
 
 async fn index_with(cycle: &mut Cycle, handler: &Arc<Handler>, subject: &Subject) {
@@ -69,8 +70,8 @@ fn with_index(cycle: &Cycle, handler: &Handler, change: impl FnOnce(&index::Inde
     }
 }
 
-/// Calls the event handlers for every event in order; fails with the first panic of a filter,
-/// but not before the other events.
+/// Calls the event handlers for every event in order; fails with the first filter that does, but
+/// not before the other events.
 pub(super) async fn deliver_events(
     cycle: &mut Cycle,
     events: Vec<(Option<EventKind>, Object)>,
@@ -82,11 +83,15 @@ pub(super) async fn deliver_events(
     delivered
 }
 
-async fn deliver_event(cycle: &mut Cycle, kind: Option<EventKind>, object: Object) {
+async fn deliver_event(
+    cycle: &mut Cycle,
+    kind: Option<EventKind>,
+    object: Object,
+) -> Result<(), CallbackError> {
     let served = Arc::clone(&cycle.served);
     let subject = Subject { resource: Arc::clone(&served.resource), object };
     let occasion = Occasion::Event { kind };
-    for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion) {
+    for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion)? {
         let now = cycle.shared.runtime.clock.now();
         let attempt = Attempt { retry: 0, started: now, now };
         let patch = Arc::clone(&cycle.patch);
@@ -95,6 +100,7 @@ async fn deliver_event(cycle: &mut Cycle, kind: Option<EventKind>, object: Objec
             deliver_result(&handler.id, &outcome, &mut cycle.patch.lock());
         }
     }
+    Ok(())
 }
 
 /// Calls a handler that has neither sub-handlers nor stored progress; `None` if it was cancelled.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kopf_core::handler::{Handler, HandlerId, child_id};
-use kopf_core::invoke::{Attempt, BoxFuture, Extensions, HandlerError, SubHandlers};
+use kopf_core::invoke::{Attempt, BoxFuture, CallbackError, Extensions, HandlerError, SubHandlers};
 use kopf_core::occasion::{Change, Occasion, Reason, Subject};
 use kopf_core::plan::{change_since, deliver_result, told};
 use kopf_core::progress::State;
@@ -237,7 +237,7 @@ impl SubInner {
                 due.retain(|handler| !attempted.contains(&handler.id));
                 let lifecycle = &pass.shared.lifecycle;
                 let choose = || lifecycle.choose(due, state);
-                callbacks::choose(lifecycle, || pass.choosing(), choose)
+                callbacks::choose(lifecycle, || pass.choosing(), choose)?
             };
             if chosen.is_empty() {
                 break;
@@ -264,7 +264,7 @@ impl SubInner {
         let pass = &self.pass;
         let Matter { change, field_needs_change, .. } = &self.matter;
         let mut selected =
-            select::for_parent(registered, &pass.subject, change, *field_needs_change);
+            select::for_parent(registered, &pass.subject, change, *field_needs_change)?;
         let now = pass.shared.runtime.clock.now();
         let (object, storage) = (&pass.subject.object, &*pass.served.storages.progress);
         let stored = State::load(storage, object, registered, now).map_err(|error| {
@@ -285,10 +285,12 @@ impl SubInner {
         if let Some(remembered) = subs.remove(&self.parent) {
             state = state.catch_up(&remembered);
         }
-        if pass.rerun_outdated && !is_deletion {
-            self.recheck(registered, &mut selected, &mut state, now);
-        }
+        let rechecked = match pass.rerun_outdated && !is_deletion {
+            true => self.recheck(registered, &mut selected, &mut state, now),
+            false => Ok(()),
+        };
         subs.insert(Arc::clone(&self.parent), state);
+        rechecked?;
         Ok(selected)
     }
 
@@ -299,8 +301,8 @@ impl SubInner {
         selected: &mut Vec<Arc<Handler>>,
         state: &mut State,
         now: Timestamp,
-    ) {
-        let Some(new) = &self.pass.change.new else { return };
+    ) -> Result<(), CallbackError> {
+        let Some(new) = &self.pass.change.new else { return Ok(()) };
         for handler in registered {
             let known = state.get(&handler.id);
             let Some(handled) = known.and_then(|known| known.handled.clone()) else { continue };
@@ -309,7 +311,7 @@ impl SubInner {
             let needs_change = self.matter.field_needs_change;
             let one = std::slice::from_ref(handler);
             let is_concerned = !handled.is(new)
-                && !select::for_parent(one, &self.pass.subject, &since, needs_change).is_empty();
+                && !select::for_parent(one, &self.pass.subject, &since, needs_change)?.is_empty();
             if !is_concerned {
                 state.finish(&handler.id);
                 continue;
@@ -320,6 +322,7 @@ impl SubInner {
                 selected.push(Arc::clone(handler));
             }
         }
+        Ok(())
     }
 
     async fn run(self: &Arc<Self>, handler: &Arc<Handler>) -> Result<(), HandlerError> {

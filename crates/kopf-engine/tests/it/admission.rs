@@ -337,7 +337,7 @@ async fn reviews_whose_callbacks_panic_fail_with_a_reason() {
         handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| Ok(Output::Nothing));
     check.filters.when = Some(std::sync::Arc::new(|subject, _| {
         assert_ne!(subject.object.name(), "a", "a bug of the filter");
-        true
+        Ok(true)
     }));
     let mutate = handler("complete", HandlerKind::Mutate(WebhookOptions::default()), |call| {
         if call.subject.expect("an object").object.name() == "b" {

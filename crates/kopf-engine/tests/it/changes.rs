@@ -8,7 +8,7 @@ use kopf_core::invoke::{HandlerError, Output};
 use kopf_core::settings::{DiffbaseStorageSetting, Settings};
 use kopf_model::keys::KeyMaker;
 use kopf_model::storage::{AnnotationsDiffBase, StorageError};
-use kopf_model::{DiffBaseStorage, Essence, FieldPath, Object, Patch, StoredForm};
+use kopf_model::{CallbackError, DiffBaseStorage, Essence, FieldPath, Object, Patch, StoredForm};
 use serde_json::json;
 
 use crate::world::{
@@ -241,18 +241,23 @@ async fn changes_of_deep_objects_are_handled() {
 struct WithPhase(AnnotationsDiffBase);
 
 impl DiffBaseStorage for WithPhase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
-        let mut essence = self.0.build(object, extra);
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
+        let mut essence = self.0.build(object, extra)?;
         let phase = object.value()["status"]["phase"].clone();
         essence.edit(|tree| tree["phase"] = phase);
-        essence
+        Ok(essence)
     }
 
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
         self.0.fetch(object, new)
     }
 
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
         self.0.store(essence, object, patch)
     }
 }

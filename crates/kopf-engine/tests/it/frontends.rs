@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kopf_core::handler::{DaemonOptions, HandlerKind, WebhookOptions};
-use kopf_core::invoke::{Call, HandlerError, Invocation, Invoke, Output, fail_callback};
+use kopf_core::invoke::{Call, CallbackError, HandlerError, Invocation, Invoke, Output};
 use kopf_engine::{EngineError, ReviewGate};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -106,9 +106,9 @@ async fn an_error_of_a_callback_throttles_the_object_with_its_own_words() {
     let has_failed = AtomicBool::new(false);
     create.filters.when = Some(Arc::new(move |_, _| {
         if !has_failed.swap(true, Ordering::Relaxed) {
-            fail_callback("KeyError('name')");
+            return Err(CallbackError::new("KeyError('name')"));
         }
-        true
+        Ok(true)
     }));
     let engine = world.start(vec![create]).await;
     world.create("a", json!({})).await;
@@ -133,7 +133,7 @@ async fn callbacks_see_the_memo_and_the_patch_of_their_object() {
         let context = kopf_engine::callbacks::context().expect("the context of the cycle");
         context.memo.get_or_insert_with(|| Seen(AtomicBool::new(true)));
         context.patch.lock().set(&"spec.filtered".into(), true.into());
-        true
+        Ok(true)
     }));
     let engine = world.start(vec![create]).await;
     world.create("a", json!({})).await;

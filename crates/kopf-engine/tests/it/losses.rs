@@ -139,7 +139,7 @@ async fn success_kept_in_memory_survives_a_filter_that_panics() {
     });
     failing.filters.when = Some(Arc::new(move |_, _| {
         assert!(!is_bad.swap(false, Ordering::Relaxed), "a bug of the filter");
-        true
+        Ok(true)
     }));
     let good = world.noting("good", HandlerKind::Create);
     let engine = world.start(vec![good, failing]).await;

@@ -3,6 +3,7 @@
 mod admission;
 mod await_points;
 mod background;
+mod callback_errors;
 mod changes;
 mod chaos;
 mod conversion;

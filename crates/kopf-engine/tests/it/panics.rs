@@ -142,7 +142,7 @@ async fn wishes_of_event_handlers_survive_a_filter_of_others_that_panics() {
     let is_bad = AtomicBool::new(true);
     create.filters.when = Some(Arc::new(move |_, _| {
         assert!(!is_bad.swap(false, Ordering::Relaxed), "a bug of the filter");
-        true
+        Ok(true)
     }));
     let engine = world.start(vec![event, create]).await;
     world.create("a", json!({})).await;
@@ -169,7 +169,7 @@ async fn assert_all_are_heard(mut panicking: Handler) {
     });
     panicking.filters.when = Some(Arc::new(|subject, _| {
         assert_ne!(subject.object.value()["spec"]["x"], 2, "a bug of the filter");
-        false
+        Ok(false)
     }));
     let engine = world.start(vec![event, panicking]).await;
     world.create("a", json!({"x": 1})).await;
@@ -201,7 +201,7 @@ async fn events_are_heard_although_a_filter_of_an_index_panics() {
     let mut index = handler("index_fn", HandlerKind::Index, |_| Ok(Output::Nothing));
     index.filters.when = Some(Arc::new(|subject, _| {
         assert_ne!(subject.object.value()["spec"]["x"], 1, "a bug of the filter");
-        true
+        Ok(true)
     }));
     let engine = world.start(vec![event, index]).await;
     world.create("a", json!({"x": 1})).await;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::compact;
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
+use crate::callback::CallbackError;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::json::deep;
@@ -63,9 +64,10 @@ impl AnnotationsDiffBase {
 }
 
 impl DiffBaseStorage for AnnotationsDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         let own = self.places(object);
-        essence::build(object, extra, &self.ignored, |key| !own.iter().any(|other| other == key))
+        let is_own = |key: &str| own.iter().any(|other| other == key);
+        Ok(essence::build(object, extra, &self.ignored, |key| !is_own(key)))
     }
 
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
@@ -74,7 +76,8 @@ impl DiffBaseStorage for AnnotationsDiffBase {
                 if text.trim_ascii_end() == new.text() {
                     return Ok(Some(new.clone()));
                 }
-                let error = |source| StorageError { place: format!("annotation {key}"), source };
+                let error =
+                    |source| StorageError::Malformed { place: format!("annotation {key}"), source };
                 let stored = deep::read(text.as_bytes()).map_err(|source| error(source.into()))?;
                 let stored = compact::expand(stored, new).map_err(error)?;
                 if !stored.is_null() {
@@ -85,9 +88,14 @@ impl DiffBaseStorage for AnnotationsDiffBase {
         Ok(None)
     }
 
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
         self.store_text([essence.text(), "\n"].concat(), object, patch);
-        StoredForm::Plain
+        Ok(StoredForm::Plain)
     }
 
     fn own_annotations(&self, object: &Object) -> Vec<String> {
@@ -125,10 +133,11 @@ impl ProgressStorage for AnnotationsProgress {
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
         for key in self.keys.keys(id, object).iter() {
             if let Some(text) = object.note(key) {
-                let stored: Value = serde_json::from_str(&text).map_err(|source| StorageError {
-                    place: format!("annotation {key}"),
-                    source: source.into(),
-                })?;
+                let stored: Value =
+                    serde_json::from_str(&text).map_err(|source| StorageError::Malformed {
+                        place: format!("annotation {key}"),
+                        source: source.into(),
+                    })?;
                 if !stored.is_null() {
                     return Ok(Some(ProgressRecord::from_value(&stored)));
                 }
@@ -137,15 +146,22 @@ impl ProgressStorage for AnnotationsProgress {
         Ok(None)
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
+    fn store(
+        &self,
+        id: &str,
+        record: &ProgressRecord,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
         let text = to_ascii(&record.to_value(self.absent));
         for key in self.keys.keys(id, object).iter() {
             patch.set_annotation(key, Some(text.clone()));
         }
         store_marker(&self.keys, object, patch);
+        Ok(())
     }
 
-    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
         for key in self.keys.keys(id, object).iter() {
             if object.note(key).is_some() {
                 patch.set_annotation(key, None);
@@ -153,19 +169,27 @@ impl ProgressStorage for AnnotationsProgress {
                 patch.forget(&annotation_path(key));
             }
         }
+        Ok(())
     }
 
-    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+    fn touch(
+        &self,
+        object: &Object,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), CallbackError> {
         for key in self.keys.keys(&self.touch_key, object).iter() {
             if object.note(key).as_deref() != value {
                 patch.set_annotation(key, value.map(str::to_owned));
                 store_marker(&self.keys, object, patch);
             }
         }
+        Ok(())
     }
 
-    fn clear(&self, essence: &mut Essence) {
+    fn clear(&self, essence: &mut Essence) -> Result<(), CallbackError> {
         essence::retain_annotations(essence, |key| !self.keys.owns(key));
+        Ok(())
     }
 
     fn own_annotations(&self) -> Vec<String> {

@@ -11,6 +11,7 @@ use blake2::digest::{Update, VariableOutput};
 use serde_json::{Map, Value, json};
 
 use super::{AnnotationsDiffBase, DiffBaseStorage, StorageError, StorageErrorKind, StoredForm};
+use crate::callback::CallbackError;
 use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::json::deep;
@@ -47,7 +48,7 @@ impl CompactDiffBase {
 }
 
 impl DiffBaseStorage for CompactDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         self.0.build(object, extra)
     }
 
@@ -55,14 +56,19 @@ impl DiffBaseStorage for CompactDiffBase {
         self.0.fetch(object, new)
     }
 
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
         let places = self.0.places(object);
         let keys_size: usize = places.iter().map(String::len).sum();
         let taken = size_of_others(object, &places) + RESERVED_SIZE + keys_size;
         let budget = ANNOTATIONS_SIZE_MAX.saturating_sub(taken) / places.len();
         let (text, form) = encode(essence, budget);
         self.0.store_text(text, object, patch);
-        form
+        Ok(form)
     }
 
     fn own_annotations(&self, object: &Object) -> Vec<String> {

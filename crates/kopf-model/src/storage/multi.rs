@@ -3,6 +3,7 @@
 use super::{
     AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusProgress, StorageError, StoredForm,
 };
+use crate::callback::CallbackError;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::object::Object;
@@ -24,9 +25,9 @@ pub struct SmartProgress {
 }
 
 impl DiffBaseStorage for MultiDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         let built = essence::build(object, extra, &[], |_| true);
-        self.0.iter().fold(built, |built, storage| {
+        self.0.iter().try_fold(built, |built, storage| {
             storage.build(&Object::from_value(built.value().clone()), extra)
         })
     }
@@ -40,10 +41,16 @@ impl DiffBaseStorage for MultiDiffBase {
         Ok(None)
     }
 
-    fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm {
-        let forms: Vec<_> =
-            self.0.iter().map(|storage| storage.store(essence, object, patch)).collect();
-        forms.into_iter().find(|form| *form != StoredForm::Plain).unwrap_or(StoredForm::Plain)
+    fn store(
+        &self,
+        essence: &Essence,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
+        let store = |storage: &Box<dyn DiffBaseStorage>| storage.store(essence, object, patch);
+        let forms: Vec<_> = self.0.iter().map(store).collect::<Result<_, _>>()?;
+        let other = forms.into_iter().find(|form| *form != StoredForm::Plain);
+        Ok(other.unwrap_or(StoredForm::Plain))
     }
 
     fn own_annotations(&self, object: &Object) -> Vec<String> {
@@ -69,20 +76,31 @@ impl ProgressStorage for MultiProgress {
         Ok(None)
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
-        self.0.iter().for_each(|storage| storage.store(id, record, object, patch));
+    fn store(
+        &self,
+        id: &str,
+        record: &ProgressRecord,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
+        self.0.iter().try_for_each(|storage| storage.store(id, record, object, patch))
     }
 
-    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
-        self.0.iter().for_each(|storage| storage.purge(id, object, patch));
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
+        self.0.iter().try_for_each(|storage| storage.purge(id, object, patch))
     }
 
-    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
-        self.0.iter().for_each(|storage| storage.touch(object, patch, value));
+    fn touch(
+        &self,
+        object: &Object,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), CallbackError> {
+        self.0.iter().try_for_each(|storage| storage.touch(object, patch, value))
     }
 
-    fn clear(&self, essence: &mut Essence) {
-        self.0.iter().for_each(|storage| storage.clear(essence));
+    fn clear(&self, essence: &mut Essence) -> Result<(), CallbackError> {
+        self.0.iter().try_for_each(|storage| storage.clear(essence))
     }
 
     fn own_annotations(&self) -> Vec<String> {
@@ -102,22 +120,33 @@ impl ProgressStorage for SmartProgress {
         }
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch) {
-        self.annotations.store(id, record, object, patch);
+    fn store(
+        &self,
+        id: &str,
+        record: &ProgressRecord,
+        object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
+        self.annotations.store(id, record, object, patch)
     }
 
-    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
-        self.annotations.purge(id, object, patch);
-        self.status.purge(id, object, patch);
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
+        self.annotations.purge(id, object, patch)?;
+        self.status.purge(id, object, patch)
     }
 
-    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
-        self.annotations.touch(object, patch, value);
+    fn touch(
+        &self,
+        object: &Object,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), CallbackError> {
+        self.annotations.touch(object, patch, value)
     }
 
-    fn clear(&self, essence: &mut Essence) {
-        self.annotations.clear(essence);
-        self.status.clear(essence);
+    fn clear(&self, essence: &mut Essence) -> Result<(), CallbackError> {
+        self.annotations.clear(essence)?;
+        self.status.clear(essence)
     }
 
     fn own_annotations(&self) -> Vec<String> {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
+use crate::callback::CallbackError;
 use crate::essence::{self, Essence};
 use crate::field::FieldPath;
 use crate::json::deep;
@@ -46,12 +47,12 @@ impl StatusDiffBase {
 }
 
 impl DiffBaseStorage for StatusDiffBase {
-    fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
+    fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         let mut built = essence::build(object, extra, &self.ignored, |_| true);
         if may_have(&built, &self.field) {
             built.edit(|tree| drop(self.field.remove(tree)));
         }
-        built
+        Ok(built)
     }
 
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError> {
@@ -60,16 +61,22 @@ impl DiffBaseStorage for StatusDiffBase {
         if text.trim_ascii_end() == new.text() {
             return Ok(Some(new.clone()));
         }
-        let stored: Value = deep::read(text.as_bytes()).map_err(|source| StorageError {
-            place: format!("field {}", self.field),
-            source: source.into(),
-        })?;
+        let stored: Value =
+            deep::read(text.as_bytes()).map_err(|source| StorageError::Malformed {
+                place: format!("field {}", self.field),
+                source: source.into(),
+            })?;
         Ok(Some(stored).filter(|stored| !stored.is_null()).map(Essence::from))
     }
 
-    fn store(&self, essence: &Essence, _object: &Object, patch: &mut Patch) -> StoredForm {
+    fn store(
+        &self,
+        essence: &Essence,
+        _object: &Object,
+        patch: &mut Patch,
+    ) -> Result<StoredForm, CallbackError> {
         patch.set(&self.field, Value::from(essence.text()));
-        StoredForm::Plain
+        Ok(StoredForm::Plain)
     }
 
     fn own_fields(&self) -> Vec<FieldPath> {
@@ -105,33 +112,48 @@ impl ProgressStorage for StatusProgress {
         Ok(record.filter(|record| !record.is_null()).map(ProgressRecord::from_value))
     }
 
-    fn store(&self, id: &str, record: &ProgressRecord, _object: &Object, patch: &mut Patch) {
+    fn store(
+        &self,
+        id: &str,
+        record: &ProgressRecord,
+        _object: &Object,
+        patch: &mut Patch,
+    ) -> Result<(), CallbackError> {
         // Nulls are written out, so that a merge patch removes fields of the former record.
         patch.set(&self.field.join(id), record.to_value(Absent::Null));
+        Ok(())
     }
 
-    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) {
+    fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
         let is_stored = object.field(&self.field).is_some_and(|records| records.get(id).is_some());
         if is_stored {
             patch.set(&self.field.join(id), Value::Null);
         } else if patch.get(&self.field).is_some() {
             patch.forget(&self.field.join(id));
         }
+        Ok(())
     }
 
-    fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>) {
+    fn touch(
+        &self,
+        object: &Object,
+        patch: &mut Patch,
+        value: Option<&str>,
+    ) -> Result<(), CallbackError> {
         if object.field(&self.touch_field).as_deref().and_then(Value::as_str) != value {
             patch.set(&self.touch_field, value.map_or(Value::Null, Value::from));
         }
+        Ok(())
     }
 
-    fn clear(&self, essence: &mut Essence) {
+    fn clear(&self, essence: &mut Essence) -> Result<(), CallbackError> {
         if may_have(essence, &self.field) {
             essence.edit(|tree| {
                 self.field.remove(tree);
                 essence::drop_empty_stanzas(tree);
             });
         }
+        Ok(())
     }
 
     fn own_fields(&self) -> Vec<FieldPath> {

@@ -36,7 +36,7 @@ async fn second(calls: State<Calls>) {
 fn operators_choose_by_their_lifecycle() {
     kopf_testing::run(|world: World| async move {
         let calls = Calls::default();
-        let last = Lifecycle::Custom(Arc::new(|mut due, _| due.split_off(due.len().max(1) - 1)));
+        let last = Lifecycle::custom(|mut due, _| due.split_off(due.len().max(1) - 1));
         let operator = kopf::operator!("maps", [first, second]).state(Arc::clone(&calls));
         let running = world.start(operator.lifecycle(last)).await;
         world.create(&map("a", json!({}))).await.expect("it is created");

@@ -54,8 +54,8 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     let keys = KeyMaker::new(names.prefix.clone())?;
     let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
     let progress = AnnotationsProgress::new(keys);
-    let mut essence = storage.build(object, &[]);
-    progress.clear(&mut essence);
+    let mut essence = storage.build(object, &[])?;
+    progress.clear(&mut essence)?;
     let last_handled = storage.fetch(object, &essence)?;
     let finalizers = object.finalizers().to_vec();
     let is_held = finalizers.contains(&names.finalizer);
@@ -65,7 +65,7 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
         (None, None) if children::condition(object.value()).is_some() => Situation::OnlyDesired,
         (None, None) => Situation::NeverHandled,
         (None, Some(mut old)) => {
-            progress.clear(&mut old);
+            progress.clear(&mut old)?;
             let diff = Diff::between(Some(&old), Some(&essence));
             if diff.is_empty() { Situation::Handled } else { Situation::Changed(diff) }
         }

@@ -18,7 +18,7 @@ fn check(filters: &Filters, old: Value, new: Value, expected: Option<&str>) {
     let subject = subject(json!({"metadata": {"labels": {"tier": "test"}}}));
     let now = Matching::Now { field_needs_change: true };
     assert_eq!(filters.mismatch(&subject, &occasion, now).as_deref(), expected);
-    let is_matching = filters.match_with(&subject, &occasion, now);
+    let is_matching = filters.match_with(&subject, &occasion, now).unwrap();
     assert_eq!(is_matching, expected.is_none(), "the words and the decision agree");
 }
 
@@ -49,7 +49,7 @@ fn fields_are_named_with_what_is_wrong() {
 
 #[test]
 fn functions_are_not_called() {
-    let when = Arc::new(|_: &_, _: &_| -> bool { panic!("it is not to be called") });
+    let when = Arc::new(|_: &_, _: &_| -> crate::filter::Held { panic!("it is not to be called") });
     let filters = Filters { when: Some(when), ..Filters::default() };
     let mismatch = filters.mismatch(&subject(json!({})), &Occasion::Index, Matching::Ever);
     assert_eq!(mismatch, None);
