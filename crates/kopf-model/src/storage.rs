@@ -1,6 +1,7 @@
-//! Where operators keep their notes on objects: the last handled state and the handlers' progress.
+//! Where operators store their records on objects: the last-handled state and the progress of
+//! handlers.
 //!
-//! Storages read bodies and write into patches; they never talk to a cluster. All of Kopf's kinds
+//! Storages read bodies and write into patches; they never access a cluster. All of Kopf's storages
 //! are here with Kopf's formats, plus [`CompactDiffBase`] for objects whose copy would not fit.
 
 use std::sync::Arc;
@@ -21,21 +22,20 @@ pub use compact::{ANNOTATIONS_SIZE_MAX, CompactDiffBase};
 pub use multi::{MultiDiffBase, MultiProgress, SmartProgress};
 pub use status::{StatusDiffBase, StatusProgress};
 
-/// Keeps the last handled state of objects.
+/// Stores the last-handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
-    /// The essence of an object, without this storage's own notes.
+    /// The essence of an object, without the records of this storage.
     fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence;
 
-    /// The last handled essence, or `None` if the object was never handled.
+    /// The last-handled essence, or `None` if the object was never handled.
     ///
-    /// `new` is the current essence: values that were stored as a digest only are taken from there
-    /// when they are unchanged.
+    /// `new` is the current essence: it provides unchanged values that were stored only as digests.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails if the stored state is malformed.
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError>;
 
-    /// Asks for an essence to be stored; tells in which form.
+    /// Requests that an essence be stored. Returns its stored form.
     fn store(&self, essence: &Essence, object: &Object, patch: &mut Patch) -> StoredForm;
 
     /// The annotations that [`build`](Self::build) removes: exact keys, or prefixes with a slash.
@@ -44,38 +44,38 @@ pub trait DiffBaseStorage: Send + Sync {
         Vec::new()
     }
 
-    /// The fields outside of annotations that are written by [`store`](Self::store).
+    /// The fields outside annotations that [`store`](Self::store) writes.
     fn own_fields(&self) -> Vec<FieldPath> {
         Vec::new()
     }
 
-    /// Whether [`build`](Self::build) may put in what is usually not essential and not among the
-    /// `extra` fields, such as a part of the status.
+    /// Whether [`build`](Self::build) may add fields that are usually not essential and not among
+    /// the `extra` fields, such as a part of the status.
     ///
-    /// If not, events about such fields need not be looked at.
+    /// If not, events about such fields can be skipped.
     fn adds_fields(&self) -> bool {
         true
     }
 }
 
-/// Keeps the progress of handlers on objects.
+/// Stores the progress of handlers on objects.
 pub trait ProgressStorage: Send + Sync {
-    /// The record of one handler, or none.
+    /// The record of one handler, or `None`.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails if the stored record is malformed.
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError>;
 
-    /// Asks for a record to be stored.
+    /// Requests that a record be stored.
     fn store(&self, id: &str, record: &ProgressRecord, object: &Object, patch: &mut Patch);
 
-    /// Asks for a record to be removed, wherever it is: on the object or only in the patch.
+    /// Requests that a record be removed, whether it is on the object or only in the patch.
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch);
 
-    /// Asks for a meaningless change to provoke an event, or for the removal of an earlier one.
+    /// Requests a meaningless change to trigger an event, or the removal of an earlier one.
     fn touch(&self, object: &Object, patch: &mut Patch, value: Option<&str>);
 
-    /// Removes this storage's own notes from an essence.
+    /// Removes the records of this storage from an essence.
     fn clear(&self, essence: &mut Essence);
 
     /// The annotations that [`clear`](Self::clear) removes: exact keys, or prefixes with a slash.
@@ -83,66 +83,66 @@ pub trait ProgressStorage: Send + Sync {
         Vec::new()
     }
 
-    /// The fields outside of annotations that are written by this storage.
+    /// The fields outside annotations that this storage writes.
     fn own_fields(&self) -> Vec<FieldPath> {
         Vec::new()
     }
 }
 
-/// In which form an essence was stored, for the log.
+/// The form in which an essence was stored, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredForm {
-    /// As it is.
+    /// Unmodified.
     Plain,
     /// Compressed, because the plain form would not fit.
     Compressed {
         /// The size of the plain form in bytes.
         plain_size: usize,
-        /// The size of what is stored.
+        /// The stored size in bytes.
         stored_size: usize,
     },
     /// With digests in place of large values, because even the compressed form would not fit.
     Digested {
         /// The size of the plain form in bytes.
         plain_size: usize,
-        /// The size of what is stored.
+        /// The stored size in bytes.
         stored_size: usize,
-        /// How many values are known by their digest only.
+        /// How many values are stored only as digests.
         digests: usize,
     },
 }
 
-/// Why the notes on an object cannot be understood.
+/// A stored state or record is malformed.
 #[derive(Debug, thiserror::Error)]
 #[error("the stored state in {place} is malformed")]
 #[non_exhaustive]
 pub struct StorageError {
     /// The annotation or field.
     pub place: String,
-    /// What is wrong with it.
+    /// The kind of error.
     #[source]
     pub source: StorageErrorKind,
 }
 
-/// What is wrong with stored notes.
+/// The kinds of errors in stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageErrorKind {
-    /// Not JSON.
+    /// It is not JSON.
     #[error("it is not valid JSON")]
     Json(#[from] serde_json::Error),
-    /// Not base64.
+    /// It is not base64.
     #[error("it is not valid base64")]
     Base64(#[from] base64::DecodeError),
-    /// Not compressed data, or too much of it.
+    /// It is not compressed data, or too large when decompressed.
     #[error("it cannot be decompressed")]
     Compression(#[from] std::io::Error),
-    /// Written by a newer release.
+    /// It was written by a newer release.
     #[error("it has the unknown form {0:?}")]
     UnknownForm(String),
 }
 
-/// Shared handles behave as the storage itself.
+/// Shared handles behave like the storage itself.
 impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
     fn build(&self, object: &Object, extra: &[FieldPath]) -> Essence {
         (**self).build(object, extra)

@@ -72,7 +72,7 @@ fn trees() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same tree with null entries of maps dropped at all levels.
+/// The same tree without null entries of maps at any level.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => map

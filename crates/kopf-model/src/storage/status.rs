@@ -1,4 +1,4 @@
-//! Notes in the status, for operators that keep annotations clean.
+//! Storages in the status, for operators that do not use annotations.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
-/// The last handled state as a string in one field of the status.
+/// Stores the last-handled state as a string in one field of the status.
 #[derive(Clone, Debug)]
 pub struct StatusDiffBase {
     field: FieldPath,
     ignored: Vec<FieldPath>,
 }
 
-/// Progress as one map in a field of the status, by handler ids.
+/// Stores progress as one map in a field of the status, keyed by handler id.
 #[derive(Clone, Debug)]
 pub struct StatusProgress {
     field: FieldPath,
@@ -25,19 +25,19 @@ pub struct StatusProgress {
 }
 
 impl StatusDiffBase {
-    /// In `status.{name}.last-handled-configuration`.
+    /// Uses `status.{name}.last-handled-configuration`.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self::in_field(FieldPath::from_keys(["status", name, "last-handled-configuration"]))
     }
 
-    /// In a field.
+    /// Uses the given field.
     #[must_use]
     pub fn in_field(field: FieldPath) -> Self {
         Self { field, ignored: Vec::new() }
     }
 
-    /// The same with fields that never count as a change.
+    /// Sets fields that never count as a change.
     #[must_use]
     pub fn ignoring(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
         self.ignored.extend(fields);
@@ -82,7 +82,7 @@ impl DiffBaseStorage for StatusDiffBase {
 }
 
 impl StatusProgress {
-    /// In `status.{name}.progress`, touching `status.{name}.dummy`.
+    /// Uses `status.{name}.progress`, and touches `status.{name}.dummy`.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl StatusProgress {
         }
     }
 
-    /// The same in other fields.
+    /// Uses the given fields.
     #[must_use]
     pub fn in_fields(field: FieldPath, touch_field: FieldPath) -> Self {
         Self { field, touch_field }
@@ -106,7 +106,8 @@ impl ProgressStorage for StatusProgress {
     }
 
     fn store(&self, id: &str, record: &ProgressRecord, _object: &Object, patch: &mut Patch) {
-        // Nulls are written out, so that a merge patch removes fields of the former record.
+        // Nulls are written explicitly, so that a merge patch removes fields of the previous
+        // record.
         patch.set(&self.field.join(id), record.to_value(Absent::Null));
     }
 

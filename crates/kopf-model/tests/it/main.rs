@@ -1,4 +1,4 @@
-//! The public API of the model against what the real Kopf does.
+//! The public API of the model compared with the real Kopf.
 //!
 //! The vectors come from `make_vectors.py`, which runs Kopf itself on random inputs.
 
@@ -43,7 +43,7 @@ fn smart(case: &Value) -> SmartProgress {
     }
 }
 
-/// The object of a body, read from bytes.
+/// Parses a body as an object.
 fn object(body: &Value) -> Object {
     Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
