@@ -1,7 +1,7 @@
-//! Chooses the handlers that a cause concerns.
+//! Selects the handlers for a cause.
 //!
-//! Pure. Gets causes from `cause`, hands the selected handlers to `progress`. Sees kinds and
-//! filters, never handler code.
+//! Pure. Gets causes from `cause`, and passes the selected handlers to `progress`. Knows kinds and
+//! filters, but not handler code.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::occasion::{Change, Occasion, Subject};
 use crate::registry::deduplicate;
 
-/// The handlers to call for a detected change, in the order of registration.
+/// The handlers to call for a detected change, in registration order.
 #[must_use]
 pub fn for_change(
     handlers: &[Arc<Handler>],
@@ -33,7 +33,7 @@ pub fn for_change(
 
 /// The sub-handlers to call for the change that their parent is called for.
 ///
-/// Their fields must have changed where that of the parent must.
+/// Their fields must have changed if that of the parent must.
 #[must_use]
 pub fn for_parent(
     handlers: &[Arc<Handler>],
@@ -48,7 +48,7 @@ pub fn for_parent(
     deduplicate(handlers.iter().filter(concerns).cloned().collect())
 }
 
-/// The handlers that match an object on any other occasion, in the order of registration.
+/// The handlers that match an object on any other occasion, in registration order.
 #[must_use]
 pub fn for_occasion(
     handlers: &[Arc<Handler>],
@@ -59,7 +59,7 @@ pub fn for_occasion(
     deduplicate(handlers.iter().filter(concerns).cloned().collect())
 }
 
-/// The daemons and timers that should run for an object, without those that ended for good.
+/// The daemons and timers that should run for an object, without those that have ended permanently.
 #[must_use]
 pub fn for_background(
     handlers: &[Arc<Handler>],
@@ -72,7 +72,7 @@ pub fn for_background(
     selected
 }
 
-/// Whether any handler could ever concern the object; if not, the operator stays silent about it.
+/// Whether any handler could ever apply to the object; if not, the operator logs nothing about it.
 #[must_use]
 pub fn is_of_interest(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> bool {
     let occasion = Occasion::Change(change.clone());

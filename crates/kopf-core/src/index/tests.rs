@@ -1,4 +1,4 @@
-//! Entries that come, change and go.
+//! Entries that are added, changed and removed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -52,20 +52,20 @@ fn no_result_keeps_the_former_entries() {
     assert!(entries(Output::Json(json!(null))).is_none());
 }
 
-/// Looks into its index when it is dropped.
-struct Curious(Arc<Index>);
+/// Reads its index when it is dropped.
+struct ReadsOnDrop(Arc<Index>);
 
-impl Drop for Curious {
+impl Drop for ReadsOnDrop {
     fn drop(&mut self) {
         assert!(self.0.get(&json!("k")).len() < 2, "too many are left");
     }
 }
 
 #[test]
-fn values_may_look_into_the_index_or_panic_when_they_are_dropped() {
+fn destructors_of_values_may_read_the_index_or_panic() {
     let index = Arc::new(Index::default());
     let put = |name: &str| {
-        let value: Arc<dyn Any + Send + Sync> = Arc::new(Curious(Arc::clone(&index)));
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(ReadsOnDrop(Arc::clone(&index)));
         index.replace(&object(name), vec![(json!("k"), value)]);
     };
     for name in ["a", "a", "b", "c", "d"] {
