@@ -1,4 +1,4 @@
-//! Where requests go, and what becomes of their connections.
+//! Where requests are sent, and what happens to their connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ fn requests_go_to_the_cluster_below_its_path() {
     }
 }
 
-/// A server that answers so many requests per connection, and counts connections.
+/// A server that responds to this many requests per connection, and counts connections.
 async fn serve(requests_per_connection: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -95,7 +95,7 @@ async fn connections_are_used_again_when_the_answer_was_read() {
         assert_eq!(ask(&pool).await, b"ok");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
-    // An answer that nobody has read keeps its connection.
+    // An unread response keeps its connection.
     let unread = pool.send(get("/api")).await.unwrap();
     assert_eq!(ask(&pool).await, b"ok");
     assert_eq!(connections.load(Ordering::SeqCst), 2);
