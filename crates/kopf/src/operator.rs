@@ -337,7 +337,7 @@ macro_rules! builder_methods {
 }
 
 builder_methods! {
-    /// Calls a closure for objects that have never been handled.
+    /// Calls a closure for objects that were never handled before.
     on_create = create, Create;
     /// Calls a closure for essential changes.
     on_update = update, Update;
