@@ -70,7 +70,7 @@ pub struct KillTest {
 
 /// The end of one round: the result of the scenario, and the state of the world.
 struct End {
-    told: String,
+    result: String,
     state: String,
 }
 
@@ -129,12 +129,12 @@ impl KillTest {
         let program = self.program.clone();
         in_world_of(program, Rights::Own, Some(Arc::clone(disturbances)), async |world: World| {
             let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
-            let told = match ended.map(ScenarioResult::into_text) {
-                Ok(Ok(told)) => told,
+            let result = match ended.map(ScenarioResult::into_text) {
+                Ok(Ok(result)) => result,
                 Ok(Err(failure)) => return Err(with_output(&world, &failure)),
                 Err(panic) => return Err(with_output(&world, &panic_text(&*panic))),
             };
-            let end = self.finish(&world, disturbances, told, expected).await;
+            let end = self.finish(&world, disturbances, result, expected).await;
             let programs = std::mem::take(&mut *world.0.programs.lock());
             for life in &programs {
                 let forbidden = life.requests(world.server()).answered(403);
@@ -152,7 +152,7 @@ impl KillTest {
         &self,
         world: &World,
         disturbances: &Disturbances,
-        told: String,
+        result: String,
         expected: Option<&End>,
     ) -> Result<End, String> {
         let deadline = Instant::now() + PATIENCE;
@@ -163,13 +163,13 @@ impl KillTest {
             quiet(world, disturbances, deadline).await;
             let state = world.snapshot().await.map_err(|error| error.to_string())?;
             let state = self.ignored.iter().fold(state, |it, path| it.without(path)).to_string();
-            let Some(expected) = expected else { return Ok(End { told, state }) };
-            let message_difference = difference::between(&expected.told, &told);
+            let Some(expected) = expected else { return Ok(End { result, state }) };
+            let message_difference = difference::between(&expected.result, &result);
             // The result of the scenario is final; the state may still change.
             let is_final = !message_difference.is_empty() || Instant::now() >= deadline;
             let problem = message_difference + &difference::between(&expected.state, &state);
             if problem.is_empty() {
-                return Ok(End { told, state });
+                return Ok(End { result, state });
             }
             if is_final {
                 let problem = format!("what came of it (- undisturbed, + killed):\n{problem}");

@@ -64,7 +64,7 @@ pub struct Torture {
 
 /// The end of one round.
 struct End {
-    told: String,
+    result: String,
     state: Snapshot,
 }
 
@@ -127,25 +127,25 @@ impl Torture {
     ) -> Result<End, String> {
         in_world(Rights::All, Some(Arc::clone(disturbances)), async |world: World| {
             let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
-            let told = match ended.map(ScenarioResult::into_text) {
-                Ok(told) => told.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
+            let result = match ended.map(ScenarioResult::into_text) {
+                Ok(result) => result.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
                 Err(panic) => return Err(format!("{}\n{}", panic_text(&*panic), world.logs())),
             };
             disturbances.end();
             world.calmed().await;
             world.stop_operators().await;
             let state = world.snapshot().await.map_err(|error| error.to_string())?;
-            Ok(End { told, state })
+            Ok(End { result, state })
         })
     }
 
     fn difference(&self, expected: &End, found: &End) -> String {
-        let told = difference::between(&expected.told, &found.told);
+        let result = difference::between(&expected.result, &found.result);
         let text = |end: &End| {
             let state = self.ignored.iter().fold(end.state.clone(), |it, path| it.without(path));
             state.to_string()
         };
-        told + &difference::between(&text(expected), &text(found))
+        result + &difference::between(&text(expected), &text(found))
     }
 }
 

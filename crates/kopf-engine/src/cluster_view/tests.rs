@@ -51,7 +51,7 @@ fn crd(established: &str) -> Object {
 }
 
 #[test]
-fn what_does_not_exist_yet_is_waited_for() {
+fn missing_resources_are_awaited() {
     let mut cluster_view = ClusterView::default();
     let handlers = [handler(&["x.dev", "v1", "as"])];
     let revision = cluster_view.revise(&handlers, &Scope::Cluster);

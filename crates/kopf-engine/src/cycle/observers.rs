@@ -1,4 +1,4 @@
-//! The parts of a cycle that look at every state of an object: indexes and raw events.
+//! The parts of a cycle that process every state of an object: indexes and raw events.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::{Cycle, CycleError, caught};
 use crate::attempt::{self, Request};
 
-/// Brings the entries of the object in all indexes up to date.
+/// Updates the entries of the object in all indexes.
 pub(super) async fn index(cycle: &mut Cycle) {
     let served = Arc::clone(&cycle.served);
     let object = cycle.object.key();
@@ -48,7 +48,7 @@ async fn index_with(cycle: &mut Cycle, handler: &Arc<Handler>, subject: &Subject
         return;
     }
     let attempt = state.attempt(&handler.id, now);
-    // A patch of an index handler goes nowhere.
+    // The patch of an index handler is discarded.
     let outcome = call(cycle, handler, subject, Occasion::Index, attempt, Arc::default()).await;
     let Some(outcome) = outcome else { return };
     let object = cycle.object.key();
@@ -69,8 +69,8 @@ fn with_index(cycle: &Cycle, handler: &Handler, change: impl FnOnce(&index::Inde
     }
 }
 
-/// Calls the event handlers for every event in order; fails with the first panic of a filter,
-/// but not before the other events.
+/// Calls the event handlers for every event in order; fails with the first panic of a filter, but
+/// only after the other events.
 pub(super) async fn deliver_events(
     cycle: &mut Cycle,
     events: Vec<(Option<EventKind>, Object)>,

@@ -1,4 +1,4 @@
-//! Keeps the Lease of the leader, or waits for it.
+//! Maintains the Lease of the leader, or waits for it.
 
 use kopf_core::election::{Election, Step, Term, Times, Write};
 use kopf_core::queue::Moment;
@@ -18,7 +18,7 @@ pub(crate) struct Candidate {
     looked_at: Moment,
     leads: bool,
     holder: Option<String>,
-    /// The term that was published last.
+    /// The term that was last published.
     told: Option<Term>,
 }
 
@@ -39,7 +39,7 @@ impl Candidate {
         self.replica.now()
     }
 
-    /// Runs until it has to stop, and then gives the Lease up.
+    /// Runs until it must stop, and then releases the Lease.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
         tracing::info!(
             lease = self.name,
@@ -63,7 +63,7 @@ impl Candidate {
                 }
                 Step::Wait(until) => until,
             };
-            // The watch may miss events, so the Lease is read now and then as well.
+            // The watch may miss events, so the Lease is also read periodically.
             let look_at = match self.leads {
                 true => until,
                 false => self.looked_at + self.election.times().retry_period,
@@ -138,7 +138,7 @@ impl Candidate {
         }
     }
 
-    /// Opens or closes the gate, and tells who leads.
+    /// Opens or closes the gate, and publishes the leader.
     fn publish(&mut self) {
         let now = self.now();
         let term = self.election.term(now);
@@ -185,9 +185,9 @@ impl Candidate {
         self.replica.publish(&status);
     }
 
-    /// Gives the Lease up, so that another replica leads at once.
+    /// Releases the Lease, so that another replica leads at once.
     async fn leave(&mut self) {
-        // Read and written at most twice: others do not touch a Lease that is held.
+        // Read and written at most twice: others do not touch a held Lease.
         for _ in 0..4 {
             let step = self.election.leave(self.replica.clock.now());
             self.replica.tenure.close();

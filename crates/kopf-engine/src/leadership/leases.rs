@@ -1,7 +1,7 @@
-//! Reads and writes Leases, each request within a limit of time.
+//! Reads and writes Leases, each request with a timeout.
 //!
-//! Every write names the version that it replaces, so that the server refuses it if anybody else
-//! was faster.
+//! Every write specifies the version that it replaces, so that the server rejects it if the Lease
+//! has changed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ pub(crate) struct Leases {
     resource: Arc<Resource>,
     namespace: Arc<str>,
     patience: Duration,
-    /// Whether changes of the leadership become events.
+    /// Whether changes of the leadership are posted as events.
     is_announced: bool,
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(crate) enum Written {
-    /// It has this version now.
+    /// It now has this version.
     Done(String),
     /// Another writer was faster.
     Conflict,
-    /// It is not known.
+    /// The result is unknown.
     Unknown(RequestError),
 }
 
-/// A Lease as it was found.
+/// A Lease as found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) name: String,
@@ -48,14 +48,14 @@ pub(crate) struct Found {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// What a watch of Leases tells.
+/// Changes from a watch of Leases.
 #[derive(Debug)]
 pub(crate) enum News {
     Found(Found),
     Gone(String),
 }
 
-/// Hears of changes until it is dropped.
+/// Receives changes until it is dropped.
 pub(crate) struct Hearing {
     observations: mpsc::Receiver<((), Vec<Observation>)>,
     _task: AbortOnDropHandle<()>,
@@ -77,14 +77,14 @@ impl Leases {
         Self { cluster, resource, namespace, patience, is_announced: false }
     }
 
-    /// Makes events of changes of the leadership, or not.
+    /// Sets whether changes of the leadership are posted as events.
     pub(crate) fn announced(mut self, is_announced: bool) -> Self {
         self.is_announced = is_announced;
         self
     }
 
     /// Posts an event about a Lease, as client-go does, without waiting for it. Operators need not
-    /// be allowed to do so.
+    /// have the right to do this.
     pub(crate) fn announce(&self, name: &str, identity: &str, what: &str) {
         if !self.is_announced {
             return;
@@ -151,7 +151,7 @@ impl Leases {
         };
         match written {
             Ok(object) => Written::Done(object.resource_version().to_owned()),
-            // What is gone was replaced by nothing.
+            // A deleted Lease has changed too.
             Err(error) if matches!(error.failure, Failure::Conflict | Failure::NotFound) => {
                 Written::Conflict
             }
@@ -215,7 +215,7 @@ impl Leases {
         }
     }
 
-    /// Hears of the changes of some Leases.
+    /// Watches the changes of some Leases.
     pub(crate) fn hear(&self, labels: Option<String>, fields: Option<String>) -> Hearing {
         let collection = Collection {
             resource: Arc::clone(&self.resource),

@@ -1,4 +1,4 @@
-//! Keeps this replica's Lease among those that share the objects, and its part of the table.
+//! Maintains this replica's Lease among those that share the objects, and its part of the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,36 +18,36 @@ use super::leases::{Found, News, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
 
-/// The end of the name of the Lease that has the table.
+/// The suffix of the name of the Lease that holds the table.
 const TABLE_SUFFIX: &str = "shards";
 
 /// This replica as a member.
 pub(crate) struct Sharer {
     replica: Replica,
-    /// The name of the group: the beginning of the names of its Leases.
+    /// The name of the group: the prefix of the names of its Leases.
     group: String,
     membership: Membership,
     table_read_at: Moment,
-    /// Nothing is done about the Leases of others before.
+    /// Nothing is done about the Leases of others before this time.
     others_at: Moment,
     told: Option<(Term, BTreeSet<u32>)>,
-    /// What was reported last: our ranges, and how many members there are.
+    /// The last report: our ranges, and the number of members.
     reported: Option<(BTreeSet<u32>, usize)>,
     hand_over: HandOver,
-    /// How many members the last event was about.
+    /// The number of members in the last event.
     announced: usize,
 }
 
-/// The ranges that are given to others.
+/// The ranges that are handed over to others.
 #[derive(Default)]
 struct HandOver {
     /// Counts the changes of our share.
     revision: u64,
     /// The ranges that were taken from the reactor, and by which revision.
     ranges: BTreeMap<u32, u64>,
-    /// Since when ranges are being given away.
+    /// Since when ranges are being handed over.
     since: Option<Instant>,
-    /// How long that took the last time.
+    /// How long the last hand-over took.
     took: Option<Duration>,
 }
 
@@ -93,7 +93,7 @@ impl Sharer {
         json!({"labels": {GROUP_LABEL: self.group}})
     }
 
-    /// Runs until it has to stop, and then gives everything up.
+    /// Runs until it must stop, and then releases everything.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
         let (group, namespace) = (self.group.clone(), self.replica.leases.namespace().to_owned());
         let identity = self.membership.own().identity().to_owned();
@@ -114,10 +114,10 @@ impl Sharer {
         self.leave().await;
     }
 
-    /// Does one thing that is to be done; returns how long to wait if there is none.
+    /// Does one pending thing; returns how long to wait if there is none.
     async fn work(&mut self) -> Option<Moment> {
         for (range, revision) in self.replica.tenure.take_drained() {
-            // It may have been ours again since.
+            // It may have become ours again since.
             if self.hand_over.ranges.get(&range).is_some_and(|it| *it <= revision) {
                 self.membership.drained(range);
             }
@@ -143,7 +143,7 @@ impl Sharer {
         match self.membership.table_step(now) {
             TableStep::Read => self.read_table().await,
             TableStep::Write(write) => self.write_table(write).await,
-            // The watch may miss events, so the table is read now and then as well.
+            // The watch may miss events, so the table is also read periodically.
             TableStep::Rest if now >= self.table_read_at + retry_period => self.read_table().await,
             TableStep::Rest => {
                 let look_at = self.table_read_at + retry_period;
@@ -153,8 +153,8 @@ impl Sharer {
         None
     }
 
-    /// Ends the terms of members whose Leases have expired, and looks for unknown owners; tells whether
-    /// there was anything to do.
+    /// Ends the lives of members whose Leases have expired, and looks for unknown owners. Returns
+    /// whether there was anything to do.
     async fn look_after_others(&mut self, now: Moment) -> bool {
         let expiration =
             self.membership.expirations(now, self.replica.clock.now()).into_iter().next();
@@ -295,7 +295,7 @@ impl Sharer {
             Some(table) => {
                 self.membership.observe_table(Some((table, found.version.clone())), now);
             }
-            // No replica acts by it, and it is not known which did: it has to be deleted by hand.
+            // No replica acts on it, and the owners are unknown: it must be deleted manually.
             None => {
                 self.complain("the table of shares cannot be read");
                 self.membership.table_failed(false, now);
@@ -334,7 +334,7 @@ impl Sharer {
         }
     }
 
-    /// Opens or closes the gate, and tells what we have.
+    /// Opens or closes the gate, and publishes our ranges.
     fn publish(&mut self) {
         let now = self.now();
         let Some((held, term)) = self.membership.held(now) else {
@@ -368,7 +368,7 @@ impl Sharer {
         self.told = Some((term, begun));
     }
 
-    /// Tells what we have, if that or the number of members has changed.
+    /// Reports our ranges, if they or the number of members have changed.
     fn report_news(&mut self, held: &BTreeSet<u32>, term: Term) {
         let members = self.membership.living(self.now()).len();
         let Some(ranges) = self.membership.table().map(|table| table.ranges) else { return };
@@ -378,7 +378,7 @@ impl Sharer {
         }
     }
 
-    /// Remembers what the reactor has to finish first. What it never had is drained already.
+    /// Records what the reactor must finish first. Ranges that it never had are already drained.
     fn note_hand_over(
         &mut self,
         held: &BTreeSet<u32>,
@@ -417,9 +417,9 @@ impl Sharer {
         self.replica.publish(&status);
     }
 
-    /// Gives everything up, so that the others take it at once.
+    /// Releases everything, so that the others take it at once.
     async fn leave(&mut self) {
-        // Read and written at most twice: others do not touch a Lease that is held.
+        // Read and written at most twice: others do not touch a held Lease.
         for _ in 0..4 {
             let step = self.membership.leave(self.replica.clock.now());
             self.replica.tenure.close();

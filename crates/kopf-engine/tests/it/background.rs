@@ -1,4 +1,4 @@
-//! Daemons and timers: they run beside the object and never outlive it.
+//! Daemons and timers: they run alongside the object and never outlive it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Drop for Alive {
     }
 }
 
-/// A daemon that stops when it is asked to.
+/// A daemon that stops when asked to.
 fn polite(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     let calls = world.calls.clone();
     async_handler("daemon", HandlerKind::Daemon(options), move |call| {
@@ -36,7 +36,7 @@ fn polite(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     })
 }
 
-/// A daemon that never looks at its flag.
+/// A daemon that never checks its flag.
 fn stubborn(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     let calls = world.calls.clone();
     async_handler("daemon", HandlerKind::Daemon(options), move |_| {
@@ -95,7 +95,7 @@ async fn a_daemon_ends_with_an_object_that_vanishes_at_once() {
     world.create("a", json!({})).await;
     eventually("the start", || world.calls.count() == 1).await;
     world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
-    // Somebody else tears the finalizer away together with the object.
+    // Another client removes the finalizer together with the object.
     world.delete("a").await;
     world.merge("a", json!({"metadata": {"finalizers": null}})).await;
     eventually("the end", || world.calls.count() == 2).await;
@@ -289,7 +289,7 @@ async fn the_first_run_waits_for_its_initial_delay() {
     engine.stop().await.expect("a clean end");
 }
 
-/// Retries of background handlers are made at once, but not without end.
+/// Retries of background handlers are immediate, but not endlessly.
 async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
     let _watchdog = Watchdog::new("an operator with a hurried daemon or timer never rests");
     let world = World::new().await;
@@ -354,10 +354,10 @@ async fn what_a_daemon_looks_at_never_goes_back_behind_its_own_write() {
     engine.stop().await.expect("a clean end");
 }
 
-/// How many objects have a timer; far more than run by accident at the same time.
+/// How many objects have a timer; far more than run at the same time by accident.
 const TIMERS: usize = 20;
 
-/// An engine with a timer that notes when it runs, in milliseconds of the controlled clock.
+/// An engine with a timer that records when it runs, in milliseconds of the controlled clock.
 async fn start_timer(
     world: &World,
     options: TimerOptions,
@@ -380,7 +380,7 @@ async fn create_many(world: &World, prefix: &str) {
     }
 }
 
-/// When so many timers had run, and between the first and the last of them.
+/// When this many timers had run, and the time between the first and the last of them.
 async fn runs(world: &World, from: usize) -> (u64, u64) {
     eventually("all runs", || world.calls.count() >= from + TIMERS).await;
     let times: Vec<u64> =

@@ -1,4 +1,4 @@
-//! Events about objects in namespaces that are being deleted, or are gone.
+//! Events about objects in namespaces that are being deleted or are gone.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Login handlers that use the operator's own client, for which they are to get credentials.
+//! Login handlers that use the operator's own client, for which they must get credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::proxy::{Fault, Proxy, Rule};
 use crate::world::{Calls, Watchdog, World, async_handler};
 
-/// Far below the time limits of requests.
+/// Far below the timeouts of requests.
 const SOON: Duration = Duration::from_secs(30);
 
 fn proxied(world: &World) -> kube::Client {
@@ -21,7 +21,7 @@ fn proxied(world: &World) -> kube::Client {
     kube::Client::new(proxy, "default")
 }
 
-/// Asks the server for its version with the operator's client, and gives the same client again.
+/// Requests the server's version with the operator's client, and returns the same client again.
 async fn ask_and_log_in(call: Call, calls: Calls, fresh: kube::Client) -> Returned {
     match call.operator.state.get::<kube::Client>() {
         None => calls.note("first"),
@@ -36,7 +36,7 @@ async fn ask_and_log_in(call: Call, calls: Calls, fresh: kube::Client) -> Return
     Ok(Output::Opaque(Arc::new(fresh)))
 }
 
-/// The same on a thread of its own.
+/// The same on a separate thread.
 struct Blocking(Calls, kube::Client);
 
 impl Invoke for Blocking {

@@ -1,4 +1,5 @@
-//! Settings that are changed while the operator runs: followed, or told to be without effect.
+//! Settings that change while the operator runs: they are followed, or reported as having no
+//! effect.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -17,7 +18,7 @@ use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, async_handler, eventually, quiesce};
 
-/// Within this time a change is taken up.
+/// A change is applied within this time.
 const TAKEN_UP: Duration = Duration::from_secs(6);
 
 async fn start(builder: EngineBuilder) -> (Running, Arc<OperatorContext>) {
@@ -98,7 +99,7 @@ async fn the_number_of_objects_at_work_follows_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_without_effect_are_told_once_per_change() {
+async fn settings_without_effect_are_reported_once_per_change() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let create = world.noting("create_fn", HandlerKind::Create);
@@ -139,7 +140,7 @@ impl Invoke for Blocking {
     fn invoke(&self, _: Call) -> Invocation {
         let words = Arc::clone(&self.0);
         Invocation::Blocking(Box::new(move || {
-            // Looks now and then, so that several can wait. Ends with the test, however it ends.
+            // Checks periodically, so that several can wait. Ends with the test, however it ends.
             while words.lock().try_recv() == Err(TryRecvError::Empty) {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -148,7 +149,7 @@ impl Invoke for Blocking {
     }
 }
 
-/// Threads stop the controlled clock, so it is moved by hand.
+/// Threads stop the controlled clock, so it is advanced manually.
 async fn eventually_beside_threads(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {

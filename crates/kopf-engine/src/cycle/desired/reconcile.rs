@@ -1,4 +1,5 @@
-//! Applies and deletes the children of an object, one request at a time, with pauses after refusals.
+//! Applies and deletes the children of an object, one request at a time, with pauses after
+//! rejections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::cycle::Cycle;
 /// The longest pause between attempts to apply or delete a child.
 const REFUSED_MAX: Duration = Duration::from_secs(64);
 
-/// What became of the children of one handler.
+/// The result for the children of one handler.
 #[derive(Default)]
 pub(super) struct Reconciled {
     pub(super) refused: BTreeMap<ChildKey, String>,
@@ -28,7 +29,7 @@ pub(super) struct Reconciled {
     pub(super) wake_at: Option<Timestamp>,
 }
 
-/// What to do about the children of one handler, and the children that exist.
+/// What to do about the children of one handler, and the existing children.
 pub(super) fn plan(
     cycle: &mut Cycle,
     handler: &Handler,
@@ -126,14 +127,14 @@ pub(super) async fn remove(cycle: &Cycle, deletion: &Deletion) -> Result<(), Req
     match cycle.shared.cluster.delete(target, &deletion.uid).await {
         Err(error) if error.failure != Failure::NotFound => Err(error),
         _ => {
-            // No watch reports its end, so the owner would wait without end.
+            // No watch reports its end, so the owner would wait forever.
             cycle.shared.children.forget_unwatched(&deletion.key, &deletion.uid);
             Ok(())
         }
     }
 }
 
-/// Whether the same was refused before and its time has not come.
+/// Whether the same was rejected before and its retry is not due yet.
 fn is_postponed(
     cycle: &mut Cycle,
     handler: &Handler,
@@ -171,7 +172,7 @@ fn refuse(
     done.refused.insert(key.clone(), message);
 }
 
-/// Remembers a refusal, and posts an event if it is news; returns how often it happened before.
+/// Remembers a rejection, and posts an event if it is new; returns how often it happened before.
 fn tell_once(
     cycle: &mut Cycle,
     handler: &Handler,

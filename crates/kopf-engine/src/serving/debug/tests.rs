@@ -21,7 +21,7 @@ fn handler_of(kind: HandlerKind) -> Handler {
 }
 
 #[test]
-fn a_handler_tells_its_options_conditions_and_rights() {
+fn a_handler_report_has_options_conditions_and_rights() {
     let interval = Some(Duration::from_millis(1500));
     let mut timer =
         handler_of(HandlerKind::Timer(TimerOptions { interval, ..TimerOptions::default() }));
@@ -43,7 +43,7 @@ fn a_handler_tells_its_options_conditions_and_rights() {
 }
 
 #[test]
-fn the_report_says_where_the_notes_on_objects_are() {
+fn the_report_has_the_places_of_records_on_objects() {
     let report = operator([], &Settings::default(), None, false);
     assert_eq!(report.progress_prefix.as_deref(), Some("kopf.zalando.org"));
     let annotation = "kopf.zalando.org/last-handled-configuration";
@@ -52,7 +52,7 @@ fn the_report_says_where_the_notes_on_objects_are() {
 }
 
 #[test]
-fn every_watch_tells_its_purpose() {
+fn every_watch_has_its_purpose() {
     let named = |name: &str| WatchStatus { resource: name.into(), ..WatchStatus::default() };
     let report = status(&Status {
         watches: vec![named("widgets.v1.x.dev")],
@@ -69,7 +69,7 @@ fn every_watch_tells_its_purpose() {
 }
 
 #[test]
-fn names_of_other_sites_are_not_answered() {
+fn names_of_other_sites_are_rejected() {
     let of = |host: &'static str| {
         HeaderMap::from_iter([(header::HOST, http::HeaderValue::from_static(host))])
     };
