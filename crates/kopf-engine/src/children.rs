@@ -218,7 +218,7 @@ impl ChildStore {
     }
 
     /// A fingerprint of the states of all children of an owner.
-    pub(crate) fn glance(&self, owner: &str) -> u64 {
+    pub(crate) fn states_hash(&self, owner: &str) -> u64 {
         let inner = self.0.lock();
         let keys = inner.owners.get(owner).into_iter().flatten();
         let mut hasher = DefaultHasher::new();

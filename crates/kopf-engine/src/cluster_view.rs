@@ -43,7 +43,7 @@ pub(crate) struct ClusterView {
     definitions: BTreeMap<Arc<str>, Arc<str>>,
     /// Resources that CRDs announce but discovery does not list yet, or the reverse.
     promised: BTreeMap<ResourceId, Promise>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,8 +190,8 @@ impl ClusterView {
     }
 
     /// Whether a note has not been logged before.
-    pub(crate) fn tell_once(&mut self, note: &str) -> bool {
-        self.told.insert(note.to_owned())
+    pub(crate) fn is_first_report(&mut self, note: &str) -> bool {
+        self.reported.insert(note.to_owned())
     }
 
     /// The collections of children of all handlers that name any.
@@ -250,7 +250,7 @@ impl ClusterView {
         // Logged again if it appears and disappears again.
         let waiting: BTreeSet<String> =
             waiting_for.iter().map(|selector| format!("Waiting for CRD {selector}:")).collect();
-        self.told.retain(|note| {
+        self.reported.retain(|note| {
             !note.starts_with("Waiting for CRD ") || waiting.iter().any(|it| note.starts_with(it))
         });
         wanted.retain(|_, (resource, keeps_state)| {
@@ -259,7 +259,7 @@ impl ClusterView {
             refusal.is_none()
         });
         for note in notes {
-            if self.told.insert(note.clone()) {
+            if self.reported.insert(note.clone()) {
                 tracing::warn!("{note}");
             }
         }

@@ -129,8 +129,8 @@ impl Disturbances {
     /// What was done, one line each.
     pub(crate) fn record(&self) -> String {
         let inner = self.0.lock();
-        inner.record.iter().fold(String::new(), |mut text, deed| {
-            let _infallible = writeln!(text, "  {deed}");
+        inner.record.iter().fold(String::new(), |mut text, action| {
+            let _infallible = writeln!(text, "  {action}");
             text
         })
     }
@@ -154,10 +154,10 @@ impl Disturbances {
             None if inner.disturbances == 0 => return Act::Pass,
             None => inner.disturb(asked),
         };
-        let Some(deed) = told(&act) else { return act };
+        let Some(action) = describe(&act) else { return act };
         inner.disturbances = inner.disturbances.saturating_sub(1);
         let Asked { method, target } = asked;
-        inner.record.push(format!("request {number}, {method} {target}: {deed}"));
+        inner.record.push(format!("request {number}, {method} {target}: {action}"));
         act
     }
 }
@@ -200,7 +200,7 @@ impl Inner {
     }
 }
 
-fn told(act: &Act) -> Option<String> {
+fn describe(act: &Act) -> Option<String> {
     let taken = |is_taken: &bool| if *is_taken { "after" } else { "before" };
     Some(match act {
         Act::Pass => return None,

@@ -166,7 +166,7 @@ impl Logs {
 
 /// Waits until the operator ends or a signal arrives; a second signal ends the process at once.
 async fn until_stopped(running: Running) -> Result<(), Failure> {
-    let mut signals = signals::hear(LAST_GRACE)?;
+    let mut signals = signals::receive(LAST_GRACE)?;
     let stopper = running.stopper();
     let ended = running.wait();
     tokio::pin!(ended);

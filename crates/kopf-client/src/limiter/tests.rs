@@ -71,7 +71,7 @@ async fn a_server_that_waits_for_its_disks_gets_more_writes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_never_take_longer_mean_an_idle_server() {
+async fn responses_of_constant_duration_mean_an_idle_server() {
     let limiter = Limiter::new(128);
     // Responses always arrive before the silence is detected.
     writes(&limiter, 500, Duration::from_millis(2)).await;
@@ -106,11 +106,11 @@ async fn a_silent_server_after_an_overload_gets_no_more_writes() {
 async fn waiters_are_notified_of_a_larger_allowance() {
     let limiter = Limiter::new(128);
     let slow = writes(&limiter, 80, Duration::from_secs(1));
-    let told = async {
+    let check = async {
         limiter.widened().await;
         limiter.load()
     };
-    let (_, (in_flight, allowed)) = tokio::join!(slow, told);
+    let (_, (in_flight, allowed)) = tokio::join!(slow, check);
     assert_eq!((in_flight, allowed), (64, 64));
 }
 

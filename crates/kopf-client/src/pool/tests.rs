@@ -33,7 +33,7 @@ fn get(path: &str) -> Request<Body> {
 }
 
 #[test]
-fn requests_go_to_the_cluster_below_its_path() {
+fn requests_are_sent_below_the_path_of_the_cluster() {
     for (base, path, host, expected) in [
         ("https://10.0.0.1:6443", "/api/v1/pods?limit=5", "10.0.0.1:6443", "/api/v1/pods?limit=5"),
         ("https://10.0.0.1:443/", "/api", "10.0.0.1", "/api"),
@@ -88,7 +88,7 @@ async fn ask(pool: &Pool) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn connections_are_used_again_when_the_answer_was_read() {
+async fn connections_are_reused_after_the_response_was_read() {
     let (address, connections) = serve(usize::MAX).await;
     let pool = pool(&address);
     for _ in 0..5 {
@@ -127,7 +127,7 @@ async fn idle_connections_are_closed_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unreached() {
+async fn a_missing_server_is_unreached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -22,7 +22,7 @@ fn the_proxy_of_the_credentials_is_used_with_its_password() {
 }
 
 #[test]
-fn https_proxies_are_http_proxies() {
+fn only_https_proxies_are_encrypted() {
     assert!(chosen("https://proxy.example").is_encrypted());
     assert!(!chosen("http://proxy.example:443").is_encrypted());
     assert!(!chosen("socks5://proxy.example").is_encrypted());

@@ -23,7 +23,7 @@ fn put(index: &Index, name: &str, result: Value) {
 }
 
 #[test]
-fn maps_spread_over_keys_and_other_values_go_under_null() {
+fn maps_are_spread_over_keys_and_other_values_use_null() {
     let index = Index::default();
     put(&index, "a", json!({"k": 1, "l": null}));
     put(&index, "b", json!({"k": 2}));
@@ -47,7 +47,7 @@ fn replacing_and_discarding_leave_nothing_behind() {
 }
 
 #[test]
-fn no_result_keeps_the_former_entries() {
+fn no_result_keeps_the_previous_entries() {
     assert!(entries(Output::Nothing).is_none());
     assert!(entries(Output::Json(json!(null))).is_none());
 }

@@ -195,7 +195,7 @@ fn a_create_handler_costs_one_write_without_progress() {
 }
 
 #[test]
-fn with_a_delete_handler_the_finalizer_goes_first() {
+fn with_a_delete_handler_the_finalizer_is_written_first() {
     let mut world = World::new(body(), vec![create("a"), delete("d")]);
     let (plan, called) = world.cycle(None, 0.0, &[]);
     assert!(called.is_empty() && plan.is_continued && !plan.is_handled);
@@ -382,7 +382,7 @@ fn a_reverted_change_leaves_no_progress() {
 }
 
 #[test]
-fn handlers_that_succeeded_for_the_former_cause_count_for_the_mixed_in_one() {
+fn success_for_the_previous_cause_counts_for_a_mixed_in_handler() {
     let resume = handler("r", HandlerKind::Resume { deleted: false });
     let slow = handler("s", HandlerKind::Resume { deleted: false });
     let mut world = World::new(handled(), vec![resume, slow]);
@@ -510,7 +510,7 @@ fn a_change_during_retries_reaches_succeeded_handlers() {
 }
 
 #[test]
-fn kopf_s_exact_behaviour_is_a_setting() {
+fn the_exact_behaviour_of_kopf_is_a_setting() {
     let mut world = half_handled(false);
     world.body["spec"]["size"] = json!(10);
     let (plan, called) = world.cycle(None, 100.0, &[("slow", done())]);
@@ -531,7 +531,7 @@ fn a_change_that_is_undone_while_a_handler_runs_again_is_not_handled_twice() {
 }
 
 #[test]
-fn a_permanent_failure_belongs_to_its_state_too() {
+fn a_permanent_failure_counts_only_for_its_state() {
     let mut world = half_handled(true);
     world.body["spec"]["size"] = json!(10);
     let failure = Outcome { delay: None, is_final: true, ..again(0.0) };

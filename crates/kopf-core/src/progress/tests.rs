@@ -134,7 +134,7 @@ fn other_purposes_are_counted_until_repurposed() {
 }
 
 #[test]
-fn former_ids_are_read_and_purged() {
+fn previous_ids_are_read_and_purged() {
     let storage = storages().progress;
     let old = handlers(&["old"]);
     let mut state = State::new(Some(Reason::Create)).with_handlers(&old, at(0.0));

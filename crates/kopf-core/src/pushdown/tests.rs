@@ -33,7 +33,7 @@ fn check(handlers: Vec<Handler>, expected: Option<&str>) {
 }
 
 #[test]
-fn only_what_all_handlers_share_is_pushed() {
+fn only_conditions_shared_by_all_handlers_are_pushed() {
     let (a, b) = (equals("a"), equals("b"));
     let one = |filter: &MetaFilter| labelled(&[("l", filter.clone())]);
     check(vec![], None);

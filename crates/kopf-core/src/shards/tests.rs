@@ -36,7 +36,7 @@ fn everyone_has_an_even_share() {
 }
 
 #[test]
-fn few_ranges_move_when_a_member_goes() {
+fn few_ranges_move_when_a_member_leaves() {
     let before = assign(64, &["a", "b", "c", "d"]);
     let after = assign(64, &["a", "b", "c"]);
     let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();

@@ -18,7 +18,7 @@ use crate::settings::{DiffbaseStorageSetting, Persistence, ProgressStorageSettin
 /// | daemons, timers | yes | they run for every object |
 /// | indexes | yes | they have every object |
 /// | desired children, observers | yes | children are compared with their owners |
-/// | with conditions that are functions | yes | functions may say something else than before |
+/// | with conditions that are functions | yes | functions may return other results than before |
 #[must_use]
 pub fn needs_all_objects(handler: &Handler) -> bool {
     use HandlerKind as Kind;

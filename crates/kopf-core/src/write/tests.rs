@@ -358,7 +358,7 @@ fn a_rejected_status_does_not_block_the_rest() {
 }
 
 #[test]
-fn nothing_says_that_the_object_is_handled_while_its_status_may_still_be_written() {
+fn an_object_is_not_marked_as_handled_while_its_status_may_be_written() {
     for rejection in [Rejection::Transient, Rejection::Other] {
         let (patch, object) = (result_and_note(), object_of("u", "5"));
         let mut writer = Writer::new(&patch, &with_status(), &object);

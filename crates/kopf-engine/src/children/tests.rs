@@ -85,8 +85,8 @@ fn children_missing_in_a_list_are_gone_unless_they_are_newer() {
 fn both_owners_are_reported_when_a_child_changes_its_owner() {
     let store = store();
     store.see(1, child("a", "u1", 7), false);
-    let mut told = store.see(1, child("a", "u2", 8), false);
-    told.sort();
-    assert_eq!(told, ["u1", "u2"]);
+    let mut owners = store.see(1, child("a", "u2", 8), false);
+    owners.sort();
+    assert_eq!(owners, ["u1", "u2"]);
     assert_eq!(names(&store, "u1"), Vec::<String>::new());
 }

@@ -64,7 +64,7 @@ fn missing_resources_are_awaited() {
 }
 
 #[test]
-fn discovery_that_lags_behind_the_crds_is_asked_again() {
+fn discovery_that_lags_behind_the_crds_is_repeated() {
     let mut cluster_view = ClusterView::default();
     assert_eq!(cluster_view.learn_crd(&crd("False"), false, false), None);
     assert_eq!(cluster_view.learn_crd(&crd("True"), false, true).as_deref(), Some("x.dev"));

@@ -235,13 +235,13 @@ async fn look(
     snapshot: &Snapshot,
     view: u64,
 ) -> Option<Timestamp> {
-    let glance = cycle.shared.children.glance(cycle.object.uid());
-    let seen = glance ^ view.rotate_left(1);
+    let states_hash = cycle.shared.children.states_hash(cycle.object.uid());
+    let seen = states_hash ^ view.rotate_left(1);
     if memory_of(cycle, handler).seen == Some(seen) {
         return None;
     }
     // Its own status writes while it fails are no reason to restart.
-    let about = glance ^ cycle.object.generation().unwrap_or_default().cast_unsigned();
+    let about = states_hash ^ cycle.object.generation().unwrap_or_default().cast_unsigned();
     let now = cycle.shared.runtime.clock.now();
     let only = std::slice::from_ref(handler);
     let (mut state, text) = failing(cycle, handler, about, now);

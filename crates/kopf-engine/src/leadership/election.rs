@@ -5,7 +5,7 @@ use kopf_core::queue::Moment;
 use tokio::sync::oneshot;
 
 use super::Share;
-use super::leases::{News, Written};
+use super::leases::{LeaseChange, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
 
@@ -19,7 +19,7 @@ pub(crate) struct Candidate {
     leads: bool,
     holder: Option<String>,
     /// The term that was last published.
-    told: Option<Term>,
+    last_published: Option<Term>,
 }
 
 impl Candidate {
@@ -31,7 +31,7 @@ impl Candidate {
             looked_at: Moment::ZERO,
             leads: false,
             holder: None,
-            told: None,
+            last_published: None,
         }
     }
 
@@ -48,7 +48,7 @@ impl Candidate {
             "standing by until this replica leads"
         );
         let fields = format!("metadata.name={}", self.name);
-        let mut hearing = self.replica.leases.hear(None, Some(fields));
+        let mut lease_watch = self.replica.leases.watch_changes(None, Some(fields));
         loop {
             self.publish();
             let now = self.now();
@@ -70,7 +70,7 @@ impl Candidate {
             };
             tokio::select! {
                 _ = &mut leaving => break,
-                news = hearing.next() => self.hear(news),
+                changes = lease_watch.next() => self.process_changes(changes),
                 () = tokio::time::sleep_until(self.replica.origin + until.min(look_at)) => {
                     if self.now() >= look_at && !self.leads {
                         self.read().await;
@@ -78,19 +78,19 @@ impl Candidate {
                 }
             }
         }
-        drop(hearing);
+        drop(lease_watch);
         self.leave().await;
     }
 
-    fn hear(&mut self, news: Vec<News>) {
+    fn process_changes(&mut self, changes: Vec<LeaseChange>) {
         let now = self.now();
-        for news in news {
-            match news {
-                News::Found(found) if found.name == self.name => {
+        for change in changes {
+            match change {
+                LeaseChange::Found(found) if found.name == self.name => {
                     self.election.observe(Some((found.record, found.version)), now);
                 }
-                News::Gone(name) if name == self.name => self.election.observe(None, now),
-                News::Found(_) | News::Gone(_) => {}
+                LeaseChange::Gone(name) if name == self.name => self.election.observe(None, now),
+                LeaseChange::Found(_) | LeaseChange::Gone(_) => {}
             }
         }
     }
@@ -105,7 +105,7 @@ impl Candidate {
                 self.election.observe(found.map(|found| (found.record, found.version)), now);
             }
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.election.fail(false, now);
             }
         }
@@ -124,14 +124,14 @@ impl Candidate {
             }
             Written::Conflict => self.election.fail(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.election.fail(false, now);
             }
         }
     }
 
     /// Failures in a row are logged once.
-    fn complain(&mut self, error: &str) {
+    fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let lease = &self.name;
             tracing::warn!(lease, error, "the Lease cannot be kept; trying again");
@@ -143,18 +143,18 @@ impl Candidate {
         let now = self.now();
         let term = self.election.term(now);
         match term {
-            Some(term) if self.told != Some(term) => {
+            Some(term) if self.last_published != Some(term) => {
                 let deadline = self.election.times().renew_deadline;
                 self.replica.open_gate(term, deadline, Share::All);
             }
             Some(_) => {}
             None => self.replica.tenure.close(),
         }
-        self.told = term;
+        self.last_published = term;
         let holder = self.election.holder().map(str::to_owned);
         let leads = term.is_some();
-        let is_news = leads != self.leads || holder != self.holder;
-        if !is_news {
+        let has_changed = leads != self.leads || holder != self.holder;
+        if !has_changed {
             return;
         }
         let was_leading = std::mem::replace(&mut self.leads, leads);

@@ -50,13 +50,13 @@ pub(crate) struct Found {
 
 /// Changes from a watch of Leases.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum LeaseChange {
     Found(Found),
     Gone(String),
 }
 
 /// Receives changes until it is dropped.
-pub(crate) struct Hearing {
+pub(crate) struct LeaseWatch {
     observations: mpsc::Receiver<((), Vec<Observation>)>,
     _task: AbortOnDropHandle<()>,
 }
@@ -216,7 +216,11 @@ impl Leases {
     }
 
     /// Watches the changes of some Leases.
-    pub(crate) fn hear(&self, labels: Option<String>, fields: Option<String>) -> Hearing {
+    pub(crate) fn watch_changes(
+        &self,
+        labels: Option<String>,
+        fields: Option<String>,
+    ) -> LeaseWatch {
         let collection = Collection {
             resource: Arc::clone(&self.resource),
             namespace: Some(Arc::clone(&self.namespace)),
@@ -231,7 +235,7 @@ impl Leases {
         let (sink, observations) = mpsc::channel(4);
         let watcher = Watcher::new(self.cluster.clone(), collection, (), sink);
         let task = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
-        Hearing { observations, _task: task }
+        LeaseWatch { observations, _task: task }
     }
 }
 
@@ -251,28 +255,28 @@ impl Found {
     }
 }
 
-impl Hearing {
+impl LeaseWatch {
     /// The next changes; waits until there are any.
-    pub(crate) async fn next(&mut self) -> Vec<News> {
+    pub(crate) async fn next(&mut self) -> Vec<LeaseChange> {
         loop {
             let Some(((), batch)) = self.observations.recv().await else {
                 return std::future::pending().await;
             };
-            let news: Vec<News> = batch.into_iter().filter_map(news).collect();
-            if !news.is_empty() {
-                return news;
+            let changes: Vec<LeaseChange> = batch.into_iter().filter_map(change_of).collect();
+            if !changes.is_empty() {
+                return changes;
             }
         }
     }
 }
 
-fn news(observation: Observation) -> Option<News> {
+fn change_of(observation: Observation) -> Option<LeaseChange> {
     match observation {
         Observation::Changed(ChangeKind::Deleted, object) => {
-            Some(News::Gone(object.name().to_owned()))
+            Some(LeaseChange::Gone(object.name().to_owned()))
         }
         Observation::Listed(object) | Observation::Changed(_, object) => {
-            Some(News::Found(Found::of(&object)))
+            Some(LeaseChange::Found(Found::of(&object)))
         }
         _ => None,
     }

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Share;
-use super::leases::{Found, News, Written};
+use super::leases::{Found, LeaseChange, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
 
@@ -30,7 +30,7 @@ pub(crate) struct Sharer {
     table_read_at: Moment,
     /// Nothing is done about the Leases of others before this time.
     others_at: Moment,
-    told: Option<(Term, BTreeSet<u32>)>,
+    last_published: Option<(Term, BTreeSet<u32>)>,
     /// The last report: our ranges, and the number of members.
     reported: Option<(BTreeSet<u32>, usize)>,
     hand_over: HandOver,
@@ -65,7 +65,7 @@ impl Sharer {
             membership: Membership::new(identity, times, ranges),
             table_read_at: Moment::ZERO,
             others_at: Moment::ZERO,
-            told: None,
+            last_published: None,
             reported: None,
             hand_over: HandOver::default(),
             announced: 0,
@@ -98,19 +98,20 @@ impl Sharer {
         let (group, namespace) = (self.group.clone(), self.replica.leases.namespace().to_owned());
         let identity = self.membership.own().identity().to_owned();
         tracing::info!(group, namespace, identity, "sharing the objects with other replicas");
-        let mut hearing = self.replica.leases.hear(Some(format!("{GROUP_LABEL}={group}")), None);
+        let mut lease_watch =
+            self.replica.leases.watch_changes(Some(format!("{GROUP_LABEL}={group}")), None);
         let tenure = Arc::clone(&self.replica.tenure);
         loop {
             let drained = tenure.drained();
             let Some(until) = self.work().await else { continue };
             tokio::select! {
                 _ = &mut leaving => break,
-                news = hearing.next() => self.hear(news),
+                changes = lease_watch.next() => self.process_changes(changes),
                 () = drained => {}
                 () = tokio::time::sleep_until(self.replica.origin + until) => {}
             }
         }
-        drop(hearing);
+        drop(lease_watch);
         self.leave().await;
     }
 
@@ -191,7 +192,7 @@ impl Sharer {
     }
 
     fn rest_from_others(&mut self, error: &str) {
-        self.complain(error);
+        self.log_failure(error);
         self.others_at = self.now() + self.membership.own().times().retry_period;
     }
 
@@ -222,7 +223,7 @@ impl Sharer {
                 self.membership.own().observe(found, now);
             }
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.own().fail(false, now);
             }
         }
@@ -241,7 +242,7 @@ impl Sharer {
             }
             Written::Conflict => self.membership.own().fail(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.own().fail(false, now);
             }
         }
@@ -253,7 +254,7 @@ impl Sharer {
         match answer {
             Ok(found) => self.take_table(found.as_ref()),
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.table_failed(false, self.now());
             }
         }
@@ -281,7 +282,7 @@ impl Sharer {
             }
             Written::Conflict => self.membership.table_failed(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.table_failed(false, now);
             }
         }
@@ -297,20 +298,20 @@ impl Sharer {
             }
             // No replica acts on it, and the owners are unknown: it must be deleted manually.
             None => {
-                self.complain("the table of shares cannot be read");
+                self.log_failure("the table of shares cannot be read");
                 self.membership.table_failed(false, now);
             }
         }
     }
 
-    fn hear(&mut self, news: Vec<News>) {
+    fn process_changes(&mut self, changes: Vec<LeaseChange>) {
         let now = self.now();
         let prefix = format!("{}-", self.group);
         let own = self.membership.own().identity().to_owned();
-        for news in news {
-            let (name, found) = match news {
-                News::Found(found) => (found.name.clone(), Some(found)),
-                News::Gone(name) => (name, None),
+        for change in changes {
+            let (name, found) = match change {
+                LeaseChange::Found(found) => (found.name.clone(), Some(found)),
+                LeaseChange::Gone(name) => (name, None),
             };
             let Some(identity) = name.strip_prefix(&prefix) else { continue };
             if identity == TABLE_SUFFIX {
@@ -327,7 +328,7 @@ impl Sharer {
     }
 
     /// Failures in a row are logged once.
-    fn complain(&mut self, error: &str) {
+    fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let group = &self.group;
             tracing::warn!(group, error, "the Leases of the shares cannot be kept; trying again");
@@ -338,7 +339,7 @@ impl Sharer {
     fn publish(&mut self) {
         let now = self.now();
         let Some((held, term)) = self.membership.held(now) else {
-            if self.told.take().is_some() {
+            if self.last_published.take().is_some() {
                 self.reported = None;
                 self.report(None);
             }
@@ -354,18 +355,18 @@ impl Sharer {
         let begun: BTreeSet<u32> = held.difference(&draining).copied().collect();
         self.note_hand_over(&held, &begun, &draining);
         self.report_news(&held, term);
-        let is_news = self.told.as_ref().is_none_or(|(_, told)| *told != begun);
-        if !is_news && self.told.as_ref().is_some_and(|(told, _)| *told == term) {
+        let has_changed = self.last_published.as_ref().is_none_or(|(_, ranges)| *ranges != begun);
+        if !has_changed && self.last_published.as_ref().is_some_and(|(known, _)| *known == term) {
             return;
         }
         let ranges = self.membership.table().map(|table| table.ranges);
         let Some(ranges) = ranges else { return };
         let deadline = self.membership.own().times().renew_deadline;
-        self.hand_over.revision += u64::from(is_news);
+        self.hand_over.revision += u64::from(has_changed);
         let (held_now, revision) = (Arc::new(begun.clone()), self.hand_over.revision);
         let share = Share::Ranges { ranges, held: held_now, revision };
         self.replica.open_gate(term, deadline, share);
-        self.told = Some((term, begun));
+        self.last_published = Some((term, begun));
     }
 
     /// Reports our ranges, if they or the number of members have changed.
@@ -386,7 +387,7 @@ impl Sharer {
         draining: &BTreeSet<u32>,
     ) {
         self.hand_over.ranges.retain(|range, _| held.contains(range) && !begun.contains(range));
-        let former = self.told.as_ref().map(|(_, begun)| begun);
+        let former = self.last_published.as_ref().map(|(_, begun)| begun);
         for range in draining {
             if former.is_some_and(|former| former.contains(range)) {
                 self.hand_over.ranges.insert(*range, self.hand_over.revision + 1);

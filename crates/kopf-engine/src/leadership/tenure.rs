@@ -209,14 +209,14 @@ impl Tenure {
         let mut current = self.grant.lock();
         // It may have ended by the clock without a notice, because the process was frozen.
         if current.share() == Share::Nothing {
-            self.tell(&Share::Nothing);
+            self.publish(&Share::Nothing);
         }
         *current = grant;
-        self.tell(&current.share());
+        self.publish(&current.share());
     }
 
     /// Publishes a change; called under the lock.
-    fn tell(&self, share: &Share) {
+    fn publish(&self, share: &Share) {
         let is_news = self.share.send_if_modified(|known| {
             let is_news = *known != *share;
             known.clone_from(share);
@@ -257,7 +257,7 @@ impl Tenure {
                     if Instant::now() >= *kept {
                         *grant = Grant::Nothing;
                         tracing::warn!("the Lease was not renewed in time; standing by");
-                        self.tell(&Share::Nothing);
+                        self.publish(&Share::Nothing);
                         self.deadline.send_replace(None);
                     }
                 }

@@ -412,14 +412,14 @@ impl Watched {
                 Observation::Changed(kind, object) if object.name() == self.name => {
                     self.newest = (kind != ChangeKind::Deleted).then_some(object);
                 }
-                Observation::Disturbed { error, .. } => self.tell(&error),
+                Observation::Disturbed { error, .. } => self.log_failure(&error),
                 _ => {}
             }
         }
     }
 
     /// Failures in a row are logged once.
-    fn tell(&mut self, error: &RequestError) {
+    fn log_failure(&mut self, error: &RequestError) {
         if error.is_unreached() || std::mem::replace(&mut self.is_failing, true) {
             return;
         }

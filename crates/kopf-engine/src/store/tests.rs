@@ -22,7 +22,7 @@ fn versions_that_are_not_numbers_are_always_newer() {
 }
 
 #[test]
-fn what_a_list_does_not_contain_is_missing() {
+fn objects_absent_from_a_list_are_missing() {
     let mut store = Store::new();
     let one = store.uid(&object("0193d1f4-0000-7000-8000-000000000001", "1"));
     let two = store.uid(&object("0193d1f4-0000-7000-8000-000000000002", "1"));
@@ -58,7 +58,7 @@ fn the_oldest_events_are_dropped() {
 }
 
 #[test]
-fn a_list_is_doubted_when_the_object_is_heard_of_and_a_deletion_is_not() {
+fn an_event_contradicts_a_list_but_not_a_deletion() {
     let mut record = Record::default();
     record.put_missing(object("a", "5"));
     assert!(record.inbox.as_ref().is_some_and(|inbox| inbox.gone));
@@ -96,7 +96,7 @@ fn a_waiting_state_is_dropped_if_a_worker_has_covered_it() {
 }
 
 #[test]
-fn an_object_that_is_heard_of_while_it_leaves_is_looked_at_whatever_its_version() {
+fn an_object_seen_while_considered_gone_is_handled_at_any_version() {
     let mut record = record_at("5");
     (record.flags.busy, record.flags.leaving) = (true, true);
     record.put(object("a", "5"), false);

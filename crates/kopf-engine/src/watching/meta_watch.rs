@@ -95,7 +95,7 @@ impl Discovery {
                 Failure::Forbidden => "CRDs cannot be watched; looking for new ones now and then",
                 _ => "the watch of CRDs has failed; new resources are not served until it works",
             };
-            self.tell(what, &error);
+            self.log_failure(what, &error);
         }
         let wanted = ClusterView::wanted_groups(&self.interests);
         let mut stale = BTreeSet::new();
@@ -136,7 +136,7 @@ impl Discovery {
                 }
                 _ => "the watch of namespaces has failed; new ones are not served until it works",
             };
-            self.tell(what, &error);
+            self.log_failure(what, &error);
         }
         let Some(namespaces) = &mut self.namespaces else { return false };
         let mut is_changed = false;
@@ -165,11 +165,11 @@ impl Discovery {
     }
 
     /// Rejections are permanent, and are logged once.
-    fn tell(&mut self, what: &'static str, error: &RequestError) {
+    fn log_failure(&mut self, what: &'static str, error: &RequestError) {
         if error.is_unreached() {
             return;
         }
-        if !error.failure.is_refusal() || self.cluster_view.tell_once(what) {
+        if !error.failure.is_refusal() || self.cluster_view.is_first_report(what) {
             tracing::warn!(error = error.report(), "{what}");
         }
     }

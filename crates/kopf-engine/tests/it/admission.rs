@@ -261,7 +261,7 @@ fn refusing() -> kopf_core::Handler {
 }
 
 #[tokio::test]
-async fn webhooks_follow_resources_that_come_later() {
+async fn webhooks_follow_later_resources() {
     let world = World::bare();
     let builder = world.engine(vec![refusing()]).admission(endpoint());
     let engine = world.start_built(builder).await;
@@ -313,7 +313,7 @@ async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_taken_into_use() {
+async fn a_renewed_certificate_is_used() {
     let world = World::new().await;
     let files = CertificateFiles::new("admission");
     let endpoint = AdmissionEndpoint { certificate: Some(files.certificate()), ..endpoint() };

@@ -158,7 +158,7 @@ async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemons_beside_a_handler_that_is_cut_off_have_their_grace_at_the_end() {
+async fn daemons_of_an_aborted_handler_have_their_grace_period() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let endless = async_handler("endless", HandlerKind::Update, move |_| {
@@ -195,7 +195,7 @@ async fn a_daemon_stops_when_the_object_does_not_match_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_returns_is_not_started_again_and_lets_the_object_go() {
+async fn a_daemon_that_returns_is_not_restarted_and_releases_the_object() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let daemon = handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |_| {
@@ -290,7 +290,7 @@ async fn the_first_run_waits_for_its_initial_delay() {
 }
 
 /// Retries of background handlers are immediate, but not endlessly.
-async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
+async fn is_slowed_down(kind: HandlerKind, is_failing: bool) {
     let _watchdog = Watchdog::new("an operator with a hurried daemon or timer never rests");
     let world = World::new().await;
     let calls = world.calls.clone();
@@ -307,19 +307,19 @@ async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_retries_without_a_delay_leaves_some_rest() {
-    leaves_some_rest(HandlerKind::Daemon(DaemonOptions::default()), true).await;
+async fn a_daemon_that_retries_without_a_delay_is_slowed_down() {
+    is_slowed_down(HandlerKind::Daemon(DaemonOptions::default()), true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timer_without_an_interval_or_a_delay_leaves_some_rest() {
+async fn a_timer_without_an_interval_or_a_delay_is_slowed_down() {
     let options = TimerOptions { interval: Some(Duration::ZERO), ..TimerOptions::default() };
-    leaves_some_rest(HandlerKind::Timer(options.clone()), true).await;
-    leaves_some_rest(HandlerKind::Timer(options), false).await;
+    is_slowed_down(HandlerKind::Timer(options.clone()), true).await;
+    is_slowed_down(HandlerKind::Timer(options), false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_daemon_looks_at_never_goes_back_behind_its_own_write() {
+async fn a_daemon_never_sees_older_states_than_its_own_write() {
     let world = World::new().await;
     let (method, watches) = (Some(http::Method::GET), Some(true));
     let fault = Fault::Late(Duration::from_secs(1));
@@ -422,7 +422,7 @@ async fn first_runs_of_idle_timers_are_spread_after_their_initial_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_runs_come_at_once_if_that_is_wanted() {
+async fn first_runs_are_immediate_if_configured() {
     let world = World::new().await;
     create_many(&world, "old").await;
     let options = TimerOptions {
@@ -438,7 +438,7 @@ async fn first_runs_come_at_once_if_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_timer_begins_with_each_run() {
+async fn the_timeout_of_a_timer_starts_with_each_run() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let options = TimerOptions {

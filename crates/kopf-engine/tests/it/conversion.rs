@@ -166,7 +166,7 @@ async fn panics_and_empty_results_are_failures() {
 }
 
 #[tokio::test]
-async fn incomplete_reviews_are_refused() {
+async fn incomplete_reviews_are_rejected() {
     let world = World::new().await;
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;
@@ -233,7 +233,7 @@ async fn the_conversion_stays_after_the_end_and_nothing_else_is_configured() {
 }
 
 #[tokio::test]
-async fn definitions_that_come_later_or_are_changed_lead_to_us() {
+async fn later_and_changed_definitions_refer_to_us() {
     let world = World::bare();
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;

@@ -161,14 +161,14 @@ async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_al
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_namespaces_that_fails_is_seen() {
+async fn a_failing_watch_of_namespaces_is_reported() {
     for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
         is_seen_to_fail("/api/v1/namespaces?", "namespaces.v1", fault, is_alive).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_definitions_that_fails_is_seen() {
+async fn a_failing_watch_of_definitions_is_reported() {
     let resource = "customresourcedefinitions.v1.apiextensions.k8s.io";
     for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
         is_seen_to_fail("/customresourcedefinitions?", resource, fault, is_alive).await;
@@ -191,7 +191,7 @@ async fn nothing_but_a_named_version_is_discovered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_cannot_be_read_is_looked_for_among_all() {
+async fn a_version_that_cannot_be_read_causes_a_complete_discovery() {
     let world = World::new().await;
     world.journal.add_rule(Rule {
         method: None,
@@ -238,7 +238,7 @@ async fn deleted_namespaces_are_no_longer_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_discovery_that_takes_long_is_waited_for_at_rest() {
+async fn a_slow_discovery_is_awaited_without_polling() {
     let _watchdog = Watchdog::new("an operator that waits for a discovery never rests");
     let world = World::new().await;
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;

@@ -62,7 +62,7 @@ fn handlers() -> Vec<Handler> {
 }
 
 #[tokio::test]
-async fn an_object_tells_its_causes_attempts_writes_and_what_it_waits_for() {
+async fn an_object_shows_causes_attempts_writes_and_what_it_waits_for() {
     let world = World::new().await;
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
     let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;

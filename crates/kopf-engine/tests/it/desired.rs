@@ -175,7 +175,7 @@ async fn survives(method: Method, watches: bool, fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_and_lost_writes_are_made_again() {
+async fn rejected_and_lost_writes_are_repeated() {
     for code in [409, 429, 500, 503, 504] {
         survives(Method::PATCH, false, Fault::Answer(code, Some(2))).await;
         survives(Method::PATCH, false, Fault::AnswerAfter(code)).await;
@@ -198,7 +198,7 @@ async fn lists_and_watches_may_fail_and_repeat_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_goes_between_two_streams_is_made_again() {
+async fn a_child_deleted_between_two_streams_is_recreated() {
     let world = World::with_status().await;
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -289,7 +289,7 @@ async fn a_dry_run_reports_everything_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_outside_of_the_namespaces_that_are_watched_do_not_hold_their_owner_for_ever() {
+async fn children_outside_watched_namespaces_do_not_hold_their_owner_forever() {
     let world = World::with_status().await;
     let builder = world.engine(handlers()).namespaces(["default"]);
     let engine = world.start_built(builder).await;

@@ -14,7 +14,7 @@ async fn edit(api: &Api<DynamicObject>, patch: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled() {
+async fn an_edit_in_the_response_to_an_event_result_is_handled() {
     let world = World::new().await;
     let api = world.api();
     let event = async_handler("event_fn", HandlerKind::Event, move |call| {
@@ -45,7 +45,7 @@ async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry() {
+async fn an_edit_in_the_response_to_a_retry_record_does_not_wait_for_the_retry() {
     let world = World::new().await;
     let api = world.api();
     let mut failing = async_handler("failing", HandlerKind::Update, move |_| {
@@ -187,7 +187,7 @@ async fn daemons_and_timers_leave_the_status_of_an_object_that_replaces_theirs_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemons_and_timers_beside_one_another_meet_no_conflicts() {
+async fn concurrent_daemons_and_timers_have_no_conflicts() {
     let world = World::with_status().await;
     let interval = Some(std::time::Duration::from_secs(10));
     let handlers = ["one", "two", "three"].map(|id| {
@@ -207,7 +207,7 @@ async fn daemons_and_timers_beside_one_another_meet_no_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_others_write_to_gets_ours_too() {
+async fn a_status_with_other_writers_gets_our_changes_too() {
     let world = World::with_status().await;
     let api = world.api();
     let create = async_handler("create_fn", HandlerKind::Create, move |_| {

@@ -50,7 +50,7 @@ fn page_sizes(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_too_old_before_its_end_comes_in_larger_pages() {
+async fn a_list_that_expires_is_repeated_with_larger_pages() {
     let world = World::new().await;
     for number in 0..50 {
         world.create(&format!("object-{number}"), json!({})).await;
@@ -191,7 +191,7 @@ async fn an_error_in_the_last_line_of_a_watch_counts_without_a_newline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_takes_every_version_for_too_old_is_not_listed_without_a_rest() {
+async fn a_server_that_rejects_every_version_is_listed_with_pauses() {
     let world = World::new().await;
     let fault = Fault::Answer(410, None);
     world.journal.add_rule(rule(Some(Method::GET), Some(true), usize::MAX, fault));
@@ -204,7 +204,7 @@ async fn a_server_that_takes_every_version_for_too_old_is_not_listed_without_a_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_line_at_the_end_of_a_watch_is_asked_for_again() {
+async fn half_a_line_at_the_end_of_a_watch_is_requested_again() {
     let told = r#"{"type":"ERROR","object":{"kind":"Status","code":4"#;
     let fault = Fault::End(told);
     survives(rule(Some(Method::GET), Some(true), 3, fault), Duration::from_secs(30)).await;
@@ -212,7 +212,7 @@ async fn half_a_line_at_the_end_of_a_watch_is_asked_for_again() {
 
 /// Servers guarantee not to do that, and it is not checked. Still, no change is lost permanently.
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_left_out_is_made_up_for_with_the_next_one_of_its_object() {
+async fn a_missing_event_is_compensated_by_the_next_one_of_its_object() {
     let world = World::new().await;
     let fault = Fault::Lose("\"x\":2");
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 1, fault));
@@ -314,7 +314,7 @@ async fn objects_deleted_between_watches_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_comes_with_the_answer_to_our_write_is_seen() {
+async fn a_deletion_in_the_response_to_our_write_is_handled() {
     let world = World::new().await;
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
     let update = world.noting("update_fn", HandlerKind::Update);

@@ -143,7 +143,7 @@ async fn callbacks_see_the_memo_and_the_patch_of_their_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_that_startup_handlers_register_serve_like_all_others() {
+async fn handlers_registered_by_startup_handlers_work_like_all_others() {
     let world = World::new().await;
     let late = Arc::new(Mutex::new(Vec::new()));
     let (registered, calls) = (Arc::clone(&late), world.calls.clone());
@@ -198,7 +198,7 @@ async fn the_error_of_a_failed_startup_carries_the_original_of_the_front_end() {
 struct KeyError(&'static str);
 
 #[tokio::test]
-async fn reviews_of_a_front_end_are_answered_and_the_cluster_is_pointed_to_it() {
+async fn reviews_of_a_front_end_work_and_the_cluster_is_configured() {
     let world = World::new().await;
     let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |call| {
         call.warnings.lock().push("beware".to_owned());

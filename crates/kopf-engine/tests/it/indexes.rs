@@ -59,7 +59,7 @@ async fn handlers_start_with_full_indexes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn indexes_see_what_we_write_ourselves() {
+async fn indexes_see_our_own_writes() {
     let world = World::new().await;
     let index = handler("by_phase", HandlerKind::Index, |call| {
         let object = &call.subject.expect("an object").object;
@@ -212,7 +212,7 @@ async fn event_handlers_see_every_event_and_their_errors_do_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_handler_that_answers_its_own_writes_is_slowed_down() {
+async fn an_event_handler_that_reacts_to_its_own_writes_is_slowed_down() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let event = handler("event_fn", HandlerKind::Event, move |_| {

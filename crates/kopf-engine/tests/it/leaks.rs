@@ -233,7 +233,7 @@ async fn dropping_an_engine_stops_all_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_takes_too_long_leaves_nothing_behind() {
+async fn a_shutdown_that_takes_too_long_leaves_nothing_behind() {
     let world = World::new().await;
     let before = tasks();
     let mut settings = kopf_core::settings::Settings::default();

@@ -33,7 +33,7 @@ fn quiet_settings() -> Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_end_writes_what_the_server_did_not_take_before() {
+async fn a_graceful_shutdown_writes_pending_changes() {
     let world = World::new().await;
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
     world.journal.add_rule(failing_patches(500, usize::MAX));

@@ -74,7 +74,7 @@ impl Login for FailingLogin {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_when_the_login_fails() {
+async fn cleanup_runs_if_the_login_fails() {
     let world = World::bare();
     let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
     let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
@@ -86,7 +86,7 @@ async fn what_startup_has_done_is_cleaned_up_when_the_login_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_after_a_shutdown_while_logging_in() {
+async fn cleanup_runs_after_a_shutdown_during_login() {
     let world = World::bare();
     let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
     let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
@@ -99,7 +99,7 @@ async fn what_startup_has_done_is_cleaned_up_after_a_shutdown_while_logging_in()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_when_admission_cannot_be_served() {
+async fn cleanup_runs_if_admission_cannot_be_served() {
     let world = World::new().await;
     let handlers = vec![
         world.noting("startup_fn", HandlerKind::Startup),
@@ -537,7 +537,7 @@ async fn events_about_objects_without_uids_are_distinguished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
+async fn startup_handlers_set_the_queue_size_for_events() {
     let world = World::new().await;
     let startup = handler("startup_fn", HandlerKind::Startup, |call| {
         call.operator.settings.write().posting.queue_max = 2;

@@ -60,7 +60,7 @@ async fn recovers(fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_watches_live_again_soon_after_any_answer_but_the_right_one() {
+async fn all_watches_recover_soon_after_any_error_response() {
     for code in [401, 403, 404, 409, 410, 422, 429, 500, 503] {
         recovers(Fault::Answer(code, None)).await;
     }

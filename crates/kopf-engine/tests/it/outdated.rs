@@ -159,7 +159,7 @@ async fn a_field_handler_runs_again_for_its_field_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subhandlers_that_have_succeeded_get_the_change_as_well() {
+async fn succeeded_subhandlers_get_the_change_too() {
     let world = World::new().await;
     let (quick, slow) = (fast(&world, HandlerKind::Sub), flaky(&world, HandlerKind::Sub));
     let parent = handler("parent", HandlerKind::Update, move |call| {

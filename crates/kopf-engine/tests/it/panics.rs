@@ -130,7 +130,7 @@ async fn values_that_panic_when_they_are_dropped_do_not_end_the_operator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wishes_of_event_handlers_survive_a_filter_of_others_that_panics() {
+async fn changes_of_event_handlers_survive_a_panic_of_another_filter() {
     let world = World::new().await;
     let event = handler("event_fn", HandlerKind::Event, |call| {
         if matches!(call.occasion, Occasion::Event { kind: Some(EventKind::Added) }) {

@@ -152,7 +152,7 @@ async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_operator_begins_when_our_cleanup_is_done() {
+async fn the_next_operator_starts_after_our_cleanup() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
@@ -231,7 +231,7 @@ async fn a_daemon_that_outlives_a_pause_has_no_second_instance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_goes_in_a_pause_waits_for_the_end_of_its_daemon() {
+async fn an_object_deleted_in_a_pause_waits_for_the_end_of_its_daemon() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
@@ -393,7 +393,7 @@ async fn namespaces_of_a_pattern_have_peers_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_whose_time_comes_in_a_pause_wait_for_its_end_at_rest() {
+async fn retries_due_in_a_pause_wait_for_its_end() {
     let _watchdog = Watchdog::new("a paused operator never rests");
     let world = World::new().await;
     create_peering(&world).await;

@@ -19,7 +19,7 @@ fn annotation(object: &Value, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_succeeded_before_a_crash_is_not_run_again() {
+async fn succeeded_handlers_do_not_run_again_after_a_crash() {
     let world = World::new().await;
     let handlers = |world: &World| {
         let calls = world.calls.clone();
@@ -63,7 +63,7 @@ async fn a_graceful_shutdown_writes_progress_from_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_end_writes_down_all_objects_whatever_the_limit_of_workers() {
+async fn a_graceful_shutdown_writes_all_objects_despite_the_limit_of_workers() {
     let world = World::new().await;
     let failing = handler("failing", HandlerKind::Create, |_| Err(temporary("not yet", 0.9)));
     let good = world.noting("good", HandlerKind::Create);

@@ -61,7 +61,7 @@ async fn a_rejected_change_of_an_event_handler_does_not_block_the_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_wish_of_an_event_handler_does_not_block_the_object_for_good() {
+async fn a_forbidden_change_of_an_event_handler_does_not_block_the_object_forever() {
     let world = World::with_status().await;
     let event = handler("event_fn", HandlerKind::Event, |_| Ok(Output::Json(json!("seen"))));
     world.journal.add_rule(refusing("/status", usize::MAX, 403));
@@ -197,7 +197,7 @@ fn with_rejected_change(kind: HandlerKind) -> Handler {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
+async fn an_ambiguous_rejection_is_logged_once_with_its_fix() {
     for (kind, end) in [
         (HandlerKind::Create, "the server rejected the changes; dropping them"),
         (HandlerKind::Daemon(DaemonOptions::default()), "could not write the changes of"),
@@ -220,7 +220,7 @@ async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
+async fn a_change_does_not_count_as_rejected_while_the_newest_version_is_unknown() {
     let world = World::new().await;
     let api = world.api();
     let create = async_handler("create_fn", HandlerKind::Create, move |call| {
@@ -249,7 +249,7 @@ async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_pause() {
+async fn a_finalizer_that_the_server_drops_is_requested_with_pauses() {
     let world = World::new().await;
     let create = world.noting("create_fn", HandlerKind::Create);
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
@@ -267,7 +267,7 @@ async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_paus
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_riddle_is_asked_with_pauses_even_without_a_consistency_timeout() {
+async fn an_ambiguous_write_is_retried_with_pauses_without_a_consistency_timeout() {
     let world = World::new().await;
     let _watchdog = Watchdog::new("the engine does not rest");
     world.journal.add_rule(unreadable());

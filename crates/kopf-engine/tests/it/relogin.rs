@@ -74,7 +74,7 @@ async fn is_handled_soon(world: &World, login: Handler) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_handler_that_uses_the_refused_client_is_refused_as_well() {
+async fn a_login_handler_with_the_rejected_client_is_rejected_too() {
     let world = World::new().await;
     let (calls, fresh) = (world.calls.clone(), proxied(&world));
     let login = async_handler("log_in", HandlerKind::Login, move |call| {
@@ -84,7 +84,7 @@ async fn a_login_handler_that_uses_the_refused_client_is_refused_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blocking_login_handler_that_uses_the_refused_client_is_refused_as_well() {
+async fn a_blocking_login_handler_with_the_rejected_client_is_rejected_too() {
     let _watchdog = Watchdog::new("a login waits for itself");
     let world = World::new().await;
     let mut login = world.noting("log_in", HandlerKind::Login);

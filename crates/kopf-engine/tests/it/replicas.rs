@@ -196,7 +196,7 @@ async fn objects_deleted_during_standby_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_stops_everything_before_another_one_begins() {
+async fn a_leader_that_cannot_renew_stops_everything_before_another_one_starts() {
     let world = World::new().await;
     let (leader, standby) = pair(&world).await;
     // From now on the leader's writes of the Lease are lost; everything else works.

@@ -110,12 +110,12 @@ async fn forgets(young: &str, old: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_a_restore_takes_away_does_not_hold_up_the_handlers() {
+async fn an_object_removed_by_a_restore_does_not_block_the_handlers() {
     forgets("b", "a").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_a_restore_takes_away_while_it_is_indexed_is_forgotten() {
+async fn an_object_removed_by_a_restore_during_indexing_is_forgotten() {
     forgets("a", "b").await;
 }
 
@@ -189,12 +189,12 @@ async fn hears_of_changes_after_a_restore(is_streaming: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_after_a_restore_are_heard_of_also_if_the_backup_is_newer_than_the_list() {
+async fn changes_after_a_restore_are_seen_even_if_the_backup_is_newer_than_the_list() {
     hears_of_changes_after_a_restore(false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_after_a_restore_are_heard_of_also_in_streams() {
+async fn changes_after_a_restore_are_seen_in_streams() {
     hears_of_changes_after_a_restore(true).await;
 }
 

@@ -24,7 +24,7 @@ fn index_of(resource: &[&str], field: &str, value: Value) -> Handler {
 
 /// Rejected lists would be retried forever, and the operator would never see anything.
 #[tokio::test(start_paused = true)]
-async fn every_field_that_we_ask_for_is_known_to_the_server() {
+async fn every_selected_field_is_supported_by_the_server() {
     let jobs = ["batch", "v1", "jobs"];
     let requests = ["certificates.k8s.io", "v1", "certificatesigningrequests"];
     let (pods, events) = (["", "v1", "pods"], ["", "v1", "events"]);

@@ -217,7 +217,7 @@ async fn fields_of_subhandlers_must_have_changed_where_those_of_the_parent_must(
 }
 
 #[tokio::test(start_paused = true)]
-async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
+async fn subhandlers_of_a_field_get_the_change_of_that_field() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let parent = handler("parent", HandlerKind::Field, move |call| {
@@ -254,7 +254,7 @@ async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renamed_subhandlers_of_renamed_handlers_go_on_where_they_were() {
+async fn renamed_subhandlers_of_renamed_handlers_continue() {
     let world = World::new().await;
     let parent = |id: &'static str, quick: Handler| {
         let calls = world.calls.clone();

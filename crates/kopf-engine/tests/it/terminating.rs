@@ -65,7 +65,7 @@ fn be_read_only(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_deleted_under_a_running_operator_goes() {
+async fn a_definition_is_deleted_while_the_operator_runs() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let engine = world.start(handlers(&world)).await;
@@ -84,7 +84,7 @@ async fn a_definition_deleted_under_a_running_operator_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_was_deleted_before_the_start_goes() {
+async fn a_definition_deleted_before_the_start_disappears() {
     // With and without the right to read definitions.
     for is_allowed in [true, false] {
         let world = World::new().await;
@@ -121,7 +121,7 @@ async fn a_recreated_definition_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_takes_no_patches_is_not_served() {
+async fn a_resource_without_patches_is_not_served() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     be_read_only(&world);

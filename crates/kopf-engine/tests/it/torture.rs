@@ -202,7 +202,7 @@ async fn the_end_is_the_same_on_any_network() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_is_the_same_whatever_the_network_does_to_dying_engines() {
+async fn the_end_is_the_same_on_any_network_with_kills() {
     let expected = scenario(InjectedFault::None).await.object;
     let mut kills = 0;
     for seed in seeds() {
@@ -287,7 +287,7 @@ async fn edits(seed: u64, kills: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_state_of_every_handler_is_the_final_one_whatever_the_network_does() {
+async fn the_last_state_of_every_handler_is_the_final_one_on_any_network() {
     for seed in seeds() {
         edits(seed, 0).await;
     }

@@ -30,7 +30,7 @@ async fn start(builder: EngineBuilder) -> (Running, Arc<OperatorContext>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prefixes_that_are_emptied_after_the_start_are_told_and_not_used() {
+async fn prefixes_emptied_after_the_start_are_reported_and_not_used() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let create = world.noting("create_fn", HandlerKind::Create);
@@ -150,7 +150,7 @@ impl Invoke for Blocking {
 }
 
 /// Threads stop the controlled clock, so it is advanced manually.
-async fn eventually_beside_threads(what: &str, condition: impl Fn() -> bool) {
+async fn eventually_with_threads(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
             return;
@@ -177,9 +177,9 @@ async fn the_number_of_threads_follows_the_settings_also_while_all_are_busy() {
     for name in ["a", "b", "c", "d", "e"] {
         world.create(name, json!({"x": 1})).await;
     }
-    eventually_beside_threads("the jam", || load() == (1, 4)).await;
+    eventually_with_threads("the jam", || load() == (1, 4)).await;
     context.settings.write().execution.max_workers = 3;
-    eventually_beside_threads("the first three", || load() == (3, 2)).await;
+    eventually_with_threads("the first three", || load() == (3, 2)).await;
     context.settings.write().execution.max_workers = 1;
     let mut ended = 0;
     for (still, waiting) in [(2, 2), (1, 2), (1, 1), (1, 0), (0, 0)] {
@@ -189,7 +189,7 @@ async fn the_number_of_threads_follows_the_settings_also_while_all_are_busy() {
         say.send(()).expect("somebody listens");
         ended += 1;
         let what = format!("the end of {ended}");
-        eventually_beside_threads(&what, || load() == (still, waiting)).await;
+        eventually_with_threads(&what, || load() == (still, waiting)).await;
     }
     for name in ["a", "b", "c", "d", "e"] {
         world.until_handled(name).await;

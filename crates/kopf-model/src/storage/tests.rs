@@ -238,7 +238,7 @@ fn large_states_are_compressed_without_loss() {
 }
 
 #[test]
-fn incompressible_states_still_tell_which_field_changed() {
+fn incompressible_states_still_show_the_changed_field() {
     let essence = json!({"data": {"big": noise(1_000_000), "small": "1"}, "type": "Opaque"});
     let essence = Essence::from(essence);
     let (form, body) = store_compact(&essence);

@@ -72,7 +72,7 @@ fn essences_and_their_stored_form_are_those_of_kopf() {
 }
 
 #[test]
-fn what_kopf_stored_is_read_back() {
+fn state_stored_by_kopf_is_read() {
     for case in vectors("essences") {
         let storage = AnnotationsDiffBase::new(keys(&case), "last-handled-configuration");
         let patch = Patch { merge: case["patch"].as_object().unwrap().clone(), ..Patch::default() };

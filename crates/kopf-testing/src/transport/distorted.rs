@@ -22,9 +22,9 @@ pub(crate) fn distorted(body: AnyBody, distortion: Distortion) -> AnyBody {
             let ending = stream::once(tokio::time::sleep(time)).filter_map(|()| async { None });
             // Both are polled: lost events must be read, so that the server does not notice.
             let lost = lines_after(count);
-            let told = lines.filter_map(lost).map(Some).boxed();
+            let sent = lines.filter_map(lost).map(Some).boxed();
             let end = ending.chain(stream::iter([None])).boxed();
-            let both = stream::select(told, end);
+            let both = stream::select(sent, end);
             both.take_while(|line| std::future::ready(line.is_some()))
                 .filter_map(std::future::ready)
                 .boxed()
@@ -47,10 +47,10 @@ const EXPIRED: &[u8] =
 
 /// Passes the first lines on, and drops all others.
 fn lines_after(count: usize) -> impl FnMut(Bytes) -> std::future::Ready<Option<Bytes>> {
-    let mut told = 0;
+    let mut sent = 0;
     move |line| {
-        told += 1;
-        std::future::ready((told <= count).then_some(line))
+        sent += 1;
+        std::future::ready((sent <= count).then_some(line))
     }
 }
 

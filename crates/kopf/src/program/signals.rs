@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 /// Returns a channel with the names of the signals received from now on.
 ///
 /// The process exits this long after the second signal, whatever its other threads do.
-pub(super) fn hear(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
+pub(super) fn receive(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
     let (sender, heard) = mpsc::unbounded_channel();
     let (starter, started) = std::sync::mpsc::sync_channel(1);
     let hearing = move || match SignalListener::new() {

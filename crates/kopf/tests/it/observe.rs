@@ -186,20 +186,20 @@ async fn listen_in(songs: &Children<ConfigMap>, status: &mut Status<AlbumStatus>
 }
 
 #[derive(Default)]
-struct Farewell(std::sync::Mutex<Vec<String>>);
+struct DeletionLog(std::sync::Mutex<Vec<String>>);
 
 #[test]
 fn other_handlers_look_at_children_when_they_are_called() {
     kopf_testing::run(|world: World| async move {
-        let part = |songs: Children<ConfigMap>, farewell: State<std::sync::Arc<Farewell>>| async move {
+        let part = |songs: Children<ConfigMap>, deletions: State<std::sync::Arc<DeletionLog>>| async move {
             let names = songs.iter().filter_map(|song| song.metadata.name.clone());
-            farewell.0.lock().expect("nobody panics").extend(names);
+            deletions.0.lock().expect("nobody panics").extend(names);
         };
         let part = kopf::closure::delete("albums.example.com", part)
             .children([kopf::closure::of::<ConfigMap>()]);
-        let farewell = std::sync::Arc::new(Farewell::default());
+        let deletions = std::sync::Arc::new(DeletionLog::default());
         let operator = kopf::operator!("albums", [record, listen_in]).with(part);
-        let running = world.start(operator.state(std::sync::Arc::clone(&farewell))).await;
+        let running = world.start(operator.state(std::sync::Arc::clone(&deletions))).await;
         world.create(&album(&["carey", "river"])).await.expect("it is created");
         world.advance(61.secs()).await;
         assert_eq!(songs(&world).await, ["carey", "river"]);
@@ -211,7 +211,7 @@ fn other_handlers_look_at_children_when_they_are_called() {
         assert_eq!(songs(&world).await, ["California", "river"]);
         world.delete::<Album>("blue").await.expect("it is deleted");
         world.settled().await;
-        assert_eq!(*farewell.0.lock().expect("nobody panics"), ["carey", "river"]);
+        assert_eq!(*deletions.0.lock().expect("nobody panics"), ["carey", "river"]);
         running.stop().await.expect("it stops");
     });
 }

@@ -8,7 +8,7 @@ fn reasons_to_stop_are_shown_by_name() {
 }
 
 #[test]
-fn forks_copy_what_can_be_copied_and_share_the_rest() {
+fn forks_copy_copyable_values_and_share_the_rest() {
     let origin = Extensions::default();
     origin.insert(std::sync::Arc::new("shared"));
     let start = || origin.get_or_insert_copied(|| Mutex::new(1), |value| Mutex::new(*value.lock()));

@@ -18,7 +18,7 @@ fn sent(patch: &Value, uid: &str) -> String {
 }
 
 #[test]
-fn the_uid_goes_with_the_other_metadata_or_alone() {
+fn the_uid_is_sent_with_the_other_metadata_or_alone() {
     assert_eq!(sent(&json!({"spec": {"x": 1}}), "u"), r#"{"spec":{"x":1},"metadata":{"uid":"u"}}"#);
     assert_eq!(
         sent(&json!({"metadata": {"annotations": {"k": null}}, "status": {}}), "u"),

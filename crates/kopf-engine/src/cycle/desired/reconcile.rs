@@ -64,7 +64,7 @@ pub(super) async fn reconcile(
             Step::Delete(deletion) => delete_child(cycle, handler, &deletion, &mut done).await,
             Step::Refuse { key, message } => {
                 done.wake_at = earliest(done.wake_at, Some(cycle.after(RECHECK)));
-                tell_once(cycle, handler, &key, "", &message);
+                note_rejection(cycle, handler, &key, "", &message);
                 done.refused.insert(key, message);
             }
         }
@@ -161,7 +161,7 @@ fn refuse(
     done: &mut Reconciled,
 ) {
     let message = error.message.to_string();
-    let attempts = tell_once(cycle, handler, key, hash, &message);
+    let attempts = note_rejection(cycle, handler, key, hash, &message);
     let pause = doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
     let next_at = cycle.after(pause);
     tracing::warn!(child = %key, %error, ?pause, "the server rejected a child; retrying");
@@ -173,7 +173,7 @@ fn refuse(
 }
 
 /// Remembers a rejection, and posts an event if it is new; returns how often it happened before.
-fn tell_once(
+fn note_rejection(
     cycle: &mut Cycle,
     handler: &Handler,
     key: &ChildKey,

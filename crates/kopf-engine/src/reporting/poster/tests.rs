@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn long_messages_are_cut_in_the_middle_to_the_servers_limit() {
+fn long_messages_are_truncated_in_the_middle() {
     let text: String = "a".repeat(600) + &"b".repeat(600);
     let cut = shortened(&text);
     assert_eq!(cut.chars().count(), 1024);

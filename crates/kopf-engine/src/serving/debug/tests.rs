@@ -33,13 +33,13 @@ fn a_handler_report_has_options_conditions_and_rights() {
     timer.docs.signature = Some("async fn tick()".to_owned());
     let report = operator([&timer], &Settings::default(), Some("clock"), false);
     assert_eq!(report.name.as_deref(), Some("clock"));
-    let told = &report.handlers[0];
-    assert_eq!((told.id.as_str(), told.kind.as_str()), ("tick", "timer"));
+    let shown = &report.handlers[0];
+    assert_eq!((shown.id.as_str(), shown.kind.as_str()), ("tick", "timer"));
     let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(told.signature.as_deref(), Some("async fn tick()"));
-    assert_eq!(told.options, [option("interval", "1.5 s"), option("retries", "3")]);
-    assert_eq!(told.conditions, ["label tier is `live`", "field spec.size is there"]);
-    assert!(told.rights.contains(&"get secrets".to_owned()), "{:?}", told.rights);
+    assert_eq!(shown.signature.as_deref(), Some("async fn tick()"));
+    assert_eq!(shown.options, [option("interval", "1.5 s"), option("retries", "3")]);
+    assert_eq!(shown.conditions, ["label tier is `live`", "field spec.size is there"]);
+    assert!(shown.rights.contains(&"get secrets".to_owned()), "{:?}", shown.rights);
 }
 
 #[test]

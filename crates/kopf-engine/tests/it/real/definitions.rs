@@ -117,7 +117,7 @@ impl Cluster {
 
 #[tokio::test]
 #[ignore = "needs a real cluster"]
-async fn a_definition_deleted_on_a_real_cluster_goes_with_its_objects() {
+async fn a_definition_on_a_real_cluster_is_deleted_with_its_objects() {
     log_if_wanted();
     let cluster = Cluster::new().await;
     cluster.delete_definition().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::hear;
+use super::receive;
 
 const STUCK: &str = "KOPF_TEST_STUCK";
 const UNREAD: &str = "KOPF_TEST_UNREAD";
@@ -62,21 +62,21 @@ fn a_program_with_unread_output_continues_until_two_signals() {
 fn log_much() -> ! {
     let backlog_bytes_max = 1 << 20;
     crate::logging::Logging { backlog_bytes_max, ..Default::default() }.install();
-    let mut heard = hear(Duration::from_millis(10)).unwrap();
+    let mut received = receive(Duration::from_millis(10)).unwrap();
     for number in 0..100_000 {
         tracing::info!("line {number}, which is not short");
     }
     println!("all is logged");
-    println!("heard {}", heard.blocking_recv().unwrap());
+    println!("heard {}", received.blocking_recv().unwrap());
     loop {
         std::thread::park();
     }
 }
 
 fn be_stuck() -> ! {
-    let mut heard = hear(Duration::from_millis(10)).unwrap();
+    let mut received = receive(Duration::from_millis(10)).unwrap();
     println!("ready");
-    println!("heard {}", heard.blocking_recv().unwrap());
+    println!("heard {}", received.blocking_recv().unwrap());
     loop {
         std::thread::park();
     }
