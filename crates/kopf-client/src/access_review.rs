@@ -1,6 +1,6 @@
-//! Asks the server who a caller is and what they may read: TokenReview and SubjectAccessReview.
+//! Asks the server who a caller is and what it may read: TokenReview and SubjectAccessReview.
 //!
-//! Nothing is stored by these requests, so they are neither limited nor fenced like writes.
+//! These requests store nothing, so they are neither limited nor fenced like writes.
 
 use bytes::Bytes;
 use http::Method;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, Outgoing};
 use crate::error::{Failure, RequestError};
 
-/// Where tokens are reviewed.
+/// The path for token reviews.
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
-/// Where access is reviewed.
+/// The path for access reviews.
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
-/// A user that the server knows.
+/// A user known to the server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Subject {
     /// The name of the user.
@@ -26,16 +26,16 @@ pub struct Subject {
     /// The groups of the user.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// What else the server knows of the user; handed back as it is.
+    /// Other data of the server about the user; passed back unchanged.
     #[serde(default)]
     pub extra: Value,
 }
 
 impl Subject {
-    /// Who has this token; `None` if the server does not accept it.
+    /// The owner of this token; `None` if the server does not accept it.
     ///
     /// # Errors
-    /// Fails as the server says, after the first attempt.
+    /// Fails like the request, after the first attempt.
     pub async fn of_token(cluster: &Cluster, token: &str) -> Result<Option<Self>, RequestError> {
         let review = json!({
             "apiVersion": "authentication.k8s.io/v1",
@@ -49,10 +49,10 @@ impl Subject {
         Ok(serde_json::from_value(status["user"].clone()).ok())
     }
 
-    /// Whether they may `get` a path that belongs to no resource, such as `/metrics`.
+    /// Whether the user may `get` a path that belongs to no resource, such as `/metrics`.
     ///
     /// # Errors
-    /// Fails as the server says, after the first attempt.
+    /// Fails like the request, after the first attempt.
     pub async fn may_get(&self, cluster: &Cluster, path: &str) -> Result<bool, RequestError> {
         let mut review = json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -72,7 +72,7 @@ impl Subject {
     }
 }
 
-/// The status of an answered review.
+/// The status of a completed review.
 async fn answered(cluster: &Cluster, path: &str, review: &Value) -> Result<Value, RequestError> {
     let outgoing = Outgoing {
         method: Method::POST,

@@ -3,12 +3,12 @@
 use kopf_model::Resource;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What is escaped in names and values: everything except the unreserved characters of RFC 3986.
+/// The characters to escape in names and values: all except the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The path of a collection: of one namespace, or of the whole cluster.
 pub(crate) fn collection(resource: &Resource, namespace: Option<&str>) -> String {
-    // Room for a name as well, so that it need not grow.
+    // Enough capacity for a name too.
     const ROOM: usize = 96;
     let known = [&resource.group, &resource.version, &resource.plural].map(|it| it.len());
     let length = known.iter().sum::<usize>() + namespace.map_or(0, str::len);

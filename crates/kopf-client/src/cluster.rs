@@ -1,6 +1,6 @@
-//! Requests to one cluster: credentials, time limits, retries, counts.
+//! Requests to one cluster: credentials, timeouts, retries, counts.
 //!
-//! Everything that leaves the process for the cluster goes through here. Knows nothing of handlers.
+//! All requests of the process to the cluster are sent here. Knows nothing about handlers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,33 +24,33 @@ use crate::renewing::Renewing;
 use crate::transport_error;
 use crate::vault::{Answer, ConnectOptions, Session, Transport, Vault};
 
-/// The largest answer that is read; a list page of 500 big objects fits.
+/// The maximum size of a response; enough for a list page of 500 large objects.
 const ANSWER_MAX: usize = 1 << 30;
 
-/// The only door to a cluster; cheap to clone.
+/// The only access to a cluster; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>, Option<Fence>);
 
-/// Tells the number of our right to change anything, if we have one at this very moment.
+/// Returns the number of our current right to make changes, if we have one at this very moment.
 pub type Fence = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 struct Inner {
     vault: Arc<Vault>,
     policy: RwLock<Arc<Policy>>,
     limiter: Arc<Limiter>,
-    /// Answers by method and code; written after every answer, read by metrics.
+    /// Responses by method and code; written after every response, read by metrics.
     counts: Mutex<Vec<Count>>,
     reach: Reach,
 }
 
-/// How many answers with one code there were to one method; there are few of them.
+/// How many responses with one code there were for one method; there are few of these.
 struct Count {
     method: Method,
     code: u16,
     answers: u64,
 }
 
-/// One request before it is sent; may be sent several times.
+/// A request before it is sent; may be sent several times.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
@@ -60,7 +60,7 @@ pub(crate) struct Outgoing {
     pub(crate) body: Bytes,
 }
 
-/// Which of the two clients sends.
+/// Which of the two clients sends the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     Watching,
@@ -68,7 +68,7 @@ pub(crate) enum Lane {
 }
 
 impl Cluster {
-    /// A cluster that is reached with the credentials of a login; logs in at the first request.
+    /// Creates a cluster that uses the credentials of a login; logs in at the first request.
     #[must_use]
     pub fn new(login: Arc<dyn Login>, policy: Policy) -> Self {
         let vault = Vault::new(login);
@@ -83,46 +83,46 @@ impl Cluster {
         Self(Arc::new(inner), None)
     }
 
-    /// The same cluster behind a fence: writes are refused while the fence says no.
-    /// The fence is asked before every single attempt, and again before its bytes leave: connecting
-    /// may take long. What was begun by one right is never sent by another one.
+    /// The same cluster behind a fence: writes are rejected while the fence is closed. The fence is
+    /// checked before every attempt, and again before its bytes are sent: connecting may take long.
+    /// A write that was started under one right is never sent under another.
     #[must_use]
     pub fn fenced_by(&self, fence: Fence) -> Self {
         Self(Arc::clone(&self.0), Some(fence))
     }
 
-    /// The same cluster without the fence, for what decides whether it is open.
+    /// The same cluster without the fence, for the code that decides whether it is open.
     #[must_use]
     pub fn unfenced(&self) -> Self {
         Self(Arc::clone(&self.0), None)
     }
 
-    /// A cluster reached through a ready client.
+    /// Creates a cluster that uses a ready client.
     #[must_use]
     pub fn with_client(client: kube::Client, policy: Policy) -> Self {
         Self::new(Arc::new(FixedLogin(Credentials::from(client))), policy)
     }
 
-    /// Logs in now rather than at the first request, and tells the default namespace.
+    /// Logs in now rather than at the first request, and returns the default namespace.
     ///
     /// # Errors
-    /// Fails when there are no usable credentials.
+    /// Fails if there are no usable credentials.
     pub async fn connect(&self) -> Result<String, crate::LoginError> {
         Ok(self.0.vault.session().await?.default_namespace.clone())
     }
 
-    /// The address of the server, if it is known.
+    /// The address of the server, if known.
     ///
     /// # Errors
-    /// Fails when there are no usable credentials.
+    /// Fails if there are no usable credentials.
     pub async fn address(&self) -> Result<Option<String>, crate::LoginError> {
         Ok(self.0.vault.session().await?.address.clone())
     }
 
-    /// A client of the `kube` crate for user code, always with the credentials of the moment.
+    /// A client of the `kube` crate for user code, which always uses the current credentials.
     ///
     /// # Errors
-    /// Fails when there are no usable credentials.
+    /// Fails if there are no usable credentials.
     pub async fn client(&self) -> Result<kube::Client, crate::LoginError> {
         let session = self.0.vault.session().await?;
         if let Transport::Made(client) = &session.writing
@@ -133,38 +133,39 @@ impl Cluster {
         Ok(Renewing::client(Arc::clone(&self.0.vault), session.default_namespace.clone()))
     }
 
-    /// Replaces the limits, for instance when a startup handler has changed the settings.
+    /// Replaces the limits, for example when a startup handler has changed the settings.
     pub fn set_policy(&self, policy: Policy) {
         self.0.limiter.set_max(policy.concurrent_writes_max);
         self.0.vault.set_options(ConnectOptions::of(&policy));
         *self.0.policy.write() = Arc::new(policy);
     }
 
-    /// Writes under way, and how many are allowed at the moment.
+    /// The current number of writes, and the allowed one.
     #[must_use]
     pub fn write_load(&self) -> (usize, usize) {
         self.0.limiter.load()
     }
 
-    /// How many writes wait because too many are under way.
+    /// How many writes are waiting because too many are in flight.
     #[must_use]
     pub fn writes_waiting(&self) -> usize {
         self.0.limiter.waiting()
     }
 
-    /// Waits until more writes may be under way although none of them is done.
+    /// Waits until more writes are allowed although none of them has completed.
     pub async fn writes_widened(&self) {
         self.0.limiter.widened().await;
     }
 
-    /// How many answers there were, by method and code; code 0 counts requests without an answer.
+    /// The number of responses, by method and code; code 0 counts requests without a response.
     #[must_use]
     pub fn request_counts(&self) -> BTreeMap<(String, u16), u64> {
         let counts = self.0.counts.lock();
         counts.iter().map(|it| ((it.method.to_string(), it.code), it.answers)).collect()
     }
 
-    /// Sends once (again with other credentials where some are refused), returns the answer's head.
+    /// Sends once (again with other credentials if they are rejected) and returns the response
+    /// head.
     pub(crate) async fn send(
         &self,
         lane: Lane,
@@ -198,18 +199,18 @@ impl Cluster {
         self.0.policy.read().error_backoffs.clone()
     }
 
-    /// Who writes what is applied.
+    /// The field manager for applied manifests.
     pub(crate) fn field_manager(&self) -> String {
         self.0.policy.read().field_manager.clone()
     }
 
-    /// Sends, reads the whole answer, and tries again as the policy allows.
+    /// Sends, reads the whole response, and retries according to the policy.
     pub(crate) async fn fetch(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
         self.exchange(Lane::Watching, outgoing, None, &policy.error_backoffs).await
     }
 
-    /// The same without trying again.
+    /// The same without retries.
     pub(crate) async fn fetch_at_once(&self, outgoing: &Outgoing) -> Result<Bytes, RequestError> {
         self.exchange(Lane::Watching, outgoing, None, &[]).await
     }
@@ -221,13 +222,13 @@ impl Cluster {
         urgency: Urgency,
     ) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
-        // On the heap, so that the futures around it stay small.
+        // On the heap, to keep the surrounding futures small.
         let exchange =
             self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs);
         Box::pin(exchange).await
     }
 
-    /// The same with pauses of its own between the attempts.
+    /// The same with custom pauses between the attempts.
     pub(crate) async fn write_patiently(
         &self,
         outgoing: &Outgoing,
@@ -285,7 +286,7 @@ impl Cluster {
         }
     }
 
-    /// The same cluster, for as long as we have the right that we have now.
+    /// The same cluster, limited to our current right.
     fn bound(&self, outgoing: &Outgoing) -> Self {
         let Some(fence) = self.1.clone().filter(|_| outgoing.changes()) else {
             return self.clone();
@@ -300,7 +301,7 @@ impl Cluster {
         outgoing: &Outgoing,
         policy: &Policy,
     ) -> Result<Bytes, RequestError> {
-        // Pinned here, so that it is not moved into each of the futures around it.
+        // Pinned here, so that it is not moved into each of the surrounding futures.
         let exchange = std::pin::pin!(async {
             let response = self.send(lane, outgoing).await?;
             read_all(outgoing, response).await
@@ -337,7 +338,7 @@ impl Cluster {
         };
         let fence = self.1.as_ref().filter(|_| outgoing.changes());
         let request = outgoing.to_request()?;
-        let Some(sent) = while_ours(fence, door.send(request)).await else {
+        let Some(sent) = send_while_fence_open(fence, door.send(request)).await else {
             let message = "this replica does not lead (any more)".to_owned();
             let (method, path) = (&outgoing.method, &outgoing.path);
             return Err(RequestError::local(Failure::Fenced, method, path, message));
@@ -374,7 +375,7 @@ impl Cluster {
         }
     }
 
-    /// The object in an answer.
+    /// The object in a response.
     pub(crate) fn object(&self, answer: Bytes) -> Result<Object, ParseError> {
         match self.0.policy.read().managed_fields {
             true => Object::parse(answer),
@@ -426,9 +427,9 @@ impl Outgoing {
     }
 }
 
-/// Sends for as long as the fence is open: it is asked before the first step and before every further
-/// one, such as when a connection has been made at last. Nothing leaves after it has said no.
-async fn while_ours<F: Future>(fence: Option<&Fence>, sending: F) -> Option<F::Output> {
+/// Sends while the fence is open: it is checked before the first step and before every further one,
+/// such as after a connection was established. Nothing is sent after it has closed.
+async fn send_while_fence_open<F: Future>(fence: Option<&Fence>, sending: F) -> Option<F::Output> {
     let mut sending = std::pin::pin!(sending);
     std::future::poll_fn(|context| match fence {
         Some(fence) if fence().is_none() => Poll::Ready(None),
@@ -437,7 +438,7 @@ async fn while_ours<F: Future>(fence: Option<&Fence>, sending: F) -> Option<F::O
     .await
 }
 
-/// The whole body, within the limit of answers.
+/// The whole body, within the size limit of responses.
 pub(crate) async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<Bytes, RequestError> {
     collect(response.into_body()).await.map_err(|error| {
         let message = "the answer broke off".to_owned();
@@ -448,7 +449,7 @@ pub(crate) async fn read_all(outgoing: &Outgoing, response: Answer) -> Result<By
     })
 }
 
-/// Puts the parts of a body together; most answers come in one part, and are not copied.
+/// Concatenates the parts of a body; most responses have one part, which is not copied.
 async fn collect<B>(mut body: B) -> Result<Bytes, BoxError>
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin,

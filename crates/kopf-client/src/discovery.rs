@@ -1,7 +1,8 @@
-//! What the cluster serves: aggregated discovery in two requests, or the old way group by group.
+//! The resources that the cluster serves: aggregated discovery in two requests, or legacy discovery
+//! group by group.
 //!
-//! Not by `kube`'s discovery: operators need to know which versions could not be read, such as those
-//! of an aggregated API that is down, and read only the groups of their handlers.
+//! Not `kube`'s discovery: operators must know which versions could not be read, such as those of
+//! an aggregated API that is down, and read only the groups of their handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,17 +20,17 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                           application/json";
 
-/// How many group versions are asked for at the same time the old way.
+/// How many group versions are requested at the same time in legacy discovery.
 const CONCURRENT_MAX: usize = 16;
 
-/// How long single versions may take. They may be those of an aggregated API that is down, which
-/// is known at once to those who ask for all groups.
+/// The timeout for single versions. They may belong to an aggregated API that is down, which a
+/// request for all groups reports at once.
 const VERSIONS_PATIENCE: Duration = Duration::from_secs(3);
 
 /// A group and one of its versions.
 pub type GroupVersion = (String, String);
 
-/// What was discovered.
+/// The result of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
     /// All resources of the wanted groups.
@@ -50,7 +51,7 @@ struct AnyAnswer {
     groups: Vec<OldGroup>,
 }
 
-/// Read in two steps, since most groups are of no interest to most operators.
+/// Parsed in two steps, since most operators need only a few groups.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AggregatedGroup {
@@ -147,12 +148,13 @@ struct OldResource {
 }
 
 impl Cluster {
-    /// Asks for the resources of the wanted groups, or of all groups.
+    /// Discovers the resources of the wanted groups, or of all groups.
     ///
-    /// A group that is gone is simply absent from the answer; one that cannot be read is named.
+    /// A group that does not exist is absent from the result; one that cannot be read is listed
+    /// there.
     ///
     /// # Errors
-    /// Fails when the roots of the API cannot be read.
+    /// Fails if the roots of the API cannot be read.
     pub async fn discover(
         &self,
         groups: Option<&BTreeSet<String>>,
@@ -200,13 +202,14 @@ impl Cluster {
         Ok(discovered)
     }
 
-    /// Asks for the resources of some group versions, which is much less than a whole discovery.
+    /// Discovers the resources of some group versions, which is much cheaper than a whole
+    /// discovery.
     ///
-    /// A version that is gone is simply absent from the answer. Those that are there pass for the
-    /// preferred ones. When a version cannot be read, the whole groups are discovered instead.
+    /// A version that does not exist is absent from the result. Existing ones count as preferred.
+    /// If a version cannot be read, the whole groups are discovered instead.
     ///
     /// # Errors
-    /// Fails when the roots of the API cannot be read either.
+    /// Fails if the roots of the API cannot be read either.
     pub async fn discover_versions(
         &self,
         versions: &BTreeSet<GroupVersion>,
@@ -229,7 +232,7 @@ impl Cluster {
         }
     }
 
-    /// The resources of one version, at the first attempt; `None` if there is no such version.
+    /// The resources of one version, without retries; `None` if the version does not exist.
     async fn list_version(&self, group: &str, version: &str) -> Result<OldList, RequestError> {
         let outgoing = Outgoing::get(path_of(group, version));
         match self.fetch_at_once(&outgoing).await {
@@ -262,7 +265,7 @@ impl Cluster {
     }
 }
 
-/// Reads a field that may be `null`, as Go writes what was never filled.
+/// Reads a field that may be `null`: Go writes this for nil values.
 fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -313,7 +316,7 @@ impl Discovered {
                         .map(|it| it.subresource.clone())
                         .collect(),
                     namespaced: resource.scope == "Namespaced",
-                    // The server puts the preferred version first.
+                    // The server lists the preferred version first.
                     preferred: index == 0,
                     verbs: resource.verbs.clone(),
                 });

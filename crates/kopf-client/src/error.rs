@@ -1,21 +1,21 @@
-//! How requests fail, in the classes that callers decide upon.
+//! Failures of requests, in the classes that callers need for decisions.
 //!
-//! Knows the server's `Status` answers; refuses to know what the caller does about a failure.
+//! Knows the server's `Status` responses, but not how callers react to a failure.
 
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
 
-use crate::transport_error::{is_unreached, mistrusts};
+use crate::transport_error::{is_certificate_rejected, is_unreached};
 
 mod forbidden;
 
-/// The longest part of a textual answer that is kept for messages.
+/// The maximum length of a textual response that is kept for messages.
 const MESSAGE_MAX: usize = 256;
 
-/// The longest pause that a server may ask for. Overloaded servers ask for seconds; what asks
-/// for more (a proxy's page, a broken clock) must not stop all writes for a day.
+/// The longest pause that a server may request. Overloaded servers request seconds; longer requests
+/// (a proxy's page, a broken clock) must not stop all writes for a day.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// A request that did not succeed.
@@ -28,17 +28,16 @@ pub struct RequestError {
     pub method: Method,
     /// The path with the query.
     pub path: Box<str>,
-    /// What the server said, or what went wrong on the way.
+    /// The message of the server, or the local error.
     pub message: Box<str>,
     /// The server's `reason`, such as `AlreadyExists`.
     pub reason: Option<Box<str>>,
-    /// How long the server asks to wait.
+    /// How long the server asks us to wait.
     pub retry_after: Option<Duration>,
-    /// Whether it names another `metadata.uid` than the object has: meanwhile the name may have been
-    /// taken by another one.
+    /// Whether the request names another `metadata.uid` than that of the object: another object may
+    /// have taken the name meanwhile.
     pub is_misdirected: bool,
-    /// Whether there is nothing to be created in the namespace any more: it is being deleted, or
-    /// gone.
+    /// Whether nothing can be created in the namespace because it is being deleted or is gone.
     pub lacks_namespace: bool,
     /// The underlying error, for connection failures.
     #[source]
@@ -67,15 +66,15 @@ pub enum Failure {
     Client(u16),
     /// 5xx
     Server(u16),
-    /// No answer in time.
+    /// There was no response in time.
     Timeout,
-    /// The connection could not be made or broke.
+    /// The connection could not be established or was lost.
     Connection,
-    /// The answer could not be understood.
+    /// The response could not be parsed.
     Malformed,
     /// There are no credentials.
     Login,
-    /// We may not change anything now, since another replica may; nothing was sent.
+    /// We may not make changes now, since another replica may; nothing was sent.
     Fenced,
 }
 
@@ -109,7 +108,7 @@ impl Status {
         self.causes().filter_map(|cause| cause.field.as_deref()).any(|named| named == field)
     }
 
-    /// Whether the namespace of the request is being deleted, or does not exist.
+    /// Whether the namespace of the request is being deleted or does not exist.
     fn lacks_namespace(&self) -> bool {
         let is_going = |cause: &Cause| cause.reason.as_deref() == Some("NamespaceTerminating");
         let kind = self.details.as_ref().and_then(|details| details.kind.as_deref());
@@ -145,14 +144,14 @@ impl Failure {
         matches!(self, Self::TooManyRequests | Self::Server(_) | Self::Timeout | Self::Connection)
     }
 
-    /// Whether the server has decided against the request, and will until somebody changes rights,
-    /// definitions or the request itself.
+    /// Whether the server rejects the request until rights, definitions or the request itself
+    /// change.
     #[must_use]
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::Forbidden | Self::NotFound | Self::Invalid | Self::Client(_))
     }
 
-    /// The HTTP status code, if the server answered.
+    /// The HTTP status code, if the server responded.
     #[must_use]
     pub fn code(self) -> Option<u16> {
         Some(match self {
@@ -178,7 +177,7 @@ impl RequestError {
         Self::local(Failure::Timeout, &Method::GET, "", message)
     }
 
-    /// A failure without an answer of the server.
+    /// A failure without a response of the server.
     pub(crate) fn local(failure: Failure, method: &Method, path: &str, message: String) -> Self {
         Self {
             failure,
@@ -193,7 +192,7 @@ impl RequestError {
         }
     }
 
-    /// A failure told by the server.
+    /// A failure reported by the server.
     pub(crate) fn answered(
         method: &Method,
         path: &str,
@@ -228,7 +227,7 @@ impl RequestError {
         }
     }
 
-    /// A failure told inside a watch stream, as an object of kind `Status`.
+    /// A failure reported in a watch stream, as an object of kind `Status`.
     pub(crate) fn streamed(path: &str, object: &[u8]) -> Self {
         let status: Status = serde_json::from_slice(object).unwrap_or_default();
         let mut error = Self::local(
@@ -253,7 +252,7 @@ impl RequestError {
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
             let more = error.to_string();
-            // Many libraries repeat the cause in their own text.
+            // Many libraries repeat the cause in their own message.
             if !said.contains(&more) {
                 text.push_str(": ");
                 text.push_str(&more);
@@ -264,12 +263,12 @@ impl RequestError {
         text
     }
 
-    /// Whether the two sides do not accept each other's certificates, for which there is no 401.
+    /// Whether one side rejects the other's certificate, for which there is no 401.
     pub(crate) fn is_about_certificates(&self) -> bool {
-        self.source.as_deref().is_some_and(|error| mistrusts(error))
+        self.source.as_deref().is_some_and(|error| is_certificate_rejected(error))
     }
 
-    /// Adds the rule of RBAC to the message that would allow the operator what was forbidden.
+    /// Adds to the message the RBAC rule that would allow the forbidden request.
     pub(crate) fn with_missing_rule(mut self) -> Self {
         let is_forbidden = self.failure == Failure::Forbidden;
         let rule = forbidden::missing_rule(&self.method, &self.path, &self.message);
@@ -293,7 +292,7 @@ impl RequestError {
     }
 }
 
-/// The pause that a server asks for, within our limit; `None` if it makes no sense.
+/// The pause requested by a server, within our limit; `None` if it is invalid.
 fn asked_pause(seconds: f64) -> Option<Duration> {
     if !seconds.is_finite() || seconds < 0.0 {
         return None;

@@ -1,6 +1,6 @@
-//! The only door to a cluster: login, discovery, list, watch with watchdog, patch, events.
+//! The only access to a cluster: login, discovery, list, watch with watchdog, patch, events.
 //!
-//! Bytes and classified errors on this side, HTTP on the other. Knows nothing of handlers.
+//! Bytes and classified errors on this side, HTTP on the other. Knows nothing about handlers.
 
 mod access_review;
 mod address;

@@ -1,11 +1,10 @@
-//! How many writes may be under way: grows while all goes well, shrinks when the server complains.
+//! Limits the number of concurrent writes: grows on success, shrinks when the server is overloaded.
 //!
-//! Each write at once needs a connection, which takes about as much work as a write. So there are
-//! few at first, which is enough for a server that answers at once; more of them would only wait
-//! there. A server that has to wait itself, for its disks or for its peers, gets more as soon as
-//! it is known to: when no answer at all comes for a while, or when answers take long without
-//! taking longer than ever. Deletions and finalizers go before everything else. One limiter per
-//! cluster.
+//! Every concurrent write needs a connection, which costs about as much as a write. So there are
+//! few at first, which is enough for a server that responds at once; more of them would only wait
+//! there. A server that itself waits for its disks or its peers gets more as soon as this is
+//! detected: when there is no response at all for a while, or when responses take long without
+//! becoming slower. Deletions and finalizers take precedence. One limiter per cluster.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -15,31 +14,31 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// Where the allowance starts; it grows to the setting's maximum.
+/// The initial allowance; it grows to the maximum from the settings.
 const START: f64 = 16.0;
 
-/// How often is looked whether answers come, while writes wait.
+/// How often to check for responses while writes are waiting.
 const TICK: Duration = Duration::from_millis(1);
-/// By how much every tick without an answer multiplies the allowance: a server that waits gets all
-/// there is to do before its first answer.
-const HURRY: f64 = 4.0;
-/// Slower answers mean that the server waits, unless it has been faster before.
-const UNHURRIED: Duration = Duration::from_millis(2);
-/// For how long the fastest answer is remembered.
+/// The factor by which each tick without a response increases the allowance: a waiting server gets
+/// all pending writes before its first response.
+const GROWTH_PER_TICK: f64 = 4.0;
+/// Slower responses mean that the server waits, unless it was faster before.
+const SLOW_RESPONSE: Duration = Duration::from_millis(2);
+/// How long the fastest response is remembered.
 const FASTEST_REMEMBERED: Duration = Duration::from_secs(60);
-/// For how long after a complaint the allowance only grows in small steps.
+/// How long after an overload the allowance grows only in small steps.
 const CAUTION: Duration = Duration::from_secs(30);
 
-/// Which writes go first.
+/// The priority of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// Deletions and finalizers: other parties wait for them.
     Urgent,
-    /// All else.
+    /// Everything else.
     Normal,
 }
 
-/// Bounds the writes under way.
+/// Limits the writes in flight.
 pub(crate) struct Limiter {
     state: Mutex<State>,
     widened: Notify,
@@ -58,14 +57,14 @@ struct State {
     normal: VecDeque<oneshot::Sender<Permit>>,
 }
 
-/// The right to one write; given back on drop.
+/// The right to one write; returned on drop.
 pub(crate) struct Permit {
     limiter: Option<Arc<Limiter>>,
     since: Instant,
 }
 
 impl Limiter {
-    /// A limiter that never allows more than this many writes at once.
+    /// Creates a limiter that never allows more than this many concurrent writes.
     #[must_use]
     pub(crate) fn new(max: usize) -> Arc<Self> {
         let max = max.max(1);
@@ -127,7 +126,7 @@ impl Limiter {
         permit
     }
 
-    /// Tells that the server is overloaded; new writes wait for as long as it asked.
+    /// Reports that the server is overloaded; new writes wait for as long as it requested.
     pub(crate) fn overloaded(&self, retry_after: Option<Duration>) {
         let mut state = self.state.lock();
         state.allowance = (state.allowance / 2.0).max(1.0);
@@ -139,20 +138,20 @@ impl Limiter {
         }
     }
 
-    /// How many writes are under way now, and how many are allowed.
+    /// How many writes are in flight now, and how many are allowed.
     #[must_use]
     pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.in_flight, state.allowance as usize)
     }
 
-    /// How many writes wait for the right to begin.
+    /// How many writes are waiting to start.
     #[must_use]
     pub(crate) fn waiting(&self) -> usize {
         self.state.lock().waiting()
     }
 
-    /// Waits until more writes are allowed, for another reason than that others are done.
+    /// Waits until more writes are allowed for another reason than completed writes.
     pub(crate) async fn widened(&self) {
         self.widened.notified().await;
     }
@@ -161,14 +160,14 @@ impl Limiter {
         Permit { limiter: Some(Arc::clone(self)), since: Instant::now() }
     }
 
-    /// A write is over, whether it succeeded or not.
+    /// A write has ended, successfully or not.
     fn end(self: &Arc<Self>, state: &mut State) {
         state.in_flight -= 1;
         state.ended += 1;
         self.grant(state);
     }
 
-    /// Gives the room there is to those that wait.
+    /// Grants the available permits to waiting writes.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while state.has_room() {
             let Some(next) = state.urgent.pop_front().or_else(|| state.normal.pop_front()) else {
@@ -184,7 +183,7 @@ impl Limiter {
     }
 }
 
-/// Looks for a server that does not answer, for as long as writes wait.
+/// Detects a server that does not respond, while writes are waiting.
 async fn observe(limiter: Weak<Limiter>, mut ended: u64) {
     loop {
         tokio::time::sleep(TICK).await;
@@ -196,7 +195,7 @@ async fn observe(limiter: Weak<Limiter>, mut ended: u64) {
         }
         let is_silent = std::mem::replace(&mut ended, state.ended) == state.ended;
         if is_silent && state.may_hurry() {
-            state.allowance = (state.allowance * HURRY).min(state.max as f64);
+            state.allowance = (state.allowance * GROWTH_PER_TICK).min(state.max as f64);
             limiter.grant(&mut state);
             limiter.widened.notify_one();
         }
@@ -212,12 +211,12 @@ impl State {
         self.urgent.len() + self.normal.len()
     }
 
-    /// Whether the server has not complained recently.
+    /// Whether the server has not been overloaded recently.
     fn may_hurry(&self) -> bool {
         self.complained_at.is_none_or(|at| at.elapsed() >= CAUTION)
     }
 
-    /// Takes note of a write that went well.
+    /// Records a successful write.
     fn succeeded(&mut self, took: Duration, now: Instant) {
         let fastest = match self.fastest {
             Some((fastest, at)) if fastest <= took && now - at < FASTEST_REMEMBERED => fastest,
@@ -226,8 +225,8 @@ impl State {
                 took
             }
         };
-        // The server works on something else meanwhile, and could on more of ours.
-        let is_idle = took >= UNHURRIED && took < fastest.saturating_mul(3) / 2;
+        // The server is waiting for something else, and could process more of our writes.
+        let is_idle = took >= SLOW_RESPONSE && took < fastest.saturating_mul(3) / 2;
         let step = if is_idle && self.waiting() > 0 && self.may_hurry() {
             1.0
         } else {
@@ -238,7 +237,7 @@ impl State {
 }
 
 impl Permit {
-    /// Tells that the write went well, and gives the right back.
+    /// Reports that the write succeeded, and returns the right.
     pub(crate) fn succeeded(mut self) {
         if let Some(limiter) = self.limiter.take() {
             let now = Instant::now();

@@ -1,7 +1,7 @@
-//! Where credentials come from: kubeconfig, service account, a login handler, a ready client.
+//! Sources of credentials: kubeconfig, service account, a login handler, a ready client.
 //!
-//! Kubeconfig parsing (contexts, exec plugins, certificates, tokens) is `kube`'s; this file only
-//! chooses among the sources and turns explicit credentials into the same configuration.
+//! `kube` parses kubeconfigs (contexts, exec plugins, certificates, tokens). This file only chooses
+//! among the sources and turns explicit credentials into the same configuration.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,35 +17,35 @@ use serde_json::{Value, json};
 use crate::login_error::{LoginError, unusable};
 use crate::service_account::ServiceAccount;
 
-/// A source of credentials; asked at the start and whenever the server refuses the former ones.
+/// A source of credentials; used at the start and whenever the server rejects the previous ones.
 pub trait Login: Send + Sync + 'static {
-    /// Gets credentials; those of the highest priority are used, and the others when the server
-    /// refuses these or they expire.
+    /// Gets credentials. Those with the highest priority are used first, and the others when the
+    /// server rejects these or they expire.
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>>;
 
-    /// Whether there is nothing to log in to, since the client was made elsewhere.
+    /// Whether there is nothing to log in to, since the client was created elsewhere.
     fn is_ready_made(&self) -> bool {
         false
     }
 }
 
-/// One way to talk to the cluster.
+/// One way to access the cluster.
 #[derive(Clone)]
 pub struct Credentials {
     /// How to connect.
     pub connection: Connection,
-    /// The highest one is used first.
+    /// The priority; the highest one is used first.
     pub priority: i64,
-    /// After this moment they are not used any more.
+    /// The credentials are not used after this time.
     pub expiration: Option<Timestamp>,
 }
 
 /// How to connect.
 #[derive(Clone)]
 pub enum Connection {
-    /// A ready client, such as one into an in-process server.
+    /// A ready client, such as one for an in-process server.
     Client(kube::Client),
-    /// A configuration as `kube` reads it.
+    /// A configuration of `kube`.
     Config(Box<Config>),
     /// Explicit values.
     Explicit(Box<ConnectionInfo>),
@@ -60,13 +60,13 @@ pub struct ConnectionInfo {
     pub ca_path: Option<String>,
     /// The certificate authority: PEM, or base64 of PEM.
     pub ca_data: Option<String>,
-    /// Do not verify the server's certificate.
+    /// Whether to skip the verification of the server's certificate.
     pub insecure: bool,
     /// The user name for basic authentication.
     pub username: Option<String>,
     /// The password for basic authentication.
     pub password: Option<String>,
-    /// The scheme of the `Authorization` header; `Bearer` without it.
+    /// The scheme of the `Authorization` header; `Bearer` by default.
     pub scheme: Option<String>,
     /// The token.
     pub token: Option<String>,
@@ -82,25 +82,25 @@ pub struct ConnectionInfo {
     pub default_namespace: Option<String>,
     /// The proxy.
     pub proxy_url: Option<String>,
-    /// Use the proxies that the environment names, if there is none here.
+    /// Whether to use the proxies from the environment, if there is none here.
     pub trust_env: bool,
-    /// Of several credentials, those with the highest one are used first.
+    /// The priority; among several credentials, the highest one is used first.
     pub priority: i64,
-    /// After this moment they are not used any more.
+    /// The credentials are not used after this time.
     pub expiration: Option<Timestamp>,
 }
 
-/// Login with what is there.
+/// Logs in with the available credentials.
 ///
-/// A kubeconfig that was asked for (here, or by `$KUBECONFIG`) comes first; then the
-/// service account of the pod, as in Kopf; then the kubeconfig in the home folder.
+/// An explicit kubeconfig (here or in `$KUBECONFIG`) comes first; then the service account of the
+/// pod, as in Kopf; then the kubeconfig in the home folder.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultLogin {
-    /// The file of the kubeconfig, instead of the files in `$KUBECONFIG` or in the home folder.
+    /// The path of the kubeconfig, instead of those in `$KUBECONFIG` or the home folder.
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of the current one.
     pub context: Option<String>,
-    /// Where the service account of the pod is.
+    /// The service account of the pod.
     pub service_account: ServiceAccount,
 }
 
@@ -169,7 +169,7 @@ impl ConnectionInfo {
     /// The same as a configuration of `kube`, through its kubeconfig reader.
     ///
     /// # Errors
-    /// Fails when a file cannot be read or a value is malformed.
+    /// Fails if a file cannot be read or a value is malformed.
     pub async fn to_config(&self) -> Result<Config, LoginError> {
         let explicit = |source| unusable("the login handler", source);
         let text = self.to_kubeconfig().to_string();
@@ -232,8 +232,8 @@ impl std::fmt::Debug for ConnectionInfo {
     }
 }
 
-/// The configuration of a kubeconfig, with no proxy but its own: the environment's is not ours to
-/// choose here.
+/// Reads the configuration of a kubeconfig, with no proxy but its own: whether to use that of the
+/// environment is decided elsewhere.
 async fn read(
     kubeconfig: Kubeconfig,
     options: &KubeConfigOptions,
@@ -255,7 +255,7 @@ fn proxy_of(kubeconfig: &Kubeconfig, options: &KubeConfigOptions) -> Option<Stri
     Some(proxy).filter(|proxy| !proxy.is_empty())
 }
 
-/// The default login, shared.
+/// The default login as a shared value.
 #[must_use]
 pub fn default_login() -> Arc<dyn Login> {
     Arc::new(DefaultLogin::default())
@@ -269,8 +269,8 @@ fn as_base64(data: &str) -> String {
     }
 }
 
-/// The files in a value of `$KUBECONFIG`, as in Kopf: blank ones do not count, and `~` stands for
-/// the home folder also where no shell has replaced it.
+/// The files in a value of `$KUBECONFIG`, as in Kopf: empty names are skipped, and `~` means the
+/// home folder even if no shell has expanded it.
 fn named_files(value: &OsStr, home: Option<&Path>) -> Vec<PathBuf> {
     let expanded = |path: PathBuf| {
         let path = path.to_str().map_or_else(|| path.clone(), |text| text.trim().into());

@@ -4,15 +4,15 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
-    /// No source had any.
+    /// No source had credentials.
     #[error("no credentials were found: neither a kubeconfig nor a service account")]
     Nothing,
-    /// The kubeconfig or the service account could not be used.
+    /// The kubeconfig or the service account cannot be used.
     #[error("could not use the credentials of {from}")]
     Unusable {
         /// The source.
         from: String,
-        /// What is wrong.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -24,7 +24,7 @@ pub enum LoginError {
     /// A login handler failed.
     #[error("login failed: {message}")]
     Handler {
-        /// What it said.
+        /// The message of the handler.
         message: String,
     },
 }

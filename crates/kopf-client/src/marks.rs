@@ -1,4 +1,4 @@
-//! The headers that a login adds to every request: credentials, and what the configuration says.
+//! The headers that a login adds to every request: credentials and configured headers.
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -11,19 +11,19 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use crate::secrets::Secrets;
 
-/// How a request is marked.
+/// The headers of a login.
 pub(crate) enum Marks {
-    /// Always the same way.
+    /// Always the same.
     Fixed(HeaderMap),
-    /// By files and plugins, whose answers change.
+    /// From files and plugins, whose results change.
     Changing(Echo),
 }
 
-/// Answers with the headers of its request.
+/// Responds with the headers of its request.
 type Echo = BoxCloneSyncService<Request<Empty<Bytes>>, Response<()>, BoxError>;
 
 impl Marks {
-    /// As a configuration says.
+    /// Creates the headers according to a configuration.
     pub(crate) async fn of(config: &Config, secrets: &Secrets) -> Result<Self, BoxError> {
         let echo = tower::service_fn(|request: Request<Empty<Bytes>>| async move {
             let mut response = Response::new(());
@@ -42,7 +42,7 @@ impl Marks {
         Ok(Self::Fixed(asked(echo).await?))
     }
 
-    /// Marks a request.
+    /// Adds the headers to a request.
     pub(crate) async fn add(&self, headers: &mut HeaderMap) -> Result<(), BoxError> {
         match self {
             Self::Fixed(marks) => append(headers, marks),

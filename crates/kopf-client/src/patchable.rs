@@ -1,7 +1,7 @@
-//! Asks the server whether it takes patches of a resource, where discovery does not say so.
+//! Asks the server whether it accepts patches of a resource if discovery does not say so.
 //!
-//! While a CustomResourceDefinition is terminating, discovery lists no `patch`, although the server
-//! takes patches until the last object is gone. Only an answer to a patch tells.
+//! While a CustomResourceDefinition is terminating, discovery does not list `patch`, although the
+//! server accepts patches until the last object is gone. Only the response to a patch tells.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use crate::address;
 use crate::cluster::{Cluster, Outgoing};
 use crate::error::Failure;
 
-/// How long the answer may take; discovery waits for it.
+/// The timeout; discovery waits for the response.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The object that is patched. It need not exist, and is not changed if it does.
+/// The object to patch. It need not exist, and is not changed if it does.
 const NAME: &str = "kopf-patch-probe";
 
-/// Whether a resource can be patched, as the server answers.
+/// Whether a resource can be patched, according to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patchable {
-    /// The server knows patches of this resource; it may still refuse a single one.
+    /// The server supports patches of this resource; it may still reject a single one.
     Yes,
-    /// It does not.
+    /// The server does not support patches of this resource.
     No,
-    /// It did not answer, or not about that.
+    /// There was no relevant response.
     Unknown,
 }
 
 impl Patchable {
     /// Sends an empty patch of an object that usually does not exist, as a dry run.
     ///
-    /// Needs no other rights than those for the patches to come. An operator without them gets a
-    /// `Yes`, and hears of the missing right when it patches.
+    /// Needs no other rights than those for real patches. An operator without them gets a `Yes`,
+    /// and notices the missing right when it patches.
     pub async fn ask(cluster: &Cluster, resource: &Resource, namespace: &str) -> Self {
         let mut path = address::object(resource, Some(namespace), NAME, None);
         address::push_query(&mut path, "dryRun", "All");

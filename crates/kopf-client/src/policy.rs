@@ -5,25 +5,25 @@ use std::time::Duration;
 /// Limits of requests, from the operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub request_timeout: Duration,
-    /// How long connecting may take; as the credentials say if not given.
+    /// The timeout for connecting; by default, that of the credentials.
     pub connect_timeout: Option<Duration>,
-    /// The same for lists and watches; as for other requests if not given.
+    /// The same for lists and watches; by default, as for other requests.
     pub watch_connect_timeout: Option<Duration>,
     /// The pauses between attempts.
     pub error_backoffs: Vec<Duration>,
-    /// Obey `Retry-After` even if it is shorter than the pause.
+    /// Whether to follow `Retry-After` even if it is shorter than the pause.
     pub enforce_retry_after: bool,
-    /// Use the proxies that the environment names.
+    /// Whether to use the proxies from the environment.
     pub trust_env: bool,
-    /// How many writes may be under way.
+    /// The maximum number of concurrent writes.
     pub concurrent_writes_max: usize,
-    /// Also hand over `metadata.managedFields` of answers.
+    /// Whether to keep `metadata.managedFields` of responses.
     pub managed_fields: bool,
-    /// Add to the message of a forbidden request which rule the operator lacks.
+    /// Whether to add the missing RBAC rule to the message of a forbidden request.
     pub names_rules: bool,
-    /// Who writes what is applied, for the server.
+    /// The field manager for applied manifests.
     pub field_manager: String,
 }
 

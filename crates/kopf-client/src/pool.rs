@@ -1,7 +1,7 @@
 //! Connections to one server over HTTP/1.1, kept for the next requests.
 //!
-//! The pool of `hyper-util` is for any number of servers: it looks for the right one and starts a
-//! task with every request. Here, the body of an answer gives its connection back.
+//! The pool of `hyper-util` supports any number of servers: it looks up the server and starts a
+//! task for every request. Here, the body of a response returns its connection.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -21,8 +21,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// How many connections are kept for the next requests: as many as writes may be under way, since
-/// fewer would mean a new connection for most writes of a burst.
+/// How many idle connections are kept: as many as there may be concurrent writes, since with fewer
+/// most writes of a burst would need a new connection.
 const IDLE_MAX: usize = 128;
 /// How long they are kept; each has buffers.
 const IDLE_KEPT: Duration = Duration::from_secs(8);
@@ -34,18 +34,18 @@ pub(crate) struct Pool(Arc<Inner>);
 struct Inner {
     connect: Connect,
     host: HeaderValue,
-    /// What paths begin with on this server.
-    folder: String,
-    /// Changed by every request; never locked across an await point.
+    /// The prefix of all paths on this server.
+    base_path: String,
+    /// Modified by every request; never locked across an await point.
     idle: Mutex<Idle>,
-    /// Told when a connection is idle again.
+    /// Notified when a connection becomes idle.
     released: Notify,
 }
 
-/// Makes a connection.
+/// Establishes a connection.
 type Connect = Box<dyn Fn() -> BoxFuture<'static, Result<Stream, BoxError>> + Send + Sync>;
 
-/// A connection of any kind, so that the code on top of it is there once.
+/// A connection of any kind, so that the code on top of it is compiled once.
 type Stream = Box<dyn ByteStream>;
 
 trait ByteStream: hyper::rt::Read + hyper::rt::Write + Send + Unpin {}
@@ -54,25 +54,26 @@ impl<T: hyper::rt::Read + hyper::rt::Write + Send + Unpin> ByteStream for T {}
 
 #[derive(Default)]
 struct Idle {
-    /// Those that were used last come last.
+    /// The most recently used ones come last.
     connections: Vec<(SendRequest<Body>, Instant)>,
-    /// Whether a task ends those that are idle for too long.
+    /// Whether a task closes those that are idle for too long.
     is_swept: bool,
 }
 
-/// The body of an answer; its connection is free at its end, and closed when it is dropped before.
+/// The body of a response; its connection is released at the end, and closed if it is dropped
+/// before.
 pub(crate) struct Held {
     body: Incoming,
     connection: Option<(SendRequest<Body>, Arc<Inner>)>,
 }
 
-/// No connection could be made.
+/// No connection could be established.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection could be made")]
 pub(crate) struct Unconnected(#[source] BoxError);
 
 impl Pool {
-    /// A pool for the server at an address, with connections by this connector.
+    /// Creates a pool for the server at an address, with connections from this connector.
     pub(crate) fn new<C>(address: &Uri, connector: C) -> Self
     where
         C: Service<Uri, Error = BoxError> + Clone + Send + Sync + 'static,
@@ -84,17 +85,17 @@ impl Pool {
             let connecting = connector.clone().oneshot(target.clone());
             Box::pin(async { Ok(Box::new(connecting.await?) as Stream) })
         });
-        let folder = address.path_and_query().map_or("", PathAndQuery::path);
+        let base_path = address.path_and_query().map_or("", PathAndQuery::path);
         Self(Arc::new(Inner {
             connect,
             host: host_of(address),
-            folder: folder.trim_end_matches('/').to_owned(),
+            base_path: base_path.trim_end_matches('/').to_owned(),
             idle: Mutex::default(),
             released: Notify::new(),
         }))
     }
 
-    /// Sends a request. One that never left on an idle connection is sent on another one.
+    /// Sends a request. If it could not be sent on an idle connection, it is sent on another one.
     pub(crate) async fn send(
         &self,
         mut request: Request<Body>,
@@ -110,14 +111,14 @@ impl Pool {
                 Err(failed) => failed,
             };
             match failed.take_message() {
-                // The server has closed it in the meantime.
+                // The server has closed it meanwhile.
                 Some(unsent) if is_reused => request = unsent,
                 _ => return Err(failed.into_error().into()),
             }
         }
     }
 
-    /// A new connection, or one that becomes idle earlier; tells whether it is the latter.
+    /// A new connection, or one that becomes idle before; returns whether it is the latter.
     async fn connection(&self) -> Result<(SendRequest<Body>, bool), BoxError> {
         let inner = Arc::clone(&self.0);
         let mut connecting = Box::pin(async move { inner.open().await });
@@ -130,7 +131,7 @@ impl Pool {
             if let Some(idle) = self.0.take() {
                 let inner = Arc::clone(&self.0);
                 tokio::spawn(async move {
-                    // Others may use it, once it is there.
+                    // Others may use it once it is established.
                     if let Ok(sender) = connecting.await {
                         release(&inner, sender);
                     }
@@ -146,20 +147,20 @@ impl Inner {
         let stream = (self.connect)().await.map_err(Unconnected)?;
         let (sender, connection) = http1::handshake(stream).await?;
         tokio::spawn(async move {
-            // The caller that waits for the answer gets failures as well.
+            // The caller that waits for the response gets failures too.
             let _ = connection.with_upgrades().await;
         });
         Ok(sender)
     }
 
-    /// Makes a request one for this server, which may have a path in its address.
+    /// Addresses a request to this server, whose address may have a path.
     fn address(&self, request: &mut Request<Body>) {
         // Taken rather than cloned, which would allocate.
         let path = std::mem::take(request.uri_mut()).into_parts().path_and_query;
-        let path = path.and_then(|path| match self.folder.is_empty() {
+        let path = path.and_then(|path| match self.base_path.is_empty() {
             true => Some(path),
-            // Two valid paths make a valid one.
-            false => format!("{}{path}", self.folder).parse().ok(),
+            // Two valid paths concatenate to a valid one.
+            false => format!("{}{path}", self.base_path).parse().ok(),
         });
         if let Some(path) = path {
             *request.uri_mut() = Uri::from(path);
@@ -167,7 +168,7 @@ impl Inner {
         request.headers_mut().entry(header::HOST).or_insert_with(|| self.host.clone());
     }
 
-    /// The idle connection that was used last, which is least likely to be closed.
+    /// The most recently used idle connection, which is least likely to be closed.
     fn take(&self) -> Option<SendRequest<Body>> {
         let mut idle = self.idle.lock();
         while let Some((sender, since)) = idle.connections.pop() {
@@ -179,7 +180,7 @@ impl Inner {
     }
 }
 
-/// Keeps a connection for the next request, once it is ready for that.
+/// Keeps a connection for the next request, once it is ready.
 fn release(inner: &Arc<Inner>, mut sender: SendRequest<Body>) {
     if sender.is_closed() {
         return;
@@ -208,7 +209,7 @@ fn keep(inner: &Arc<Inner>, sender: SendRequest<Body>) {
     inner.released.notify_one();
 }
 
-/// Ends connections that are idle for too long, until there are none.
+/// Closes connections that are idle for too long, until there are none.
 async fn sweep(pool: Weak<Inner>) {
     loop {
         tokio::time::sleep(IDLE_KEPT).await;
@@ -223,7 +224,7 @@ async fn sweep(pool: Weak<Inner>) {
     }
 }
 
-/// As it stands in requests: with the port, unless it is the usual one.
+/// The `Host` header: with the port, unless it is the default one.
 fn host_of(address: &Uri) -> HeaderValue {
     let host = address.host().unwrap_or_default();
     let usual = if address.scheme_str() == Some("https") { 443 } else { 80 };

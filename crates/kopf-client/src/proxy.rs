@@ -1,6 +1,7 @@
-//! Which proxy leads to the cluster: the one of the credentials, or one of the environment.
+//! Chooses the proxy for the cluster: that of the credentials, or one from the environment.
 //!
-//! Makes tunnels through HTTP and SOCKS proxies. Others are refused rather than silently gone around.
+//! Tunnels through HTTP and SOCKS proxies. Other proxies are rejected rather than silently
+//! bypassed.
 
 use http::{HeaderValue, Uri};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -10,17 +11,17 @@ use kube::Config;
 
 use crate::login_error::{LoginError, unusable};
 
-/// Where SOCKS proxies usually are.
+/// The default port of SOCKS proxies.
 const SOCKS_PORT: u16 = 1080;
 
-/// A proxy, by what it speaks.
+/// A proxy, by protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Proxy {
     Http { address: Uri, credentials: Option<HeaderValue> },
     Socks { address: Uri, credentials: Option<(String, String)> },
 }
 
-/// Only tunnels through HTTP and SOCKS proxies are made.
+/// The proxy is neither an HTTP nor a SOCKS proxy.
 #[derive(Debug, thiserror::Error)]
 #[error("proxy URLs must start with http://, https:// or socks5://, not {0}://")]
 struct UnknownProxy(String);
@@ -47,7 +48,7 @@ pub(crate) fn choose(config: &Config, trust_env: bool) -> Result<Option<Proxy>, 
 }
 
 impl Proxy {
-    /// Whether the way to the proxy itself is encrypted.
+    /// Whether the connection to the proxy itself is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         matches!(self, Self::Http { address, .. } if address.scheme_str() == Some("https"))
     }
@@ -58,7 +59,7 @@ impl Proxy {
             "http" | "https" => {
                 Some(Self::Http { credentials: found.basic_auth().cloned(), address })
             }
-            // The name of the cluster is left to the proxy either way, as in `kubectl`.
+            // The proxy resolves the name of the cluster in both cases, as with `kubectl`.
             "socks5" | "socks5h" => {
                 let credentials = found.raw_auth();
                 let credentials =
@@ -70,7 +71,7 @@ impl Proxy {
     }
 }
 
-/// Connections through an HTTP proxy, which is reached by the given ones.
+/// Connections through an HTTP proxy, which is reached with the given connector.
 pub(crate) fn tunnel<C>(
     address: &Uri,
     credentials: Option<&HeaderValue>,
@@ -96,7 +97,7 @@ pub(crate) fn socks(
     }
 }
 
-/// The same address with a port, if it has none.
+/// The same address with this port, unless it has one.
 fn with_port(address: Uri, port: u16) -> Option<Uri> {
     if address.port().is_some() {
         return Some(address);

@@ -1,6 +1,6 @@
-//! Tells once that the API server cannot be reached, and once that it answers again.
+//! Logs once that the API server cannot be reached, and once that it responds again.
 //!
-//! Every watch and every request fails meanwhile, and all of them for the same reason.
+//! Meanwhile every watch and every request fails, all for the same reason.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::transport_error::chain;
 
-/// Since when the server is not reached, if it is not; written by all requests.
+/// Since when the server is unreachable, if it is; written by all requests.
 #[derive(Default)]
 pub(crate) struct Reach(Mutex<Option<Instant>>);
 
@@ -30,7 +30,7 @@ impl Reach {
         );
     }
 
-    /// The server at this address has answered.
+    /// The server at this address has responded.
     pub(crate) fn found(&self, address: Option<&str>) {
         let Some(since) = self.0.lock().take() else { return };
         let (place, seconds) = (place(address), since.elapsed().as_secs());

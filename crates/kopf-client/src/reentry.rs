@@ -1,16 +1,16 @@
 //! Marks code that runs within a login, so that it does not wait for that very login.
 //!
-//! A login handler may use the operator's own client. If its credentials are refused, every other
-//! user of the client waits for the login; the login itself must get the refusal instead.
+//! A login handler may use the operator's own client. If its credentials are rejected, every other
+//! user of the client waits for the login; the login itself must get the rejection instead.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 tokio::task_local! {
-    /// Whose login this task is.
+    /// The login that this task belongs to.
     static LOGIN: LoginId;
 }
 
-/// Tells the logins of one process apart.
+/// Distinguishes the logins of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoginId(u64);
 
@@ -31,7 +31,7 @@ impl LoginId {
     }
 }
 
-/// Makes a function part of the present login, if there is one, for a run on another thread.
+/// Makes a function part of the current login, if there is one, for running on another thread.
 pub fn carry_login<R>(function: impl FnOnce() -> R) -> impl FnOnce() -> R {
     let login = LOGIN.try_with(|current| *current).ok();
     move || match login {

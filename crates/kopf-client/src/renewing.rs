@@ -1,6 +1,7 @@
-//! The client for user code: asks the vault for every request, so that a new login reaches it too.
+//! The client for user code: gets the session from the vault for every request, so that it uses new
+//! logins too.
 //!
-//! Adds nothing else: no retries, no limits, no counting. Those are for the engine's own requests.
+//! Adds nothing else: no retries, no limits, no counters. Those are for the engine's own requests.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,10 +11,10 @@ use http::{Request, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
-use crate::transport_error::mistrusts;
+use crate::transport_error::is_certificate_rejected;
 use crate::vault::{Answer, Vault};
 
-/// Sends requests with the credentials of the moment.
+/// Sends requests with the current credentials.
 #[derive(Clone)]
 pub(crate) struct Renewing {
     vault: Arc<Vault>,
@@ -27,7 +28,7 @@ impl Renewing {
 
     async fn send(self, request: Request<Body>) -> Result<Answer, BoxError> {
         let (parts, body) = request.into_parts();
-        // Kept, since it may have to be sent once more.
+        // Kept, since it may have to be sent again.
         let bytes = body.collect_bytes().await?;
         let again = |parts: &http::request::Parts| {
             Request::from_parts(parts.clone(), Body::from(bytes.clone()))
@@ -37,7 +38,7 @@ impl Renewing {
         loop {
             let refusal = match session.writing.send(again(&parts)).await {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => Ok(response),
-                Err(error) if mistrusts(&*error) => Err(error),
+                Err(error) if is_certificate_rejected(&*error) => Err(error),
                 other => return other,
             };
             session = match self.vault.replace(&session, &first).await? {

@@ -1,4 +1,4 @@
-//! Which version of their schemas the server has for its group versions.
+//! The versions of the schemas of the server's group versions.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ struct Document {
 }
 
 /// The hashes of the schemas by group version (`api/v1`, `apis/apps/v1`). A hash changes when the
-/// schema of any resource of the group version does.
+/// schema of any resource in the group version changes.
 ///
 /// # Errors
-/// Fails when the server does not list its schemas.
+/// Fails if the server does not list its schemas.
 pub async fn schema_hashes(cluster: &Cluster) -> Result<BTreeMap<String, String>, RequestError> {
     let outgoing = Outgoing::get(INDEX.to_owned());
     let bytes = cluster.fetch(&outgoing).await?;

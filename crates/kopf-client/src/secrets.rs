@@ -1,6 +1,7 @@
-//! What both doors of a session share: how they prove who they are, and whom they trust.
+//! The authentication data of a session, shared by its two transports: own identity and trusted
+//! authorities.
 //!
-//! Made once per login, since plugins run and files are read for it. Connections are not made here.
+//! Created once per login, since this runs plugins and reads files. Connections are not made here.
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -22,8 +23,8 @@ pub(crate) struct Secrets {
 impl Secrets {
     pub(crate) fn of(config: &Config, proxy: Option<&Proxy>) -> Result<Self, Error> {
         let tls = match config.cluster_url.scheme_str() {
-            // Nothing is encrypted, so that no certificate has to be trusted; the system's authorities are
-            // some hundred files.
+            // Nothing is encrypted, so no certificate must be trusted; the system's authorities are
+            // hundreds of files.
             Some("http") if !proxy.is_some_and(Proxy::is_encrypted) => ClientConfig::builder()
                 .with_root_certificates(RootCertStore::empty())
                 .with_no_client_auth(),
@@ -35,13 +36,13 @@ impl Secrets {
         Ok(Self { auth: config.auth_layer()?, tls, server_name })
     }
 
-    /// Encrypted connections to a proxy, which is trusted as the cluster is; `kubectl` does the same.
+    /// Encrypted connections to a proxy, which is trusted like the cluster, as in `kubectl`.
     pub(crate) fn to_proxy(&self, connector: HttpConnector) -> HttpsConnector<HttpConnector> {
         let builder = HttpsConnectorBuilder::new().with_tls_config(self.tls.clone());
         builder.https_only().enable_http1().wrap_connector(connector)
     }
 
-    /// The same connections, encrypted where the address wants it.
+    /// The same connections, encrypted if the address requires it.
     pub(crate) fn over<C>(&self, connector: C) -> HttpsConnector<C> {
         let mut builder =
             HttpsConnectorBuilder::new().with_tls_config(self.tls.clone()).https_or_http();

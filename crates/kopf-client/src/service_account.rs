@@ -1,6 +1,6 @@
 //! The credentials that a cluster mounts into its pods.
 //!
-//! Only reads the files; the token is read again by the client once a minute and at every login.
+//! Only reads the files; the client rereads the token once a minute and at every login.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use rustls::pki_types::pem::PemObject as _;
 
 use crate::login_error::{LoginError, unusable};
 
-/// Where the cluster mounts its files by default.
+/// The default mount path.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The cluster's own name for its API server, when the environment tells no address.
+/// The cluster's own name for its API server, if the environment has no address.
 const SERVER: &str = "https://kubernetes.default.svc";
 
 /// The service account of a pod.
@@ -21,7 +21,7 @@ const SERVER: &str = "https://kubernetes.default.svc";
 pub struct ServiceAccount {
     /// The folder with `token`, `ca.crt` and `namespace`.
     pub folder: PathBuf,
-    /// The URL of the API server; by the pod's environment if not given.
+    /// The URL of the API server; by default, from the pod's environment.
     pub server: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl ServiceAccount {
     /// The configuration for `kube`.
     ///
     /// # Errors
-    /// Fails when a file is missing or malformed.
+    /// Fails if a file is missing or malformed.
     pub fn config(&self) -> Result<Config, LoginError> {
         let broken = |error: Box<dyn std::error::Error + Send + Sync>| {
             unusable("the service account", error)
@@ -58,7 +58,7 @@ impl ServiceAccount {
         if text.trim() == text {
             config.auth_info.token_file = Some(token.display().to_string());
         } else {
-            // The client would send the end of the line along; so it is read at logins only.
+            // The client would send the trailing newline too, so the token is read only at logins.
             config.auth_info.token = Some(text.trim().to_owned().into());
         }
         let namespace = std::fs::read_to_string(self.folder.join("namespace")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an error below HTTP means: a certificate that is not trusted, or a server that is not reached.
+//! The meaning of an error below HTTP: a certificate that is not trusted, or an unreachable server.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -12,8 +12,8 @@ pub(crate) fn chain<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Whether a certificate was refused, by us or by the server.
-pub(crate) fn mistrusts(error: &(dyn Error + 'static)) -> bool {
+/// Whether a certificate was rejected, by us or by the server.
+pub(crate) fn is_certificate_rejected(error: &(dyn Error + 'static)) -> bool {
     use rustls::AlertDescription as Alert;
     use rustls::Error as Tls;
     if let Some(error) = error.downcast_ref::<Tls>() {
@@ -34,17 +34,17 @@ pub(crate) fn mistrusts(error: &(dyn Error + 'static)) -> bool {
             _ => false,
         };
     }
-    // The error inside of an I/O error is not its source; its source is that error's source.
+    // The error inside an I/O error is not its source; its source is that error's source.
     let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    if inner.is_some_and(|inner| mistrusts(inner)) {
+    if inner.is_some_and(|inner| is_certificate_rejected(inner)) {
         return true;
     }
-    error.source().is_some_and(mistrusts)
+    error.source().is_some_and(is_certificate_rejected)
 }
 
-/// Whether no connection could be made at all, for other reasons than certificates.
+/// Whether no connection could be established at all, for other reasons than certificates.
 pub(crate) fn is_unreached(error: &(dyn Error + 'static)) -> bool {
-    if mistrusts(error) {
+    if is_certificate_rejected(error) {
         return false;
     }
     chain(error).any(|error| {

@@ -1,7 +1,7 @@
-//! The current credentials and the two doors made of them.
+//! The current credentials, and the two transports that use them.
 //!
-//! One login at a time: the first request that gets a 401 logs in for all others. A login may give
-//! several credentials; all of them are tried before the next one.
+//! One login at a time: the first request that gets a 401 logs in for all others. A login may
+//! return several credentials; all of them are tried before the next login.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,44 +26,44 @@ use crate::proxy::{self, Proxy};
 use crate::reentry::LoginId;
 use crate::secrets::Secrets;
 
-/// The least time between two logins; refused credentials must not become a storm of logins.
+/// The minimum time between two logins; rejected credentials must not cause a storm of logins.
 const LOGIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How many refused credentials are remembered; they are the last to be tried again.
+/// How many rejected credentials are remembered; they are the last to be retried.
 const REFUSED_MAX: usize = 3;
 
-/// How soon a silent connection is asked whether it is still there.
+/// The idle time after which a connection is probed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// How soon it is asked again.
+/// The interval between probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// How often it may owe the answer.
+/// How many probes may go unanswered.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// The doors of one set of credentials.
+/// The transports for one set of credentials.
 pub(crate) struct Session {
     generation: u64,
-    /// The login that gave the credentials.
+    /// The login that returned the credentials.
     login: u64,
-    /// The credentials, where they can be recognised when they come again.
+    /// The credentials, if they can be recognised when they are returned again.
     known_as: Option<ConnectionInfo>,
     /// Watches have their own connections: a busy writer must not slow them down.
     pub(crate) watching: Transport,
     pub(crate) writing: Transport,
     pub(crate) default_namespace: String,
-    /// The address of the server, if it is known.
+    /// The address of the server, if known.
     pub(crate) address: Option<String>,
     expiration: Option<Timestamp>,
 }
 
-/// What comes back through a door.
+/// A response from a transport.
 pub(crate) type Answer = Response<Either<Held, Body>>;
 
 /// Where requests are sent.
 #[derive(Clone)]
 pub(crate) enum Transport {
-    /// A client that was handed over.
+    /// A client created elsewhere.
     Made(Client),
-    /// Our own, without the queue and the task between tasks that a [`Client`] has inside.
+    /// Our own, without the internal queue and task of a [`Client`].
     Own(Pool, Arc<Marks>),
 }
 
@@ -79,7 +79,7 @@ impl Transport {
     }
 }
 
-/// How connections are made; as the credentials say where nothing is given.
+/// How to connect; by default, as in the credentials.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ConnectOptions {
     watch_timeout: Option<Duration>,
@@ -102,8 +102,8 @@ pub(crate) struct Vault {
     options: RwLock<ConnectOptions>,
     /// Written under `logging_in`, read by every request.
     current: RwLock<Option<Arc<Session>>>,
-    /// What the last login gave besides, neither used nor refused so far; written under
-    /// `logging_in`, read by the requests that were refused.
+    /// The other credentials of the last login, neither used nor rejected so far; written under
+    /// `logging_in`, read by rejected requests.
     others: Mutex<Vec<Credentials>>,
     logging_in: tokio::sync::Mutex<LastLogin>,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Vault {
 #[derive(Default)]
 struct LastLogin {
     generation: u64,
-    /// How many logins there were.
+    /// The number of logins.
     count: u64,
     at: Option<Instant>,
     refused: VecDeque<ConnectionInfo>,
@@ -129,17 +129,18 @@ impl Vault {
         }
     }
 
-    /// Sets how connections are made from the next login on.
+    /// Sets how to connect from the next login on.
     pub(crate) fn set_options(&self, options: ConnectOptions) {
         *self.options.write() = options;
     }
 
-    /// Whether the only credentials are a client that was handed over.
+    /// Whether the only credentials are a client created elsewhere.
     pub(crate) fn is_ready_made(&self) -> bool {
         self.login.is_ready_made()
     }
 
-    /// The current session; others of the same login, or a new login, when it has expired.
+    /// The current session. If it has expired, uses other credentials of the same login, or logs in
+    /// again.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, LoginError> {
         if let Some(session) = self.valid() {
             return Ok(session);
@@ -157,11 +158,11 @@ impl Vault {
         }
     }
 
-    /// A session in place of the refused one: with other credentials of the same login, or by a
-    /// new login, which waits when the last one was just now.
+    /// Replaces a rejected session: with other credentials of the same login, or by a new login,
+    /// which waits if the last one was very recent.
     ///
-    /// `None` when the new login was for this very request, which began with the first session, and
-    /// all of its credentials were refused as well; or when the request is a part of the login.
+    /// `None` if the new login was for this very request, which started with the first session, and
+    /// all of its credentials were rejected too; or if the request is part of the login.
     pub(crate) async fn replace(
         &self,
         refused: &Session,
@@ -204,7 +205,7 @@ impl Vault {
 
     async fn log_in(&self, last: &mut LastLogin) -> Result<Arc<Session>, LoginError> {
         let title = if last.at.is_none() { "Initial authentication" } else { "Re-authentication" };
-        // The login of a client that was given to us is not worth a line.
+        // Logging in with a client created elsewhere is not worth a log line.
         let is_told = !self.login.is_ready_made();
         if is_told {
             tracing::info!("{title} has been initiated.");
@@ -223,8 +224,8 @@ impl Vault {
         Ok(session)
     }
 
-    /// Opens a session with the best of the credentials that are left, and takes it into use; none
-    /// when there are none.
+    /// Opens a session with the best remaining credentials and makes it current; `None` if there
+    /// are none.
     async fn open_best(&self, last: &mut LastLogin) -> Option<Result<Arc<Session>, LoginError>> {
         let mut failure = None;
         loop {
@@ -245,8 +246,8 @@ impl Vault {
     }
 }
 
-/// The credentials to be tried next: valid ones that were not refused before, of the highest
-/// priority, and any one of equals, as in Kopf.
+/// The credentials to try next: valid ones that were not rejected before, with the highest
+/// priority; among equals a random one, as in Kopf.
 fn take_best(
     others: &mut Vec<Credentials>,
     refused: &VecDeque<ConnectionInfo>,
@@ -260,8 +261,8 @@ fn take_best(
     Some(others.swap_remove(equals[fastrand::usize(..equals.len())]))
 }
 
-/// Explicit values can be compared; configurations may stand for plugins and files, whose secrets
-/// change behind the same words.
+/// Explicit values can be compared. Configurations may refer to plugins and files, whose secrets
+/// change while the reference stays the same.
 fn known_as(credentials: &Credentials) -> Option<&ConnectionInfo> {
     match &credentials.connection {
         Connection::Explicit(info) => Some(info),
@@ -299,7 +300,7 @@ impl Session {
                 info.to_config().await?
             }
         };
-        // Another part of the program may have chosen a provider already; either will do.
+        // Another part of the program may have chosen a provider already; either works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let proxy = proxy::choose(&config, options.trust_env)?;
         let broken = |source: BoxError| unusable(&config.cluster_url.to_string(), source);
@@ -322,7 +323,7 @@ impl Session {
     }
 }
 
-/// Connections as the configuration says.
+/// Connections according to the configuration.
 fn pool(
     config: &Config,
     secrets: &Secrets,
@@ -332,7 +333,7 @@ fn pool(
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    // Without these, a peer that vanishes silently is noticed after many minutes only.
+    // Otherwise, a peer that vanishes silently is detected only after many minutes.
     connector.set_keepalive(Some(KEEPALIVE));
     connector.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
     connector.set_keepalive_retries(Some(KEEPALIVE_RETRIES));

@@ -1,8 +1,8 @@
-//! Follows one collection: list in pages, then watch, and back again after any failure.
+//! Follows one collection: lists it in pages, then watches it, and starts over after any failure.
 //!
 //! There is no terminal state except shutdown: expired versions lead to a new list, silence to a
-//! new connection, errors to another attempt after a bounded back-off. Bytes come in from the
-//! server; batches of [`Observation`]s go out, as raw objects.
+//! new connection, errors to another attempt after a bounded back-off. Gets bytes from the server;
+//! sends batches of [`Observation`]s with raw objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,22 +28,22 @@ use lines::{advance, completed, is_end_of_initial, malformed, timed_out, usual_e
 pub use part::Part;
 use part::{Following, Next};
 
-/// The longest line of a watch stream; the server itself does not store bigger objects.
+/// The maximum length of a line in a watch stream; the server itself does not store larger objects.
 const LINE_MAX: usize = 32 << 20;
-/// How many observations are handed over at once at most.
+/// The maximum number of observations per batch.
 const BATCH_MAX: usize = 512;
 /// After this many failures in a row from the same version, the collection is listed again.
 const RESUME_ATTEMPTS_MAX: u32 = 5;
-/// The annotation of the bookmark after which a stream tells changes only.
+/// The annotation of the bookmark after which a stream has only changes.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
-/// How much larger the pages become after a list that was too old before it was complete.
+/// How much larger the pages become after a list that expired before it was complete.
 const PAGE_GROWTH: u32 = 4;
-/// A list goes on after this time even if nothing is handled meanwhile, so that no watch stalls.
+/// A list continues after this time even if nothing is handled meanwhile, so that no watch stalls.
 const BACKLOG_PATIENCE: Duration = Duration::from_secs(1);
 /// A watch that ends sooner than this without an event counts as a failure.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// Which collection to follow, and within which limits.
+/// The collection to follow, and the limits.
 #[derive(Clone, Debug)]
 pub struct Collection {
     /// The resource.
@@ -54,48 +54,48 @@ pub struct Collection {
     pub label_selector: Option<String>,
     /// Only objects with these fields.
     pub field_selector: Option<String>,
-    /// Only this share of the objects.
+    /// Only this shard of the objects.
     pub shard_selector: Option<String>,
     /// Only the objects in these ranges, which may change at any time.
     pub part: Option<watch::Receiver<Arc<Part>>>,
     /// The limits.
     pub limits: WatchLimits,
-    /// Also hand over `metadata.managedFields`.
+    /// Whether to keep `metadata.managedFields`.
     pub managed_fields: bool,
-    /// How many objects wait for being handled, where lists are to be slowed down by that.
+    /// How many objects are waiting to be handled, if this should slow down lists.
     pub backlog: Option<watch::Receiver<usize>>,
 }
 
 /// The limits of a watch, from the operator's settings.
 #[derive(Clone, Debug)]
 pub struct WatchLimits {
-    /// How many objects one list page has; 0 for whole lists.
+    /// The number of objects per list page; 0 for whole lists.
     pub page_size: u32,
-    /// Let the server stream what exists instead of listing it.
+    /// Whether the server streams the existing objects instead of listing them.
     pub initial_streaming: bool,
     /// How long the server is asked to keep one watch open.
     pub server_timeout: Option<Duration>,
     /// How long one watch may last on our side.
     pub client_timeout: Option<Duration>,
-    /// How long one list page, or the beginning of a watch, may take.
+    /// The timeout of one list page, or of starting a watch.
     pub request_timeout: Duration,
     /// A watch that is silent for this long is reopened.
     pub inactivity_timeout: Duration,
-    /// The least pause after a failure.
+    /// The shortest pause after a failure.
     pub backoff: Duration,
     /// The longest pause after a failure.
     pub backoff_max: Duration,
-    /// The next page of a list waits while more objects than this wait for being handled.
+    /// The next page of a list is delayed while more objects than this are waiting to be handled.
     pub backlog_max: usize,
 }
 
-/// What was seen.
+/// An observation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observation {
-    /// A list begins, as of this version; what it does not contain by its end does not exist.
+    /// A list starts, as of this version; objects that it does not contain by its end do not exist.
     ListBegun {
-        /// The version of the collection; empty for streams, which tell it at their end.
+        /// The version of the collection; empty for streams, which send it at their end.
         version: String,
     },
     /// An object in a list.
@@ -107,7 +107,7 @@ pub enum Observation {
     },
     /// An event about an object.
     Changed(ChangeKind, Object),
-    /// The watch goes on from what is remembered; all changes up to this version are known.
+    /// The watch continues from remembered data; all changes up to this version are known.
     Continued {
         /// The remembered version.
         version: String,
@@ -121,7 +121,7 @@ pub enum Observation {
     Heartbeat,
     /// Something failed; another attempt follows.
     Disturbed {
-        /// What failed.
+        /// The error.
         error: Arc<RequestError>,
         /// When the next attempt is made.
         retry_in: Duration,
@@ -147,7 +147,7 @@ struct Page<'a> {
     kind: String,
     #[serde(default)]
     metadata: PageMetadata,
-    // Null stands for an empty list when a server written in Go has no items.
+    // A server written in Go sends null instead of an empty list.
     #[serde(borrow, default)]
     items: Option<Vec<&'a RawValue>>,
 }
@@ -168,7 +168,7 @@ struct Envelope<'a> {
     object: &'a RawValue,
 }
 
-/// Follows one collection and hands its observations over, tagged with where they come from.
+/// Follows one collection and sends its observations, tagged with their origin.
 pub struct Watcher<T> {
     cluster: Cluster,
     collection: Collection,
@@ -176,26 +176,26 @@ pub struct Watcher<T> {
     sink: mpsc::Sender<(T, Vec<Observation>)>,
     batch: Vec<Observation>,
     failures: u32,
-    /// The stream has not told everything that exists yet.
+    /// Whether the stream has not yet sent everything that exists.
     is_initial: bool,
-    /// The server does not stream what exists.
+    /// Whether the server does not stream existing objects.
     refuses_streaming: bool,
-    /// How many lists in a row were too old before they were complete.
+    /// How many lists in a row expired before they were complete.
     expired_lists: u32,
-    /// How many watches in a row were too old before anything was heard.
+    /// How many watches in a row expired before anything was received.
     expired_watches: u32,
-    /// The share that is followed, if not everything is.
+    /// The followed part, if not everything is.
     following: Option<Following>,
-    /// What the watch may begin with instead of a list.
+    /// Remembered data that the watch may start with instead of a list.
     remembered: Option<Remembered>,
 }
 
-/// The receiver is gone: the observations are not needed any more.
+/// The receiver is gone: the observations are no longer needed.
 struct Closed;
 
 enum Stopped {
     Closed,
-    /// Another share is to be followed.
+    /// The followed part has changed.
     Moved,
     Failed(RequestError),
 }
@@ -213,7 +213,7 @@ impl From<RequestError> for Stopped {
 }
 
 impl<T: Clone> Watcher<T> {
-    /// A watcher that has not begun yet.
+    /// Creates a watcher that has not started yet.
     pub fn new(
         cluster: Cluster,
         mut collection: Collection,
@@ -283,11 +283,11 @@ impl<T: Clone> Watcher<T> {
             let before = version.clone();
             let result = self.watch(&mut version).await;
             if self.is_initial {
-                return self.begin_anew(result).await;
+                return self.start_over(result).await;
             }
             if version != before {
                 self.failures = 0;
-                // A stream tells what exists before it can be too old.
+                // A stream sends what exists before it can expire.
                 if !before.is_empty() {
                     self.expired_watches = 0;
                 }
@@ -306,7 +306,8 @@ impl<T: Clone> Watcher<T> {
                 },
                 Err(Stopped::Failed(error)) if error.is_expired() => {
                     tracing::debug!(collection = %self.collection, "the watch is too old; listing");
-                    // A server that takes every version for too old must not be listed without a pause.
+                    // A server for which every version is too old must not be listed without a
+                    // pause.
                     self.expired_watches = self.expired_watches.saturating_add(1);
                     tokio::time::sleep(self.pause_after(self.expired_watches)).await;
                     return Ok(());
@@ -322,8 +323,8 @@ impl<T: Clone> Watcher<T> {
         }
     }
 
-    /// What exists was not told to the end: from the beginning, by streaming or by listing.
-    async fn begin_anew(&mut self, result: Result<(), Stopped>) -> Result<(), Closed> {
+    /// Existing objects were not received completely: starts over, by streaming or by listing.
+    async fn start_over(&mut self, result: Result<(), Stopped>) -> Result<(), Closed> {
         match result {
             Err(Stopped::Closed) => Err(Closed),
             Err(Stopped::Moved) => Ok(()),
@@ -372,7 +373,7 @@ impl<T: Clone> Watcher<T> {
         Duration::try_from_secs_f64(spread).unwrap_or(bounded)
     }
 
-    /// Lists everything, or only what was added to the share.
+    /// Lists everything, or only what was added to the part.
     async fn list(&mut self, added: Option<&Part>) -> Result<String, Stopped> {
         let mut next: Option<String> = None;
         loop {
@@ -418,17 +419,17 @@ impl<T: Clone> Watcher<T> {
         }
     }
 
-    /// How many objects are asked for at once.
+    /// How many objects are requested per page.
     ///
-    /// A server that changes faster than the pages are read forgets the state that is listed. It
-    /// offers to go on with the newest state then, but changes on the former pages would be lost.
-    /// So the list starts again with larger pages, until in the end there is a single one.
+    /// A server that changes faster than the pages are read forgets the listed state. It then
+    /// offers to continue with the newest state, but changes on the previous pages would be lost.
+    /// So the list starts again with larger pages, until finally there is a single one.
     fn page_size(&self) -> u32 {
         let growth = PAGE_GROWTH.saturating_pow(self.expired_lists);
         self.collection.limits.page_size.saturating_mul(growth)
     }
 
-    /// Lets those who handle the objects catch up, so that no list is in memory as a whole.
+    /// Lets handlers catch up, so that no list is in memory as a whole.
     async fn wait_for_backlog(&mut self) {
         // A list that took too long once would take too long again.
         if self.failures > 0 {
@@ -437,7 +438,7 @@ impl<T: Clone> Watcher<T> {
         let backlog_max = self.collection.limits.backlog_max;
         let Some(backlog) = &mut self.collection.backlog else { return };
         let caught_up = backlog.wait_for(|waiting| *waiting <= backlog_max);
-        // Either way the list goes on.
+        // In either case the list continues.
         let _ = tokio::time::timeout(BACKLOG_PATIENCE, caught_up).await;
     }
 
@@ -468,7 +469,7 @@ impl<T: Clone> Watcher<T> {
         if let Some(timeout) = limits.server_timeout {
             address::push_query(&mut path, "timeoutSeconds", &timeout.as_secs().to_string());
         }
-        // What is too far away to be a moment never comes.
+        // A time too far in the future is never reached.
         let later = |timeout: Duration| Instant::now().checked_add(timeout);
         let deadline = limits.client_timeout.and_then(later);
         let outgoing = Outgoing::get(path);
@@ -517,8 +518,8 @@ impl<T: Clone> Watcher<T> {
         self.take_rest(&outgoing.path, buffer.freeze(), version).await
     }
 
-    /// Takes the last line of a stream that ends without a newline, if it is complete; otherwise it
-    /// will come again from the last version.
+    /// Processes the last line of a stream that ends without a newline, if it is complete;
+    /// otherwise it will be sent again from the last version.
     async fn take_rest(
         &mut self,
         path: &str,
@@ -547,7 +548,7 @@ impl<T: Clone> Watcher<T> {
         while let Some(offset) = memchr::memchr(b'\n', data) {
             let (end, rest) = data.split_at(offset + 1);
             data = rest;
-            // Most lines come whole, and are read where they are.
+            // Most lines arrive complete and are parsed in place.
             let result = if buffer.is_empty() {
                 self.take_line(path, end, version)
             } else {

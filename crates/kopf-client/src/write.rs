@@ -1,4 +1,4 @@
-//! Changes of objects: patches, creations, deletions. Answers come back as raw objects.
+//! Changes of objects: patches, creations, deletions. Responses are raw objects.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, Outgoing};
 use crate::error::{Failure, RequestError};
 use crate::limiter::Urgency;
 
-/// Which object.
+/// Identifies an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// Its resource.
@@ -34,10 +34,10 @@ pub enum PatchContent {
 }
 
 impl Cluster {
-    /// Patches an object and returns it as it is now.
+    /// Patches an object and returns its new state.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries of the policy.
+    /// Fails like the request, after the retries of the policy.
     pub async fn patch(
         &self,
         target: Target<'_>,
@@ -58,18 +58,18 @@ impl Cluster {
         self.parse(&outgoing, answer)
     }
 
-    /// Applies a manifest server-side, with force: what it says is ours from now on.
+    /// Applies a manifest server-side, with force: all fields in it become ours.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries of the policy.
+    /// Fails like the request, after the retries of the policy.
     pub async fn apply(&self, target: Target<'_>, manifest: Bytes) -> Result<Object, RequestError> {
         self.apply_to(target.path(), manifest).await
     }
 
-    /// What applying would give; nothing is stored.
+    /// Returns the result of applying without storing it.
     ///
     /// # Errors
-    /// Fails as applying would.
+    /// Fails if applying would fail.
     pub async fn rehearse(
         &self,
         target: Target<'_>,
@@ -98,7 +98,7 @@ impl Cluster {
     /// Deletes an object in the background, if it still has this uid.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries of the policy; with a conflict for another uid.
+    /// Fails like the request, after the retries of the policy; with a conflict for another uid.
     pub async fn delete(&self, target: Target<'_>, uid: &str) -> Result<(), RequestError> {
         let options = serde_json::json!({
             "apiVersion": "v1",
@@ -119,7 +119,7 @@ impl Cluster {
     /// Creates an object in a collection.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries of the policy.
+    /// Fails like the request, after the retries of the policy.
     pub async fn create(
         &self,
         resource: &Resource,
@@ -130,10 +130,10 @@ impl Cluster {
         self.create_patiently(resource, namespace, body, &backoffs).await
     }
 
-    /// The same with these pauses between the attempts.
+    /// Like [`create`](Self::create), with these pauses between the attempts.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries.
+    /// Fails like the request, after the retries.
     pub async fn create_patiently(
         &self,
         resource: &Resource,
@@ -154,7 +154,7 @@ impl Cluster {
     /// Reads one object.
     ///
     /// # Errors
-    /// Fails as the server says, after the retries of the policy.
+    /// Fails like the request, after the retries of the policy.
     pub async fn get(&self, target: Target<'_>) -> Result<Object, RequestError> {
         let outgoing = Outgoing::get(target.path());
         let answer = self.fetch(&outgoing).await?;

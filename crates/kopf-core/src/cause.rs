@@ -1,7 +1,7 @@
-//! What happened to an object since it was last handled.
+//! Determines what happened to an object since it was last handled.
 //!
-//! Pure: everything that decides comes in a [`Snapshot`]. The order of events does not matter, only
-//! the newest state against the last handled one.
+//! Pure: all inputs are in a [`Snapshot`]. The order of events does not matter: only the newest
+//! state is compared with the last-handled one.
 
 use std::sync::Arc;
 
@@ -11,36 +11,36 @@ use crate::finalizer::is_held;
 use crate::occasion::{Change, EventKind, Reason, Subject};
 use crate::settings::Storages;
 
-/// Everything that decides about an object at one moment.
+/// All data that decides about an object at one moment.
 #[derive(Clone)]
 pub struct Snapshot {
     /// The object in its newest known state.
     pub subject: Subject,
-    /// The type of the event that brought it; `None` when it was listed.
+    /// The type of the event that delivered it; `None` if it was listed.
     pub event: Option<EventKind>,
-    /// The essence as last handled; `None` if never.
+    /// The last-handled essence; `None` if there is none.
     pub old: Option<Essence>,
-    /// The essence now.
+    /// The current essence.
     pub new: Essence,
-    /// What differs.
+    /// The differences.
     pub diff: Arc<Diff>,
-    /// What the process remembers of the object.
+    /// What this process has seen of the object.
     pub memory: Seen,
 }
 
-/// How well the process knows an object.
+/// What this process has seen of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// It was first seen in a list, so it may have been handled by an earlier process.
+    /// Whether it was first seen in a list, so an earlier process may have handled it.
     pub noticed_by_listing: bool,
-    /// All handlers of some cause have finished in this process.
+    /// Whether all handlers of some cause have finished in this process.
     pub fully_handled_once: bool,
 }
 
 impl Snapshot {
-    /// Compares an object with its stored last handled state.
+    /// Compares an object with its stored last-handled state.
     ///
-    /// `known` is its essence, if that is known already.
+    /// `known` is its essence, if already known.
     ///
     /// # Errors
     /// Fails when the notes on the object cannot be understood, or when a storage of a user does.
@@ -73,7 +73,7 @@ impl Snapshot {
         Ok(Self { subject, event, old, new, diff, memory })
     }
 
-    /// The object's newest known state.
+    /// The newest known state of the object.
     #[must_use]
     pub fn object(&self) -> &Object {
         &self.subject.object
@@ -86,7 +86,7 @@ impl Snapshot {
     }
 }
 
-/// Concludes what happened; the first rule that applies wins.
+/// Determines the cause; the first rule that applies wins.
 #[must_use]
 pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
     let memory = snapshot.memory;
@@ -100,7 +100,7 @@ pub fn detect(snapshot: &Snapshot, finalizer: &str) -> Change {
     } else if is_deleting {
         (Reason::Delete, initial)
     } else if snapshot.old.is_none() {
-        // Never handled by anybody: not a resumption, however long it has existed.
+        // Never handled: not a resumption, no matter how long the object has existed.
         (Reason::Create, false)
     } else if !snapshot.diff.is_empty() {
         (Reason::Update, initial)

@@ -1,4 +1,4 @@
-//! Conversions between the versions of a custom resource: which handlers lead from one to another.
+//! Conversions between the versions of a custom resource, and the handlers that perform them.
 //!
 //! Pure. The conversions of one resource are a graph of its versions. Gets handlers from the
 //! registry and objects from the reviews of the cluster; the engine calls the handlers in between.
@@ -18,9 +18,9 @@ use crate::handler::{Handler, HandlerKind};
 pub struct Chart {
     /// The API group.
     pub group: String,
-    /// The plural.
+    /// The plural name.
     pub plural: String,
-    /// In the order of declaration.
+    /// In declaration order.
     steps: Vec<Step>,
 }
 
@@ -31,10 +31,10 @@ struct Step {
     handler: Arc<Handler>,
 }
 
-/// The versions to pass on the way to another one, each with the handler that leads to it.
+/// The versions on the way to another one, each with the handler that converts to it.
 pub type Route<'a> = Vec<(&'a str, &'a Arc<Handler>)>;
 
-/// No handlers lead from one version to another.
+/// There are no handlers to convert from one version to another.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no conversions lead from {from} to {to}, but from {from} to {}: add a handler with \
@@ -44,13 +44,13 @@ pub type Route<'a> = Vec<(&'a str, &'a Arc<Handler>)>;
 pub struct NoRoute {
     /// The version of the object.
     pub from: String,
-    /// The version that is asked for.
+    /// The requested version.
     pub to: String,
-    /// The versions that can be reached, nearest first.
+    /// The reachable versions, nearest first.
     pub reachable: Vec<String>,
 }
 
-/// What a conversion returned is not an object.
+/// A conversion did not return an object.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a conversion returns the object in the other version, not {0}")]
 pub struct NotAnObject(&'static str);
@@ -59,7 +59,7 @@ fn listed(versions: &[String]) -> String {
     if versions.is_empty() { "nothing".to_owned() } else { versions.join(", ") }
 }
 
-/// The conversions of all resources, ordered by their names; those with mistakes are left out.
+/// The conversions of all resources, ordered by name, without the invalid ones.
 #[must_use]
 pub fn charts<'a>(handlers: impl IntoIterator<Item = &'a Arc<Handler>>) -> Vec<Chart> {
     let mut charts: BTreeMap<(String, String), Chart> = BTreeMap::new();
@@ -87,13 +87,13 @@ impl Chart {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// The shortest way from one version to another.
+    /// The shortest route from one version to another.
     ///
-    /// Of several shortest ways it is the one whose handlers were declared first. It is empty for
-    /// objects that are in the right version already.
+    /// Among several shortest routes, the one whose handlers were declared first. Empty if both
+    /// versions are the same.
     ///
     /// # Errors
-    /// Fails when there is no way.
+    /// Fails if there is no route.
     pub fn route(&self, from: &str, to: &str) -> Result<Route<'_>, NoRoute> {
         let mut ways: Vec<(&str, Route<'_>)> = vec![(from, Vec::new())];
         let mut waiting = VecDeque::from([0]);
@@ -115,7 +115,7 @@ impl Chart {
         Err(NoRoute { from: from.to_owned(), to: to.to_owned(), reachable })
     }
 
-    /// The pairs of versions between which no handlers lead, although both are named by some.
+    /// The pairs of versions without a route, although handlers name both.
     #[must_use]
     pub fn gaps(&self) -> Vec<NoRoute> {
         let mut versions: Vec<&str> = Vec::new();
@@ -129,13 +129,13 @@ impl Chart {
     }
 }
 
-/// The object after one step: what the handler returned, with the identity of what it was given.
+/// The object after one step: the handler's result, with the identity of the original object.
 ///
-/// The version and the kind are set, the metadata are the original ones. Only labels and annotations
-/// are taken from the result, if it has them; and the status is kept if it says nothing of one.
+/// The version and the kind are set, and the metadata is that of the original. Only labels and
+/// annotations are taken from the result, if present; the status is kept if the result has none.
 ///
 /// # Errors
-/// Fails when the result is not an object.
+/// Fails if the result is not an object.
 pub fn completed(
     original: &Value,
     result: Value,
@@ -167,7 +167,7 @@ pub fn completed(
     Ok(Value::Object(result))
 }
 
-/// Everything that is wrong with the conversions among some handlers, one sentence each.
+/// All problems of the conversions among some handlers, one sentence each.
 #[must_use]
 pub fn problems<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String> {
     let mut problems = Vec::new();
@@ -192,13 +192,13 @@ pub fn problems<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<Stri
     problems
 }
 
-/// The selectors of both versions of a conversion.
+/// The selectors of the two versions of a conversion.
 fn ends(handler: &Handler) -> Option<(&Selector, &Selector)> {
     let HandlerKind::Convert(options) = &handler.kind else { return None };
     Some((handler.selector.as_ref()?, &options.to))
 }
 
-/// A version of a resource, if a selector names it in full.
+/// A version of a resource, if a selector specifies it completely.
 struct Place<'a> {
     group: &'a str,
     version: &'a str,
@@ -229,7 +229,7 @@ fn mistake(from: &Selector, to: &Selector) -> Option<String> {
     (start.version == end.version).then(|| format!("leads from {} to itself", start.version))
 }
 
-/// Types can have the same plural and different kinds; definitions cannot.
+/// Types can have the same plural and different kinds, but definitions cannot.
 fn other_kind(handler: &Handler) -> Option<String> {
     let kinds: Vec<Value> =
         handler.definitions().map(|it| it["spec"]["names"]["kind"].clone()).collect();

@@ -1,47 +1,47 @@
-//! How daemons are stopped and when timers run next.
+//! How daemons are stopped, and when timers run next.
 //!
-//! Pure. The engine owns the tasks; here are only the stages and the arithmetic of their times.
+//! Pure. The engine owns the tasks; this module has only the stages and the calculation of times.
 
 use std::time::Duration;
 
 use crate::handler::{DaemonOptions, HandlerKind, TimerOptions};
 use crate::queue::Moment;
 
-/// How patient the stopping of one daemon is.
+/// How long to wait for one daemon to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The grace between the stop flag and the cancellation.
+    /// The time between the stop flag and the cancellation.
     pub backoff: Option<Duration>,
-    /// How long to wait after the cancellation; `None` means to wait without cancelling.
+    /// How long to wait after the cancellation; `None` means waiting without cancelling.
     pub timeout: Option<Duration>,
-    /// How often to look while waiting without a timeout.
+    /// How often to check while waiting without a timeout.
     pub polling: Duration,
 }
 
-/// What to do about a daemon that should stop and has not.
+/// What to do about a daemon that should stop and has not yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The flag is set; give it time.
+    /// The flag is set; wait.
     Signalled {
-        /// Until the next stage.
+        /// The time until the next stage.
         wait: Duration,
     },
-    /// Cancel it, if it is not cancelled yet; give it time.
+    /// Cancel it, unless already cancelled; wait.
     Cancelled {
-        /// Until the next stage.
+        /// The time until the next stage.
         wait: Duration,
     },
-    /// Leave it alone and go on without it.
+    /// Continue without it.
     Abandoned,
-    /// Look again later, without end.
+    /// Check again later, indefinitely.
     Polled {
-        /// Until the next look.
+        /// The time until the next check.
         wait: Duration,
     },
 }
 
 impl Patience {
-    /// Of a daemon; `None` for other kinds of handlers. Timers are never cancelled.
+    /// For a daemon; `None` for other kinds of handlers. Timers are never cancelled.
     #[must_use]
     pub fn of(kind: &HandlerKind, default_polling: Duration) -> Option<Self> {
         match kind {
@@ -62,7 +62,7 @@ impl Patience {
         }
     }
 
-    /// The stage of a daemon whose stop flag was set so long ago.
+    /// The stage of a daemon whose stop flag was set this long ago.
     #[must_use]
     pub fn stage(&self, age: Duration) -> Stage {
         let backoff = self.backoff.unwrap_or_default();
@@ -88,13 +88,14 @@ impl Patience {
     }
 }
 
-/// Between the first runs of two timers whose objects were there before the operator.
+/// The time between the first runs of two timers whose objects existed before the operator started.
 pub const FIRST_RUNS_STEP: Duration = Duration::from_millis(10);
 
-/// How long the first run of such a timer is put off, so that not all come at once after a start.
+/// How long to delay the first run of such a timer, so that not all of them run right after the
+/// start.
 ///
-/// `ahead` is how far into the future others have taken places already. Never longer than the usual
-/// pause between runs, nor than `spread_max`; those that have no place left share places.
+/// `ahead` is the delay up to which slots are already taken. The result is never longer than the
+/// usual pause between runs or `spread_max`; timers without a free slot share slots.
 #[must_use]
 pub fn spread(options: &TimerOptions, ahead: Duration, spread_max: Duration) -> Duration {
     let pause = options.interval.or(options.idle);
@@ -103,25 +104,25 @@ pub fn spread(options: &TimerOptions, ahead: Duration, spread_max: Duration) -> 
     Duration::from_nanos(u64::try_from(rest).unwrap_or(0))
 }
 
-/// How long a timer has to wait before a run until the object was unchanged for long enough.
+/// How long a timer must wait until the object has been unchanged for the idle time.
 #[must_use]
 pub fn idle_wait(idle: Option<Duration>, changed_at: Moment, now: Moment) -> Option<Duration> {
     let rest = changed_at.saturating_add(idle?).saturating_sub(now);
     (!rest.is_zero()).then_some(rest)
 }
 
-/// What follows a run of a timer.
+/// What happens after a run of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterRun {
-    /// The next run comes after this time.
+    /// The next run starts after this time.
     Sleep(Duration),
-    /// The next run comes after the object has changed since the start of this run.
+    /// The next run starts once the object has changed since the start of this run.
     AwaitChange,
     /// There is no next run.
     End,
 }
 
-/// What follows a finished run; unfinished ones follow the delay of their retries instead.
+/// What happens after a finished run; unfinished ones use their retry delay instead.
 #[must_use]
 pub fn after_run(options: &TimerOptions, started: Moment, now: Moment) -> AfterRun {
     match (options.interval, options.idle) {

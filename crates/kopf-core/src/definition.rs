@@ -1,8 +1,8 @@
-//! The definitions of the custom resources that handlers name, by types or only by their names.
+//! The definitions of the custom resources that handlers name by type or by name.
 //!
-//! Pure. Several versions of a resource make one definition. What is only named has its definition
-//! from elsewhere in a real cluster; an embedded one has nobody else to make it, so it is guessed
-//! from group, version and plural: any content, and a status.
+//! Pure. Several versions of a resource form one definition. In a real cluster, the definition of a
+//! resource given by name comes from elsewhere. On an embedded cluster it must be guessed from
+//! group, version and plural: with any content and a status.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::groups;
 use crate::handler::Handler;
 
-/// The definitions of all typed resources of some handlers, one of each, ordered by name.
+/// The definitions of all typed resources of some handlers, each once, ordered by name.
 #[must_use]
 pub fn typed<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<Value> {
     merged(handlers.into_iter().flat_map(Handler::definitions))
 }
 
-/// The definitions of what handlers only name, as far as they can be guessed.
+/// The definitions of resources given only by name, if they can be guessed.
 #[must_use]
 pub fn guessed<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<Value> {
     let handlers: Vec<&Handler> = handlers.into_iter().collect();
@@ -32,10 +32,10 @@ pub fn guessed<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<Value
     guessed
 }
 
-/// One definition per name, with the versions of all, the newest first.
+/// Merges into one definition per name, with the versions of all, the newest first.
 ///
-/// Objects are stored in the newest of the versions that say they are for storage, and a stable one
-/// counts as newer than those in the making. The first definition decides about all else.
+/// Objects are stored in the newest version that is marked for storage; stable versions count as
+/// newer than alpha and beta ones. Everything else comes from the first definition.
 #[must_use]
 pub fn merged(definitions: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut by_name: BTreeMap<String, Value> = BTreeMap::new();
@@ -87,13 +87,13 @@ pub fn priority(version: &str) -> impl Ord + use<> {
         };
         Some((stage, parts.0.parse().ok()?, parts.1.parse().ok()?))
     };
-    // All others go by the alphabet, the first one being the newest.
+    // All others are in alphabetical order, the first being the newest.
     let known = numbers(version);
     let other = known.is_none().then(|| Reverse(version.to_owned()));
     (known, other)
 }
 
-/// The definition of what a selector names, if it names a custom resource in full.
+/// The definition of the resource of a selector, if it specifies a custom resource completely.
 ///
 /// ```
 /// use kopf_model::Selector;
@@ -132,14 +132,14 @@ pub fn implied(selector: &Selector) -> Option<Value> {
         },
     });
     if groups::is_protected(group) {
-        // Servers refuse definitions there that say nothing about it.
+        // In this domain, servers reject definitions without this annotation.
         definition["metadata"]["annotations"] =
             json!({"api-approved.kubernetes.io": "unapproved, guessed from a handler"});
     }
     Some(definition)
 }
 
-/// The kind that a plural most likely belongs to: `policies` to `Policy`.
+/// The most likely kind of a plural: `Policy` for `policies`.
 #[must_use]
 pub fn kind_of(plural: &str) -> String {
     let singular = match plural {

@@ -1,7 +1,7 @@
-//! Desired children: from what a function wants to what must be applied and deleted.
+//! Desired children: computes what to apply and delete from what a handler returns.
 //!
 //! Pure. Gets the manifests that a `desired` handler returned and the children that the watches
-//! have seen; hands steps to the engine and the state of every child to the owner's condition.
+//! have seen. Passes steps to the engine, and the state of each child to the owner's condition.
 
 mod condition;
 mod manifest;
@@ -21,14 +21,14 @@ use crate::handler::Handler;
 
 /// The label with the owner's uid; children are watched by it.
 pub const OWNER_LABEL: &str = "kopf.dev/owner";
-/// The label that says which tool an object belongs to.
+/// The label with the tool that manages an object.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-/// The annotation with the id of the handler that wants the child.
+/// The annotation with the id of the handler that desires the child.
 pub const HANDLER_ANNOTATION: &str = "kopf.dev/handler";
-/// The annotation with the fingerprint of what was applied.
+/// The annotation with the fingerprint of the applied manifest.
 pub const HASH_ANNOTATION: &str = "kopf.dev/applied";
 
-/// A child as the watches have seen it.
+/// A child as seen by the watches.
 #[derive(Clone)]
 pub struct Child {
     /// Its resource.
@@ -37,23 +37,23 @@ pub struct Child {
     pub object: Object,
 }
 
-/// What came of the last application of a manifest in this process.
+/// The result of the last application of a manifest in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The fingerprint of the manifest.
     pub hash: String,
-    /// The fingerprint of the child as the server answered.
+    /// The fingerprint of the child in the server's response.
     pub content: u64,
 }
 
-/// What a plan is made of.
+/// The inputs of a plan.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// The owner's uid.
     pub owner: &'a str,
-    /// The handler that wants the children.
+    /// The handler that desires the children.
     pub handler: &'a Handler,
-    /// The children that it wants.
+    /// The desired children.
     pub desired: &'a [Manifest],
     /// All children of the owner, and other objects that have the desired names.
     pub observed: &'a [Child],
@@ -61,18 +61,18 @@ pub struct Inputs<'a> {
     pub applied: &'a BTreeMap<ChildKey, Applied>,
 }
 
-/// One thing to do.
+/// One step of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Apply the manifest of this number.
+    /// Apply the manifest with this index.
     Apply(usize),
-    /// Delete a child that is not wanted any more.
+    /// Delete a child that is no longer desired.
     Delete(Deletion),
-    /// Do nothing about a child that belongs to somebody else.
+    /// Leave a child alone because it belongs to another owner.
     Refuse {
-        /// Which child.
+        /// The child.
         key: ChildKey,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
@@ -80,25 +80,25 @@ pub enum Step {
 /// A child to be deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deletion {
-    /// Which child.
+    /// The child.
     pub key: ChildKey,
     /// Its resource.
     pub resource: Arc<Resource>,
-    /// The uid, so that a newer child of the same name is spared.
+    /// The uid, so that a newer child of the same name is not deleted.
     pub uid: String,
 }
 
-/// What to do, and how the wanted children are now.
+/// The steps, and the current state of the desired children.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What to do, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// The state of every wanted child, before the steps.
+    /// The state of each desired child before the steps.
     pub readiness: BTreeMap<ChildKey, Readiness>,
 }
 
 impl Child {
-    /// Which child it is.
+    /// The key of the child.
     #[must_use]
     pub fn key(&self) -> ChildKey {
         ChildKey {
@@ -115,7 +115,7 @@ impl Child {
         self.object.label(OWNER_LABEL)
     }
 
-    /// Whether it stays when its owner is deleted, unless somebody deletes it.
+    /// Whether it remains when its owner is deleted, unless it is deleted explicitly.
     #[must_use]
     pub fn is_foreign_to(&self, owner: &Object) -> bool {
         !may_be_owned(owner.namespace(), self.object.namespace())
@@ -169,7 +169,7 @@ fn decide(
         return (Some(step), Readiness::waiting(message));
     }
     if child.object.is_deleting() {
-        // It is created again after it is gone; its watch will report that.
+        // It is created again when it is gone; its watch will report that.
         return (None, Readiness::waiting("is being deleted"));
     }
     let state = readiness(&child.resource, child.object.value());
@@ -183,7 +183,8 @@ fn decide(
     ((!is_tried).then_some(Step::Apply(number)), state)
 }
 
-/// The children that have to be deleted before the owner may go: nothing else deletes them.
+/// The children that must be deleted before the owner is released, because nothing else deletes
+/// them.
 #[must_use]
 pub fn outliving(owner: &Object, observed: &[Child]) -> Vec<(Deletion, bool)> {
     observed
@@ -193,7 +194,8 @@ pub fn outliving(owner: &Object, observed: &[Child]) -> Vec<(Deletion, bool)> {
         .collect()
 }
 
-/// The fingerprint of what matters in a child: all but its status and the server's counters.
+/// The fingerprint of the relevant part of a child: everything except its status and the server's
+/// counters.
 #[must_use]
 pub fn content_of(child: &Value) -> u64 {
     let mut child = child.clone();
@@ -208,7 +210,7 @@ pub fn content_of(child: &Value) -> u64 {
     fingerprint(&child)
 }
 
-/// Whether everything that is wanted is there; what the server adds does not matter.
+/// Whether all desired content is present; additions by the server are ignored.
 #[must_use]
 pub fn contains(observed: &Value, desired: &Value) -> bool {
     match (observed, desired) {
@@ -223,7 +225,7 @@ pub fn contains(observed: &Value, desired: &Value) -> bool {
     }
 }
 
-/// Lists of named things may have more of them; any other list is compared by position.
+/// Lists of named items may have additional items; any other list is compared by position.
 fn list_contains(observed: &[Value], desired: &[Value]) -> bool {
     let key = ["uid", "name"].into_iter().find(|key| {
         !desired.is_empty()
@@ -244,7 +246,7 @@ fn list_contains(observed: &[Value], desired: &[Value]) -> bool {
     }
 }
 
-/// Whether the server may leave the value out.
+/// Whether the server may omit the value.
 fn is_hollow(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -259,7 +261,7 @@ fn is_of(handler: &Handler, child: &Object) -> bool {
     id == Some(&*handler.id) || handler.was.iter().any(|was| id == Some(&**was))
 }
 
-/// Whether an owner reference may lead from the one namespace to the other.
+/// Whether an owner reference is possible between the two namespaces.
 fn may_be_owned(owner: Option<&str>, child: Option<&str>) -> bool {
     owner.is_none() || owner == child
 }

@@ -1,11 +1,11 @@
-//! Who leads: one candidate's part in an election by a Lease, compatible with client-go's.
+//! Leader election: one candidate's part in an election by a Lease, compatible with client-go.
 //!
-//! Pure: reads, writes and the clock are the caller's. All safety rests on two facts. Every write
-//! replaces exactly the version that was seen before, or fails. And a leader counts the time of its
-//! term from *before* it sent the renewal, by its own monotonic clock, while the others count from
-//! after they saw it, and for longer ([`Times`]). Wall clocks are written for people, and never
-//! compared. So no two candidates lead at once, as long as no clock runs faster than another one by
-//! more than `lease_duration / renew_deadline`.
+//! Pure: reads, writes and the clock belong to the caller. Safety rests on two facts. Every write
+//! replaces exactly the version seen before, or fails. And a leader counts the time of its term
+//! from *before* it sent the renewal, by its own monotonic clock, while the others count from after
+//! they saw it, and for longer ([`Times`]). Wall clocks are written for users and never compared.
+//! So no two candidates lead at once, as long as no clock runs faster than another by more than
+//! `lease_duration / renew_deadline`.
 
 use std::time::Duration;
 
@@ -14,91 +14,91 @@ use kopf_model::lease::LeaseRecord;
 
 use crate::queue::Moment;
 
-/// How long a released Lease is said to be held, as client-go writes it.
+/// The duration of a released Lease, as client-go writes it.
 const RELEASED_DURATION: Duration = Duration::from_secs(1);
 
-/// The times of an election, as client-go names them.
+/// The times of an election, named as in client-go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// How long others wait after the last renewal that they saw.
     pub lease_duration: Duration,
-    /// How long the leader goes on after the last renewal that succeeded.
+    /// How long the leader continues after the last successful renewal.
     pub renew_deadline: Duration,
     /// The pause between attempts to acquire or to renew.
     pub retry_period: Duration,
 }
 
-/// Why times are of no use.
+/// Why times are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimesError {
-    /// A leader would go on when others may begin.
+    /// A leader would continue when others may start.
     #[error("the lease duration must be at least a second longer than the renew deadline")]
     DeadlineTooLong,
     /// A leader would give up before a second attempt.
     #[error("the renew deadline must be more than twice as long as the retry period")]
     RetriesTooRare,
-    /// Nothing would ever be awaited.
+    /// There would be no pauses at all.
     #[error("the retry period must not be zero")]
     NoPause,
 }
 
-/// What was seen of the Lease.
+/// The Lease as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// What it says.
+    /// Its content.
     pub record: LeaseRecord,
     /// Its `resourceVersion`.
     pub version: String,
-    /// Since when we know this version.
+    /// When this version was first seen.
     pub since: Moment,
 }
 
 /// The right to act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Grows with every change of the leader.
+    /// Incremented with every change of the leader.
     pub number: u64,
     /// The right ends at this moment, unless the Lease is renewed before.
     pub until: Moment,
 }
 
-/// What is to be done about the Lease.
+/// What to do about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Read it.
     Read,
     /// Write it.
     Write(Write),
-    /// Nothing before this moment, unless the Lease changes.
+    /// Do nothing before this moment, unless the Lease changes.
     Wait(Moment),
 }
 
-/// A write that takes effect only if nobody else was faster.
+/// A write that takes effect only if nobody else has written in the meantime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// What the Lease is to say.
+    /// The new content of the Lease.
     pub record: LeaseRecord,
-    /// What must be true of it.
+    /// The precondition of the write.
     pub precondition: Precondition,
 }
 
-/// What must be true of a Lease when it is written.
+/// The precondition of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// It does not exist.
+    /// The Lease does not exist.
     Absent,
-    /// It has this `resourceVersion`.
+    /// The Lease has this `resourceVersion`.
     Version(String),
 }
 
-/// What is known of the Lease.
+/// What is known about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Knowledge {
-    /// Nothing, or nothing that is certain: a write may or may not have taken effect.
+    /// Nothing certain: a write may or may not have taken effect.
     Unknown,
-    /// It was not there, since this moment.
+    /// It has been missing since this moment.
     Missing { since: Moment },
-    /// It was there.
+    /// It was found.
     Found(Seen),
 }
 
@@ -108,27 +108,27 @@ pub struct Election {
     identity: String,
     times: Times,
     knowledge: Knowledge,
-    /// The last Lease of somebody else that was seen; it may have been deleted since.
+    /// The last Lease of another candidate that was seen; it may have been deleted since.
     rival: Option<Seen>,
     term: Option<Term>,
-    /// The highest number of transitions that was seen, if the Lease was ever seen.
+    /// The highest number of transitions seen, if the Lease was ever seen.
     transitions: Option<u64>,
     next_attempt_at: Moment,
     is_leaving: bool,
 }
 
 impl Times {
-    /// client-go's: 15, 10 and 2 seconds.
+    /// The defaults of client-go: 15, 10 and 2 seconds.
     pub const DEFAULT: Self = Self {
         lease_duration: Duration::from_secs(15),
         renew_deadline: Duration::from_secs(10),
         retry_period: Duration::from_secs(2),
     };
 
-    /// Whether an election with these times is safe and can go on.
+    /// Checks whether an election with these times is safe and can proceed.
     ///
     /// # Errors
-    /// Says what is wrong with them.
+    /// Fails with the reason why they are invalid.
     pub fn check(&self) -> Result<(), TimesError> {
         if self.retry_period.is_zero() {
             return Err(TimesError::NoPause);
@@ -151,7 +151,7 @@ impl Default for Times {
 }
 
 impl Election {
-    /// A candidate that knows nothing yet. The identity must be unique to this process.
+    /// Creates a candidate that knows nothing yet. The identity must be unique to this process.
     #[must_use]
     pub fn new(identity: impl Into<String>, times: Times) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Election {
         }
     }
 
-    /// Who we are.
+    /// The identity of this candidate.
     #[must_use]
     pub fn identity(&self) -> &str {
         &self.identity
@@ -178,7 +178,7 @@ impl Election {
         self.times
     }
 
-    /// Who holds the Lease, as far as we know.
+    /// The holder of the Lease, as far as known.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         match &self.knowledge {
@@ -194,7 +194,7 @@ impl Election {
         self.term.filter(|term| now < term.until)
     }
 
-    /// Takes in what a read or a watch has told: the Lease with its version, or that there is none.
+    /// Processes the result of a read or a watch: the Lease with its version, or its absence.
     pub fn observe(&mut self, found: Option<(LeaseRecord, String)>, now: Moment) {
         let Some((record, version)) = found else {
             if !matches!(self.knowledge, Knowledge::Missing { .. }) {
@@ -202,7 +202,7 @@ impl Election {
             }
             return;
         };
-        // Watches may be late, and tell what was before our own writes.
+        // Watches may lag behind and deliver versions older than our own writes.
         if matches!(&self.knowledge, Knowledge::Found(seen) if !is_newer(&version, &seen.version)) {
             return;
         }
@@ -219,7 +219,7 @@ impl Election {
         self.knowledge = Knowledge::Found(seen);
     }
 
-    /// What is to be done now. `wall` is what people read in the Lease.
+    /// Returns what to do now. `wall` is the time shown to users in the Lease.
     #[must_use]
     pub fn step(&self, now: Moment, wall: Timestamp) -> Step {
         if self.is_leaving {
@@ -231,7 +231,7 @@ impl Election {
             Knowledge::Unknown if is_pausing => Step::Wait(self.next_attempt_at),
             Knowledge::Unknown => Step::Read,
             Knowledge::Missing { since } => {
-                // Somebody may still act by a Lease that was deleted.
+                // The holder of a deleted Lease may still act.
                 let rivalry = self.rival.as_ref().map(|rival| self.duration_of(&rival.record));
                 let free_at = rivalry.map_or(now, |duration| since.saturating_add(duration));
                 if now < free_at {
@@ -252,7 +252,7 @@ impl Election {
         }
     }
 
-    /// When a Lease may be taken; at once if it is ours or nobody's.
+    /// When a Lease may be taken; at once if it is ours or has no holder.
     fn free_at(&self, seen: &Seen) -> Moment {
         if seen.record.holder.is_empty() || seen.record.holder == self.identity {
             return Moment::ZERO;
@@ -264,10 +264,10 @@ impl Election {
         record.duration.unwrap_or(self.times.lease_duration)
     }
 
-    /// The Lease as it is when we hold it.
+    /// The Lease with us as its holder.
     fn claim(&self, current: Option<&LeaseRecord>, wall: Timestamp) -> LeaseRecord {
         let ours = current.filter(|record| record.holder == self.identity);
-        // The numbers go on where a deleted Lease ended.
+        // The numbers continue after those of a deleted Lease.
         let next = self.transitions.map_or(0, |known| known.saturating_add(1));
         let transitions = ours.map_or(next, |record| record.transitions);
         LeaseRecord {
@@ -279,7 +279,7 @@ impl Election {
         }
     }
 
-    /// A write has succeeded, and was sent at this moment; the Lease has this version now.
+    /// Processes a successful write that was sent at this moment; the Lease now has this version.
     pub fn succeed(&mut self, write: &Write, version: String, sent_at: Moment, now: Moment) {
         let record = write.record.clone();
         self.transitions = self.transitions.max(Some(record.transitions));
@@ -292,17 +292,18 @@ impl Election {
         self.knowledge = Knowledge::Found(Seen { record, version, since: now });
     }
 
-    /// A read or a write has failed, or its answer is unknown. A conflict is known to be none of
-    /// ours, so the Lease is read again at once; everything else is tried again after a pause.
+    /// Processes a failed read or write, or one with an unknown result. A conflict proves that our
+    /// write did not take effect, so the Lease is read again at once; after other failures there is
+    /// a pause.
     pub fn fail(&mut self, is_conflict: bool, now: Moment) {
         self.knowledge = Knowledge::Unknown;
         let pause = if is_conflict { Duration::ZERO } else { self.times.retry_period };
         self.next_attempt_at = now.saturating_add(pause);
     }
 
-    /// Ends our candidacy: there is no right to act from now on, before anybody hears of it.
-    /// Returns what is to be written, if we hold the Lease as far as we know; or a read, if that is
-    /// not certain. To be asked again after a read.
+    /// Ends our candidacy: from now on there is no right to act, even before others learn of it.
+    /// Returns a write if we hold the Lease as far as known, or a read if that is uncertain. Must
+    /// be called again after a read.
     pub fn leave(&mut self, wall: Timestamp) -> Option<Step> {
         self.is_leaving = true;
         self.term = None;
@@ -317,8 +318,8 @@ impl Election {
     }
 }
 
-/// Whether a version came after another one, as far as that is known: versions that are not numbers
-/// are newer if they differ.
+/// Whether a version is newer than another, as far as known: versions that are not numbers count as
+/// newer if they differ.
 #[must_use]
 pub fn is_newer(version: &str, than: &str) -> bool {
     match (version.parse::<u64>(), than.parse::<u64>()) {
@@ -327,7 +328,7 @@ pub fn is_newer(version: &str, than: &str) -> bool {
     }
 }
 
-/// The same Lease without a holder: anybody may take it at once.
+/// The same Lease without a holder: any candidate may take it at once.
 #[must_use]
 pub fn released(record: &LeaseRecord, wall: Timestamp) -> LeaseRecord {
     LeaseRecord {

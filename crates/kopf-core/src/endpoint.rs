@@ -1,22 +1,22 @@
-//! The endpoint where an operator answers reviews, as the cluster is configured with it.
+//! The endpoint where an operator serves reviews, in the form that the cluster is configured with.
 //!
-//! Pure. Used by the engine, which knows its address and certificate, and for manifests, which have
-//! to agree with it before it runs.
+//! Pure. Used by the engine, which knows its address and certificate, and for manifests, which must
+//! match it before it runs.
 
 use serde_json::{Value, json};
 
-/// The port of the service that leads to the endpoint; the operator itself may listen on another port.
+/// The port of the service of the endpoint; the operator itself may listen on another port.
 pub const SERVICE_PORT: u16 = 443;
-/// The path to all conversions; the name of the definition comes after it.
+/// The path of all conversions; the name of the definition follows it.
 pub const CONVERSIONS: &str = "convert";
 
-/// The service that leads to the endpoint.
+/// The reference to the service of the endpoint, for client configurations.
 #[must_use]
 pub fn service(namespace: &str, name: &str) -> Value {
     json!({"namespace": namespace, "name": name, "port": SERVICE_PORT})
 }
 
-/// What a definition says of its conversion by an endpoint.
+/// The conversion stanza of a definition for an endpoint.
 #[must_use]
 pub fn conversion(client_config: &Value, definition: &str) -> Value {
     let client_config = addressed(client_config, &format!("{CONVERSIONS}/{definition}"));
@@ -24,7 +24,7 @@ pub fn conversion(client_config: &Value, definition: &str) -> Value {
     json!({"strategy": "Webhook", "webhook": webhook})
 }
 
-/// The way to one part of the endpoint, such as a handler: its id at the end of the path.
+/// The client configuration of one part of the endpoint, such as a handler: its id ends the path.
 #[must_use]
 pub fn addressed(client_config: &Value, id: &str) -> Value {
     let mut config = client_config.clone();

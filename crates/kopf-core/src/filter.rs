@@ -1,7 +1,7 @@
-//! The conditions under which a handler concerns an object, and whether they hold.
+//! The conditions of handlers on objects, and whether they hold.
 //!
-//! Checked in a fixed order: labels, annotations, the field's value, its change, and last the
-//! function over everything. Functions of users are called only when all before them hold.
+//! Checked in a fixed order: labels, annotations, the field's value, its change, and finally the
+//! function over everything. User functions are called only if all conditions before them hold.
 
 mod mismatch;
 
@@ -51,9 +51,9 @@ pub enum MetaFilter {
     Equals(String),
     /// Has any value.
     Present,
-    /// Is not there.
+    /// Is absent.
     Absent,
-    /// What the function accepts; it gets `None` if the key is absent.
+    /// Is accepted by the function, which gets `None` if the key is absent.
     Matches(MetaFn),
 }
 
@@ -64,20 +64,20 @@ pub enum ValueFilter {
     Equals(Value),
     /// Has any value.
     Present,
-    /// Is not there.
+    /// Is absent.
     Absent,
-    /// What the function accepts; it gets `None` if the field is absent.
+    /// Is accepted by the function, which gets `None` if the field is absent.
     Matches(ValueFn),
 }
 
-/// How much of the conditions is checked.
+/// Which conditions are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
-    /// All but the conditions on a change: whether the handler could ever concern this object.
+    /// All except the conditions on a change: whether the handler could ever apply to this object.
     Ever,
     /// All, including the conditions on a change.
     Now {
-        /// The field of interest must have changed.
+        /// Whether the field of interest must have changed.
         field_needs_change: bool,
     },
 }
@@ -118,7 +118,7 @@ impl Filters {
         let Some(field) = &self.field else { return Ok(true) };
         let filter = self.value.as_ref().unwrap_or(&ValueFilter::Present);
         match occasion {
-            // The new value is tried first, so that functions see the old one only if needed.
+            // The new value is checked first, so that functions get the old one only if needed.
             Occasion::Change(change) => {
                 let (old, new) = sides(change, field);
                 Ok(filter.matches(new, subject, occasion)?
@@ -182,7 +182,7 @@ fn sides<'a>(change: &'a Change, field: &FieldPath) -> (Option<&'a Value>, Optio
     (resolve(&change.old), resolve(&change.new))
 }
 
-/// Whether a field has changed; one that is not there differs from any value.
+/// Whether a field has changed; an absent field differs from any value.
 fn differ(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => !equal(old, new),

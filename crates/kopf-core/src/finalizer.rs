@@ -1,42 +1,42 @@
-//! Whether an object is to be held with our finalizer or let go.
+//! Decides whether to hold an object with our finalizer or to release it.
 //!
-//! Pure. The finalizer is on an object only while something must run at its deletion.
+//! Pure. The finalizer is on an object only while something must run when it is deleted.
 
 use kopf_model::Object;
 
-/// What decides about the finalizer.
+/// The inputs of the decision about the finalizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// A daemon, a timer or a mandatory deletion handler concerns the object.
+    /// Whether a daemon, a timer or a mandatory deletion handler applies to the object.
     pub is_needed: bool,
-    /// The finalizer is on the object.
+    /// Whether the finalizer is on the object.
     pub is_present: bool,
-    /// Deletion was requested.
+    /// Whether deletion was requested.
     pub is_deleting: bool,
-    /// The object is gone; its last state still shows the finalizer.
+    /// Whether the object is gone; its last state still shows the finalizer.
     pub is_gone: bool,
 }
 
 /// What to do about the finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing.
+    /// Do nothing.
     Keep,
-    /// Add it, before any handler runs: what handlers create must not outlive the object.
+    /// Add it before any handler runs: what handlers create must not outlive the object.
     Add,
-    /// Remove it, because nothing needs to run at the deletion.
+    /// Remove it, because nothing needs to run on deletion.
     Drop,
-    /// Remove it as soon as all deletion handlers have finished and all daemons are gone.
+    /// Remove it once all deletion handlers have finished and all daemons have stopped.
     ReleaseWhenDone,
 }
 
-/// Whether our finalizer is on an object, so that it cannot go without us.
+/// Whether our finalizer is on an object, so that it cannot be deleted without us.
 #[must_use]
 pub fn is_held(object: &Object, finalizer: &str) -> bool {
     object.finalizers().iter().any(|it| it == finalizer)
 }
 
-/// Decides what to do.
+/// Decides what to do about the finalizer.
 #[must_use]
 pub fn decide(holding: Holding) -> Step {
     match holding {

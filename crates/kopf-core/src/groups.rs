@@ -1,11 +1,12 @@
-//! Which API groups Kubernetes itself has, and which ones can only come from definitions.
+//! Distinguishes the API groups built into Kubernetes from those that can only come from
+//! definitions.
 //!
-//! Pure. `.k8s.io` alone says nothing: many projects of the community define custom resources there,
-//! such as `gateway.networking.k8s.io`. So the built-in groups are listed one by one.
+//! Pure. The suffix `.k8s.io` alone is not enough: many community projects define custom resources
+//! there, such as `gateway.networking.k8s.io`. So the built-in groups are listed individually.
 
-/// The groups with a dot that API servers have built in, including those of former versions.
+/// The groups with a dot that are built into API servers, including those of old versions.
 ///
-/// Groups without a dot are always built in: definitions are refused there.
+/// Groups without a dot are always built in: servers reject definitions there.
 const BUILT_IN: [&str; 20] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -42,7 +43,7 @@ pub fn is_custom(group: &str) -> bool {
     group.contains('.') && !BUILT_IN.contains(&group)
 }
 
-/// Whether definitions in a group need the note that somebody has approved of them, or not.
+/// Whether definitions in a group need the annotation about their API approval.
 #[must_use]
 pub fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|domain| {

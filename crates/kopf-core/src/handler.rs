@@ -1,4 +1,4 @@
-//! What the engine knows of one handler: its identity, kind, conditions, and how to call it.
+//! The engine's description of a handler: its identity, kind and conditions, and how to call it.
 
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
@@ -14,10 +14,10 @@ pub mod invoke;
 
 use invoke::Invoke;
 
-/// The name of a handler: key of its persisted progress and of its result in the status.
+/// The name of a handler: the key of its stored progress and of its result in the status.
 pub type HandlerId = Arc<str>;
 
-/// One registered handler, erased: Rust functions and Python callables look the same here.
+/// A registered handler, type-erased: Rust functions and Python callables look the same here.
 #[derive(Clone)]
 pub struct Handler {
     /// The id, including the field suffix and the parent's id.
@@ -26,43 +26,43 @@ pub struct Handler {
     pub was: Vec<HandlerId>,
     /// What the handler reacts to, with the options of that kind.
     pub kind: HandlerKind,
-    /// Which resources it is for; `None` for activities and sub-handlers.
+    /// The resources that it handles; `None` for activities and sub-handlers.
     pub selector: Option<Selector>,
-    /// Under which conditions.
+    /// The conditions on objects.
     pub filters: Filters,
-    /// What to do when it fails.
+    /// What to do if it fails.
     pub retrying: Retrying,
-    /// The resources of the children that are watched for the handler's sake.
+    /// The resources of the children that are watched for the handler.
     pub children: Vec<Selector>,
-    /// An arbitrary value handed to the function.
+    /// An arbitrary value passed to the function.
     pub param: Option<Arc<dyn Any + Send + Sync>>,
     /// The user's code.
     pub invoke: Arc<dyn Invoke>,
     /// What the function does to the cluster.
     pub access: Access,
-    /// How it is shown to people.
+    /// How it is described to users.
     pub docs: HandlerDocs,
     /// The custom resource definition of a typed resource.
     pub definition: Option<TypeDefinition>,
 }
 
-/// What the source says about a handler.
+/// What the source code says about a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandlerDocs {
-    /// What the handler is for, from its documentation.
+    /// The purpose of the handler, from its documentation.
     pub description: Option<String>,
-    /// The signature of its function, as it was written.
+    /// The signature of its function, as written.
     pub signature: Option<String>,
 }
 
-/// What a handler does to the cluster, for generated RBAC and start-up checks.
+/// What a handler does in the cluster, for generated RBAC rules and start-up checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// What the function itself may do.
     pub needs: Vec<Need>,
-    /// What the Roles and bindings among the desired children grant, as far as it is declared.
+    /// What the Roles and bindings among the desired children grant, if declared.
     pub grants: Grants,
-    /// What the function may have written for it, as far as its signature shows.
+    /// What the engine may write for the function, according to its signature.
     pub touches: Touches,
 }
 
@@ -72,15 +72,15 @@ impl From<Touches> for Access {
     }
 }
 
-/// A custom resource definition as data. One that has to be derived from a type is made when it is
-/// first needed.
+/// A custom resource definition as data. If it must be derived from a type, it is created on first
+/// use.
 #[derive(Clone)]
 pub struct TypeDefinition(Arc<LazyLock<Value, MakeDefinition>>);
 
 type MakeDefinition = Box<dyn FnOnce() -> Value + Send>;
 
 impl TypeDefinition {
-    /// A definition that is made when it is first needed.
+    /// Creates a definition on first use.
     #[must_use]
     pub fn lazy(make: impl FnOnce() -> Value + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(make))))
@@ -108,20 +108,20 @@ impl std::fmt::Debug for TypeDefinition {
 /// What a handler reacts to.
 #[derive(Clone)]
 pub enum HandlerKind {
-    /// Every raw event, errors ignored.
+    /// Every raw event; errors are ignored.
     Event,
-    /// An object never handled before.
+    /// An object that has never been handled.
     Create,
     /// An essential change.
     Update,
     /// A requested deletion.
     Delete {
-        /// Do not hold the object with the finalizer for this handler's sake.
+        /// Whether not to hold the object with the finalizer for this handler.
         optional: bool,
     },
-    /// An object seen first after the operator's start.
+    /// An object first seen after the operator's start.
     Resume {
-        /// Also for objects that are being deleted.
+        /// Whether to include objects that are being deleted.
         deleted: bool,
     },
     /// A change of one field, for any reason.
@@ -134,23 +134,23 @@ pub enum HandlerKind {
     Daemon(DaemonOptions),
     /// Runs repeatedly while the object exists.
     Timer(TimerOptions),
-    /// Tells which children the object should have.
+    /// Returns the children that the object should have.
     Desired,
     /// Looks at the children of the object whenever one of them changes.
     Observe,
-    /// Checks an admission request.
+    /// Validates an admission request.
     Validate(WebhookOptions),
-    /// Checks and changes an admission request.
+    /// Validates and mutates an admission request.
     Mutate(WebhookOptions),
     /// Converts an object from one version of its resource to another.
     Convert(ConvertOptions),
-    /// Before the operator touches the cluster.
+    /// Runs before the operator connects to the cluster.
     Startup,
-    /// After all else has stopped.
+    /// Runs after everything else has stopped.
     Cleanup,
-    /// Yields credentials.
+    /// Returns credentials.
     Login,
-    /// Contributes to the liveness answer.
+    /// Contributes to the response of the liveness probe.
     Probe,
 }
 
@@ -159,7 +159,7 @@ pub enum HandlerKind {
 pub struct DaemonOptions {
     /// How long to wait before the first run.
     pub initial_delay: Delay,
-    /// The grace between the stop flag and the cancellation.
+    /// The time between the stop flag and the cancellation.
     pub cancellation_backoff: Option<Duration>,
     /// How long to wait after the cancellation before the daemon is abandoned.
     pub cancellation_timeout: Option<Duration>,
@@ -174,7 +174,7 @@ pub struct TimerOptions {
     pub interval: Option<Duration>,
     /// How long to wait before the first run.
     pub initial_delay: Delay,
-    /// Align runs to a grid of intervals.
+    /// Whether to align runs to multiples of the interval.
     pub sharp: bool,
     /// Run only after the object was essentially unchanged for this long.
     pub idle: Option<Duration>,
@@ -202,11 +202,11 @@ pub struct WebhookOptions {
     pub operations: Vec<String>,
     /// The subresource, `*` for any; `None` means the main resource only.
     pub subresource: Option<String>,
-    /// Keep the webhook configured after the operator's exit.
+    /// Whether to keep the webhook configured after the operator exits.
     pub persistent: bool,
-    /// The handler has side effects outside dry runs.
+    /// Whether the handler has side effects outside dry runs.
     pub side_effects: bool,
-    /// Admit the object when the webhook cannot be called.
+    /// Whether to admit the object if the webhook cannot be called.
     pub ignore_failures: bool,
 }
 
@@ -219,7 +219,7 @@ pub struct ConvertOptions {
     pub definition: Option<TypeDefinition>,
 }
 
-/// What to do when a handler fails.
+/// What to do if a handler fails.
 #[derive(Clone, Debug, Default)]
 pub struct Retrying {
     /// How arbitrary errors are treated; `None` means the default of the handler's kind.
@@ -232,18 +232,18 @@ pub struct Retrying {
     pub backoff: Option<Duration>,
 }
 
-/// How errors that say nothing about retrying are treated.
+/// How errors without retry information are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorsMode {
     /// As success without a result.
     Ignored,
-    /// Tried again after the backoff.
+    /// Retried after the backoff.
     Temporary,
-    /// Never tried again.
+    /// Never retried.
     Permanent,
 }
 
-/// Verbs on a resource that a handler's parameters or declarations ask for.
+/// Verbs on a resource that a handler's parameters or declarations require.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// The API group.
@@ -255,7 +255,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// Verbs and a resource from a text such as `get,create deployments.apps`.
+    /// Parses verbs and a resource from a text such as `get,create deployments.apps`.
     ///
     /// ```
     /// use kopf_core::handler::Need;
@@ -274,18 +274,18 @@ impl Need {
     }
 }
 
-/// What Roles and bindings grant that a handler makes: Kubernetes lets nobody grant more rights than
-/// they hold, so that these decide about the rights of the operator.
+/// What the Roles and bindings created by a handler grant. Kubernetes does not allow granting more
+/// rights than one holds, so these determine the rights of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    /// The rules of the roles, which the operator holds itself then.
+    /// The rules of the roles, which the operator must hold itself.
     pub rules: Vec<Need>,
     /// The roles that are bound, by plural (`roles` or `clusterroles`) and name.
     pub bound: Vec<(String, String)>,
 }
 
 impl Grants {
-    /// The plural and the name of a bound role from a text such as `clusterroles/view`.
+    /// Parses the plural and the name of a bound role from a text such as `clusterroles/view`.
     ///
     /// ```
     /// use kopf_core::handler::Grants;
@@ -302,31 +302,31 @@ impl Grants {
     }
 }
 
-/// What the engine writes on behalf of a function, besides its own bookkeeping.
+/// What the engine writes on behalf of a function, besides its own records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touches {
-    /// Any field of the object but the status.
+    /// Any field of the object except the status.
     pub object: bool,
-    /// The status, by a result or directly.
+    /// The status, through a result or directly.
     pub status: bool,
     /// Kubernetes events.
     pub events: bool,
 }
 
 impl Touches {
-    /// What a function may touch about which nothing is known.
+    /// For functions of which nothing is known.
     #[must_use]
     pub fn everything() -> Self {
         Self { object: true, status: true, events: true }
     }
 
-    /// What a function touches that only looks.
+    /// For functions that only read.
     #[must_use]
     pub fn nothing() -> Self {
         Self { object: false, status: false, events: false }
     }
 
-    /// What two of them touch together.
+    /// What either of two touches.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -359,7 +359,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether the cluster asks such handlers, so that there must be an endpoint for its reviews.
+    /// Whether the cluster calls such handlers, so that there must be an endpoint for its reviews.
     #[must_use]
     pub fn is_asked(self) -> bool {
         matches!(self, Self::Admission | Self::Conversion)
@@ -387,7 +387,7 @@ impl HandlerKind {
         }
     }
 
-    /// The only reason for which handlers of this kind are called, or `None` for any.
+    /// The only reason why handlers of this kind are called, or `None` for any.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         match self {
@@ -404,7 +404,7 @@ impl HandlerKind {
         matches!(self, Self::Update | Self::Field)
     }
 
-    /// How errors that say nothing about retrying are treated by default.
+    /// How errors without retry information are treated by default.
     #[must_use]
     pub fn default_errors(&self) -> ErrorsMode {
         match self.family() {
@@ -416,7 +416,7 @@ impl HandlerKind {
         }
     }
 
-    /// What the logs call handlers of this kind.
+    /// The name of this kind of handlers in the logs.
     #[must_use]
     pub fn title(&self) -> &'static str {
         match self {
@@ -450,7 +450,7 @@ pub fn child_id(parent: &str, own: &str) -> HandlerId {
 }
 
 impl Handler {
-    /// A handler with default options.
+    /// Creates a handler with default options.
     pub fn new(id: impl Into<HandlerId>, kind: HandlerKind, invoke: Arc<dyn Invoke>) -> Self {
         Self {
             id: id.into(),
@@ -507,13 +507,13 @@ impl Handler {
         self.definition.iter().chain(target).map(|definition| definition.value().clone())
     }
 
-    /// The definition of the typed resource that it is for.
+    /// The definition of the typed resource that it handles.
     #[must_use]
     pub fn own_definition(&self) -> Option<Value> {
         self.definition.as_ref().map(|definition| definition.value().clone())
     }
 
-    /// What it is for, and what it converts to: the resources that it takes to be there.
+    /// The resources that it handles and converts to: those that must exist.
     pub fn resources(&self) -> impl Iterator<Item = &Selector> {
         let target = match &self.kind {
             HandlerKind::Convert(options) => Some(&options.to),
@@ -522,14 +522,14 @@ impl Handler {
         self.selector.iter().chain(target)
     }
 
-    /// Whether the selector names one specific resource rather than a family.
+    /// Whether the selector names one specific resource rather than several.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         self.selector.as_ref().is_some_and(Selector::is_specific)
     }
 }
 
-/// As in the logs: `Handler 'create_fn'`.
+/// Formatted as in the logs: `Handler 'create_fn'`.
 impl std::fmt::Display for Handler {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} '{}'", self.kind.title(), self.id)

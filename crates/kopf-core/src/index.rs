@@ -1,6 +1,6 @@
-//! The entries of one in-memory index, by keys and by the objects that they come from.
+//! The entries of one in-memory index, by key and by the objects that they come from.
 //!
-//! Written by the engine as objects come and go, read by handlers at any time.
+//! Written by the engine as objects change, read by handlers at any time.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::invoke::{IndexView, Output};
 /// One entry of an object: its key in the index, and the value.
 pub type Entry = (Value, Shared);
 
-/// A value as all handlers share it.
+/// A value as shared by all handlers.
 type Shared = Arc<dyn Any + Send + Sync>;
 
 /// One index.
@@ -24,9 +24,9 @@ pub struct Index(RwLock<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// By the text of the key; the order of values is the order of their coming.
+    /// By the text of the key; the values are in insertion order.
     stores: HashMap<String, Store>,
-    /// The texts of the keys of every object, so that replacing is cheap.
+    /// The key texts of every object, so that replacing is cheap.
     keys: HashMap<ObjectKey, Vec<String>>,
 }
 
@@ -36,7 +36,7 @@ struct Store {
 }
 
 impl Index {
-    /// Puts the entries of an object in place of its former ones.
+    /// Replaces the entries of an object.
     pub fn replace(&self, object: &ObjectKey, entries: Vec<Entry>) {
         let mut inner = self.0.write();
         let former = inner.discard(object);
@@ -54,13 +54,13 @@ impl Index {
             inner.keys.insert(object.clone(), keys);
         }
         drop(inner);
-        let_go(former);
+        drop_values(former);
     }
 
     /// Drops all entries of an object.
     pub fn discard(&self, object: &ObjectKey) {
         let former = self.0.write().discard(object);
-        let_go(former);
+        drop_values(former);
     }
 
     /// How many keys there are.
@@ -77,7 +77,7 @@ impl Index {
 }
 
 impl Inner {
-    /// Takes the values of an object out, which are to be dropped without the lock.
+    /// Removes the values of an object, which must be dropped without holding the lock.
     fn discard(&mut self, object: &ObjectKey) -> Vec<Shared> {
         let mut former = Vec::new();
         for text in self.keys.remove(object).unwrap_or_default() {
@@ -96,14 +96,14 @@ impl Inner {
 impl Drop for Index {
     fn drop(&mut self) {
         for store in std::mem::take(&mut self.0.get_mut().stores).into_values() {
-            let_go(store.values.into_iter().map(|(_, value)| value));
+            drop_values(store.values.into_iter().map(|(_, value)| value));
         }
     }
 }
 
-/// Drops values of users, one by one: they may look into the index then, and one that panics must
+/// Drops user values one by one: their destructors may access the index, and one that panics must
 /// do no further harm. The panic hook reports it.
-fn let_go(values: impl IntoIterator<Item = Shared>) {
+fn drop_values(values: impl IntoIterator<Item = Shared>) {
     for value in values {
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
     }
@@ -123,10 +123,10 @@ impl IndexView for Index {
     }
 }
 
-/// The entries that a handler's result means: every member of a map under its key, anything else
-/// under the key null; `None` when there is no result and the former entries stay.
+/// The entries of a handler's result: every member of a map under its key, any other value under
+/// the key null; `None` if there is no result and the previous entries are kept.
 ///
-/// Values of JSON results are of the type [`Value`].
+/// Values of JSON results have the type [`Value`].
 #[must_use]
 pub fn entries(output: Output) -> Option<Vec<Entry>> {
     match output {

@@ -1,7 +1,7 @@
 //! Decisions as plain functions: queue, cause, selection, progress, retry, plan; and the contract
 //! with user code.
 //!
-//! No clock, no task, no network: the same inputs give the same plan. Time comes in as `now`.
+//! No clock, no task, no network: the same inputs give the same plan. Time is passed in as `now`.
 
 pub mod cause;
 pub mod convert;

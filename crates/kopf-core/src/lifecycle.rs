@@ -1,4 +1,4 @@
-//! Which of the handlers that are due run in one cycle, and in which order.
+//! Decides which of the due handlers run in one cycle, and in which order.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use kopf_model::CallbackError;
 use crate::handler::Handler;
 use crate::progress::State;
 
-/// A way of choosing.
+/// How to choose handlers.
 #[derive(Clone, Default)]
 pub enum Lifecycle {
-    /// All, those with fewer attempts first. Outcomes of one cycle leave in one write, so that
-    /// there is no reason to run one handler per cycle.
+    /// All, those with fewer attempts first. All outcomes of a cycle share one write, so there is
+    /// no reason to run one handler per cycle.
     #[default]
     AsapAll,
-    /// One with the fewest attempts, as Kopf does by default.
+    /// One with the fewest attempts, the default of Kopf.
     Asap,
-    /// The first one in the order of registration.
+    /// The first one in registration order.
     OneByOne,
-    /// All in the order of registration.
+    /// All in registration order.
     AllAtOnce,
     /// One at random.
     Randomized,
     /// All in a random order.
     Shuffled,
-    /// What the function returns.
+    /// Those that the function returns.
     Custom(Arc<ChooseFn>),
 }
 

@@ -1,11 +1,11 @@
-//! One line for the log: its level, its text, and what belongs to it.
+//! A log line: its level, its text and its details.
 
-/// How important a line is.
+/// The importance of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// For developers.
     Debug,
-    /// For everybody.
+    /// For all users.
     Info,
     /// The operator's owner should act.
     Warning,
@@ -13,10 +13,10 @@ pub enum Level {
     Error,
 }
 
-/// One line about an object, to be logged by the engine.
+/// A line about an object, to be logged by the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How important it is.
+    /// The importance.
     pub level: Level,
     /// The text.
     pub text: String,
@@ -30,7 +30,7 @@ impl Line {
         Self { level: Level::Debug, text: text.into(), details: None }
     }
 
-    /// For everybody.
+    /// For all users.
     pub fn info(text: impl Into<String>) -> Self {
         Self { level: Level::Info, text: text.into(), details: None }
     }

@@ -1,4 +1,4 @@
-//! The lines that users and their tests look for in the logs, word by word as Kopf writes them.
+//! The lines that users and their tests look for in the logs, exactly as Kopf writes them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ pub const ADDING_FINALIZER: &str = "Adding the finalizer, thus preventing the ac
 /// The finalizer is about to be removed from an object that no handler needs to hold.
 pub const DROPPING_FINALIZER: &str =
     "Removing the finalizer, as there are no handlers requiring it.";
-/// The finalizer is about to be removed after everything was done for the deletion.
+/// The finalizer is about to be removed because everything is done for the deletion.
 pub const RELEASING_FINALIZER: &str = "Removing the finalizer, thus allowing the actual deletion.";
 /// The object is gone.
 pub const GONE: &str = "Deleted, really deleted, and we are notified.";
-/// The object is being deleted, and not held by us.
+/// The object is being deleted and is not held by us.
 pub const FREE: &str = "Deletion, but we are done with it, and we do not care.";
 /// The event is of no interest.
 pub const NOOP: &str =
@@ -30,7 +30,7 @@ pub const PATCH_SKIPPED: &str = "Patching was skipped: the object does not exist
 /// An object is handled again after errors.
 pub const THROTTLING_OVER: &str = "Throttling is over. Switching back to normal operations.";
 
-/// `creation`, `updating`, `deletion`, `resuming`; other words as they are.
+/// `creation`, `updating`, `deletion`, `resuming`; other words are unchanged.
 #[must_use]
 pub fn title(purpose: &str) -> &str {
     match purpose {
@@ -58,26 +58,26 @@ pub fn title_capitalised(purpose: &str) -> Cow<'static, str> {
     }
 }
 
-/// The cycle of a cause begins; what follows the colon is the body.
+/// The cycle of a cause starts; the body follows the colon.
 #[must_use]
 pub fn in_progress(reason: Reason, body: &str) -> Line {
     Line::debug(format!("{} is in progress: {body}", title_capitalised(reason.as_str())))
 }
 
-/// What has changed.
+/// The changes.
 #[must_use]
 pub fn diff(reason: Reason, diff: &str) -> Line {
     Line::debug(format!("{} diff: {diff}", title_capitalised(reason.as_str())))
 }
 
-/// All handlers of a cause are finished.
+/// All handlers of a cause have finished.
 #[must_use]
 pub fn processed(reason: Reason, succeeded: usize, failed: usize) -> Line {
     let title = title_capitalised(reason.as_str());
     Line::info(format!("{title} is processed: {succeeded} succeeded; {failed} failed."))
 }
 
-/// Another cause came before the handlers of the former one were finished.
+/// Another cause was detected before the handlers of the previous one finished.
 #[must_use]
 pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
     let [succeeded, failed, left] = counts;
@@ -89,7 +89,7 @@ pub fn superseded(former: &str, reason: Reason, counts: [usize; 3]) -> Line {
     ))
 }
 
-/// A handler has succeeded; told for every object, so that the text is made at once.
+/// A handler has succeeded; logged for every object, so the text is built directly.
 #[must_use]
 pub fn succeeded(handler: &Handler) -> String {
     let mut text = String::with_capacity(handler.id.len() + 48);
@@ -120,14 +120,14 @@ pub fn throttling(delay: Duration, error: &str) -> Line {
     Line::error(format!("Throttling for {seconds} seconds due to an unexpected error: {error}"))
 }
 
-/// A number of things, such as `1 handler` or `2 handlers`.
+/// A number of items, such as `1 handler` or `2 handlers`.
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
-/// A number of seconds without needless digits.
+/// A number of seconds without unnecessary digits.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     duration.as_secs_f64().to_string()

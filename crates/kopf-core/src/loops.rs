@@ -1,6 +1,6 @@
-//! Noticing that the operator chases its own tail: writes of one object without end.
+//! Detects endless loops of writes to one object.
 //!
-//! Pure. Gets the fields of writes from the engine, hands a report back when they are a loop.
+//! Pure. Gets the fields of writes from the engine, and returns a report if they form a loop.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use serde_json::{Map, Value};
 
 use crate::queue::Moment;
 
-/// Notices that writes of one object follow each other without end.
+/// Detects an endless loop of writes to one object.
 #[derive(Clone, Debug, Default)]
 pub struct LoopDetector {
     writes: VecDeque<(Moment, Vec<FieldPath>)>,
     reported_at: Option<Moment>,
 }
 
-/// What a loop looks like.
+/// A report about a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopReport {
     /// How many writes there were.
     pub writes: usize,
-    /// Within which time.
+    /// The time span of the writes.
     pub within: Duration,
-    /// The fields that were written again and again, the most frequent first.
+    /// The fields that were written repeatedly, the most frequent first.
     pub fields: Vec<FieldPath>,
-    /// How long the object should be left alone.
+    /// How long to leave the object alone.
     pub pause: Duration,
 }
 
 impl LoopDetector {
-    /// So many writes within the window are a loop.
+    /// The number of writes within the window that counts as a loop.
     pub const WRITES_MAX: usize = 20;
-    /// The window.
+    /// The time window.
     pub const WINDOW: Duration = Duration::from_secs(10);
     /// How long an object in a loop is left alone.
     pub const PAUSE: Duration = Duration::from_secs(5);
 
-    /// Notes a write; returns a report when it is one of a loop, at most one per window.
+    /// Records a write; returns a report if it is part of a loop, at most once per window.
     pub fn note_write(&mut self, fields: Vec<FieldPath>, now: Moment) -> Option<LoopReport> {
         self.writes.push_back((now, fields));
         let is_old = |at: Moment| now.saturating_sub(at) > Self::WINDOW;
@@ -91,7 +91,8 @@ pub fn patched_fields(patch: &Patch) -> Vec<FieldPath> {
 
 /// The fields that differ between the states before and after a write of transformations.
 ///
-/// Finalizers and what `is_note` knows are the engine's own, and counters are the server's.
+/// Without the engine's own changes (finalizers and the annotations accepted by `is_note`) and the
+/// server's counters.
 #[must_use]
 pub fn changed_fields(
     before: &Value,

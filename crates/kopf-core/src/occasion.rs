@@ -1,4 +1,4 @@
-//! What happened, and to whom: the two things every handler is called about.
+//! The object and the occasion that a handler is called for.
 
 use std::sync::Arc;
 
@@ -24,54 +24,54 @@ pub enum Occasion {
     },
     /// A detected change.
     Change(Change),
-    /// The object is to be indexed.
+    /// The object must be indexed.
     Index,
-    /// The children of the object are to be named.
+    /// The children of the object are requested.
     Desired,
     /// A daemon or a timer runs; the live view follows the object.
     Background {
-        /// Always the newest state.
+        /// A view that always shows the newest state.
         live: Live,
     },
     /// An admission request.
     Admission(Arc<Review>),
-    /// The object is wanted in another version.
+    /// The object is requested in another version.
     Conversion,
     /// A phase of the operator itself.
     Activity(Activity),
 }
 
-/// A detected change of an object, compared with its last handled state.
+/// A detected change of an object, compared with its last-handled state.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// Why the handlers are called.
     pub reason: Reason,
     /// Whether the object was first seen in a list after the start.
     pub initial: bool,
-    /// The essence (or the field, for field handlers) as last handled.
+    /// The last-handled essence (or the field, for field handlers).
     pub old: Option<Essence>,
-    /// The essence (or the field) now.
+    /// The current essence (or the field).
     pub new: Option<Essence>,
-    /// What differs.
+    /// The differences.
     pub diff: Arc<Diff>,
 }
 
-/// Why changing handlers are called, or not.
+/// Why changing handlers are called or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Never handled before.
+    /// The object has never been handled.
     Create,
-    /// Changed since it was handled.
+    /// The object has changed since it was last handled.
     Update,
-    /// Deletion was requested and we hold the finalizer.
+    /// Deletion was requested, and we hold the finalizer.
     Delete,
-    /// Unchanged, but new to this process.
+    /// The object is unchanged, but new to this process.
     Resume,
-    /// Nothing of interest changed.
+    /// Nothing essential has changed.
     Noop,
-    /// Being deleted, and not held by us.
+    /// The object is being deleted and is not held by us.
     Free,
-    /// Gone from the cluster.
+    /// The object is gone from the cluster.
     Gone,
 }
 
@@ -90,15 +90,15 @@ pub enum EventKind {
 #[derive(Clone)]
 pub struct Live(Arc<parking_lot::RwLock<Sight>>);
 
-/// What a [`Live`] shows. Written by cycles and by the daemon's own writes, which may overtake one
-/// another; read by the daemon.
+/// The content of a [`Live`]. Written by cycles and by the daemon's own writes, which may overtake
+/// each other; read by the daemon.
 struct Sight {
     object: Object,
-    /// Nothing older is shown, as far as versions are numbers.
+    /// No older state is shown, if versions are numbers.
     version: Version,
 }
 
-/// One admission request, as far as handlers may look at it.
+/// An admission request, as far as handlers may read it.
 #[derive(Clone, Debug)]
 pub struct Review {
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
@@ -107,28 +107,28 @@ pub struct Review {
     pub subresource: Option<String>,
     /// Whether nothing will be persisted.
     pub dry_run: bool,
-    /// Who asks.
+    /// The user who sent the request.
     pub user_info: Value,
     /// The HTTP headers of the review request.
     pub headers: Vec<(String, String)>,
-    /// The object before, for updates and deletions.
+    /// The old object, for updates and deletions.
     pub old: Option<Object>,
-    /// The object after, for creations and updates.
+    /// The new object, for creations and updates.
     pub new: Option<Object>,
-    /// What differs.
+    /// The differences.
     pub diff: Arc<Diff>,
 }
 
 /// A phase of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
-    /// Before anything touches the cluster.
+    /// Before anything connects to the cluster.
     Startup,
-    /// After all else has stopped.
+    /// After everything else has stopped.
     Cleanup,
     /// Getting credentials.
     Authentication,
-    /// Answering a liveness request.
+    /// Responding to a liveness probe.
     Probe,
 }
 
@@ -150,7 +150,7 @@ impl Change {
 }
 
 impl Live {
-    /// A view that starts with this state.
+    /// Creates a view that starts with this state.
     #[must_use]
     pub fn new(object: Object) -> Self {
         let version = Version::of(&object);
@@ -158,15 +158,15 @@ impl Live {
         Self(Arc::new(parking_lot::RwLock::new(sight)))
     }
 
-    /// The newest known state; its tree, if the handler makes one, goes away with it.
+    /// The newest known state; its tree, if the handler builds one, is dropped with it.
     #[must_use]
     pub fn get(&self) -> Object {
         self.0.read().object.detached()
     }
 
-    /// Replaces the state unless it is newer; called by the engine when one is seen.
+    /// Replaces the state unless it is newer; called by the engine when it sees a state.
     ///
-    /// The answer to a write comes before the events of earlier writes by others.
+    /// The response to a write arrives before the events of earlier writes by others.
     pub fn set(&self, object: Object) {
         let version = Version::of(&object);
         let mut sight = self.0.write();
@@ -176,14 +176,14 @@ impl Live {
         *sight = Sight { object: object.at_rest(), version };
     }
 
-    /// Accepts any next state: the server was restored from a backup.
+    /// Accepts any next state, because the server was restored from a backup.
     pub fn doubt(&self) {
         self.0.write().version = Version::default();
     }
 }
 
 impl EventKind {
-    /// The word of the watch stream.
+    /// The type as in the watch stream.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -195,7 +195,7 @@ impl EventKind {
 }
 
 impl Activity {
-    /// Kopf's word for it.
+    /// Kopf's name of the activity.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -225,13 +225,13 @@ impl Reason {
         matches!(self, Self::Create | Self::Update | Self::Delete | Self::Resume)
     }
 
-    /// The reason of a stored purpose.
+    /// The reason for a stored purpose.
     #[must_use]
     pub fn from_purpose(purpose: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == purpose)
     }
 
-    /// The word stored as `purpose` and handed to handlers.
+    /// The word stored as `purpose` and passed to handlers.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,41 +1,42 @@
-//! Whether this operator works or pauses in favour of others.
+//! Decides whether this operator works or pauses in favour of others.
 //!
-//! Pure. The one with the highest priority works; equal priorities stop each other, since two
-//! operators on one object are worse than none.
+//! Pure. The operator with the highest priority works. Operators with equal priorities stop each
+//! other, since two operators on one object are worse than none.
 
 use kopf_model::Timestamp;
 use kopf_model::peering::Peer;
 
-/// What the records of a peering object mean for us.
+/// What the records of a peering object mean for this operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Whether to work or to pause.
     pub verdict: Verdict,
-    /// The identities of others whose records are not valid any more and should be removed; ours
-    /// is written again.
+    /// The identities of other operators whose records have expired and should be removed; our own
+    /// record is written again.
     pub dead: Vec<String>,
-    /// When to look again, if nothing changes before: a peer that stops us may be dead by then.
+    /// When to check again if nothing changes before: a peer that stops us may have expired by
+    /// then.
     pub recheck_at: Option<Timestamp>,
 }
 
 /// Whether to work or to pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody is in the way.
+    /// No other operator prevents it.
     Work,
     /// Others have a higher priority.
     Yield {
         /// Their identities.
         to: Vec<String>,
     },
-    /// Others have the same priority: someone made a mistake.
+    /// Others have the same priority, which is a configuration mistake.
     Conflict {
         /// Their identities.
         with: Vec<String>,
     },
 }
 
-/// Judges the records of a peering object.
+/// Evaluates the records of a peering object.
 #[must_use]
 pub fn judge(peers: &[Peer], identity: &str, priority: i64, now: Timestamp) -> Standing {
     let (dead, alive): (Vec<&Peer>, Vec<&Peer>) = peers.iter().partition(|peer| peer.is_dead(now));

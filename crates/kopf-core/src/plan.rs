@@ -1,7 +1,8 @@
-//! One cycle of one object: from what happened to the single change that will be written.
+//! One cycle of one object: from what happened to the single patch to write.
 //!
-//! Pure. An [`Agenda`] is made from a snapshot; the engine runs what is due and reports outcomes;
-//! the agenda is then concluded into a [`Plan`]. Nothing is written here, see `write` for requests.
+//! Pure. An [`Agenda`] is made from a snapshot; the engine runs the due handlers and reports
+//! outcomes; the agenda is then concluded into a [`Plan`]. Nothing is written here; see `write` for
+//! requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,26 +28,26 @@ mod recheck;
 pub use recheck::change_since;
 use recheck::{Known, Outdated, Recheck};
 
-/// What a cycle has to work with.
+/// The inputs of a cycle.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    /// The object and what is known of it.
+    /// The object and what is known about it.
     pub snapshot: &'a Snapshot,
     /// The changing handlers of the resource.
     pub changing: &'a [Arc<Handler>],
-    /// Whether a daemon or a timer concerns the object.
+    /// Whether a daemon or a timer applies to the object.
     pub has_background: bool,
-    /// Where notes are kept.
+    /// Where records are stored.
     pub storages: &'a Storages,
     /// Our finalizer.
     pub finalizer: &'a str,
-    /// The progress kept in memory since the last cycle, if it was not written then.
+    /// The progress kept in memory since the last cycle, if it was not written.
     pub remembered: Option<&'a State>,
-    /// The same of sub-handlers, by their parents.
+    /// The same for sub-handlers, by parent.
     pub remembered_subs: Option<&'a BTreeMap<HandlerId, State>>,
-    /// Whether handlers run again that have finished for an outdated state of the object.
+    /// Whether handlers that finished for an outdated state of the object run again.
     pub rerun_outdated: bool,
-    /// The moment of the cycle.
+    /// The time of the cycle.
     pub now: Timestamp,
 }
 
@@ -99,9 +100,9 @@ impl From<StorageError> for PlanError {
     }
 }
 
-/// What is to be done in a cycle.
+/// The work of a cycle.
 pub struct Agenda {
-    /// What happened; `None` when no handler could ever concern the object.
+    /// What happened; `None` if no handler could ever apply to the object.
     pub change: Option<Change>,
     /// What to do about the finalizer.
     pub step: Step,
@@ -111,52 +112,53 @@ pub struct Agenda {
     pub state: State,
     /// What to log before the handlers run.
     pub lines: Vec<Line>,
-    /// The handlers have to wait until the finalizer is on the object.
+    /// Whether the handlers must wait until the finalizer is on the object.
     pub finalizer_first: bool,
     owned: Vec<Arc<Handler>>,
     early: Patch,
-    /// What has changed for handlers that run again.
+    /// The changes for handlers that run again.
     reruns: Vec<(HandlerId, Change)>,
     rerun_outdated: bool,
 }
 
-/// What decides about the end of a cycle.
+/// The inputs for the end of a cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct Closing {
-    /// The moment of the end.
+    /// The time of the end.
     pub now: Timestamp,
-    /// When daemons that are stopping have to be looked at again; `None` if all are gone.
+    /// When to check the stopping daemons again; `None` if all have stopped.
     pub background_wake_at: Option<Timestamp>,
-    /// How long outcomes may be kept in memory only.
+    /// How long outcomes may be kept only in memory.
     pub persist_after: Duration,
-    /// Write progress even if it could wait: the process is about to end, or handlers still run.
+    /// Whether to write progress that could wait: the process is about to end, or handlers are
+    /// still running.
     pub persist_now: bool,
 }
 
 /// The result of a cycle.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// What to write; empty when nothing changes.
+    /// The patch to write; empty if nothing changes.
     pub patch: Patch,
-    /// When to look at the object again, if nothing happens before.
+    /// When to look at the object again if nothing happens before.
     pub wake_at: Option<Timestamp>,
-    /// All handlers of the cause are finished: the object was handled in this process.
+    /// Whether all handlers of the cause have finished: the object was handled in this process.
     pub is_handled: bool,
-    /// The handlers still have to run, as soon as this patch with the finalizer is accepted: make a
-    /// new agenda from the answer without waiting for its event.
+    /// Whether handlers must run as soon as this patch with the finalizer is accepted: make a new
+    /// agenda from the response, without waiting for its event.
     pub is_continued: bool,
-    /// The object is let go with this patch.
+    /// Whether this patch releases the object.
     pub is_release: bool,
-    /// Progress to keep in memory until the next cycle.
+    /// The progress to keep in memory until the next cycle.
     pub remember: Option<State>,
-    /// In which form the last handled state is stored, if it is.
+    /// The form in which the last-handled state is stored, if it is.
     pub stored_form: Option<StoredForm>,
     /// What to log.
     pub lines: Vec<Line>,
 }
 
 impl Agenda {
-    /// Decides what to do about a change, which [`crate::cause::detect`] has found in the snapshot.
+    /// Decides what to do about a change that [`crate::cause::detect`] has found in the snapshot.
     ///
     /// # Errors
     /// Fails when the state stored on the object cannot be read, or when a filter fails.
@@ -176,7 +178,7 @@ impl Agenda {
             is_deleting: snapshot.object().is_deleting(),
             is_gone: snapshot.is_gone(),
         });
-        // No handler needs this deletion, so none is called for it.
+        // No handler needs this deletion, so none is called.
         let change = change.filter(|_| !(step == Step::Drop && snapshot.object().is_deleting()));
         let mut agenda = Self {
             change,
@@ -244,15 +246,15 @@ impl Agenda {
             state = state.catch_up(remembered);
         }
         self.state = state;
-        self.take_up(recheck, inputs.now);
+        self.rerun_outdated_handlers(recheck, inputs.now);
         self.supersede(inputs)?;
         self.finalizer_first =
             self.step == Step::Add && !self.state.due(&self.selected, inputs.now).is_empty();
         Ok(())
     }
 
-    /// Lets handlers run again that have finished for an outdated state.
-    fn take_up(&mut self, recheck: Recheck, now: Timestamp) {
+    /// Makes handlers that finished for an outdated state run again.
+    fn rerun_outdated_handlers(&mut self, recheck: Recheck, now: Timestamp) {
         for id in &recheck.current {
             self.state.finish(id);
         }
@@ -276,7 +278,7 @@ impl Agenda {
             self.lines.push(logtext::superseded(&purpose, change.reason, counts));
         }
         if inputs.rerun_outdated && change.reason == Reason::Delete {
-            // What was done or tried for a change is neither done nor tried for the deletion.
+            // Attempts for a change do not count for the deletion.
             let is_deletion =
                 |handler: &&Arc<Handler>| handler.kind.reason() == Some(Reason::Delete);
             let deletions: Vec<_> = self.selected.iter().filter(is_deletion).cloned().collect();
@@ -290,11 +292,11 @@ impl Agenda {
         Ok(())
     }
 
-    /// The change that a handler is called for: since it last finished, or else since the
-    /// object was last handled; with a field of interest, the change of that field.
+    /// The change that a handler is called for: since it last finished, or otherwise since the
+    /// object was last handled. With a field of interest, the change of that field.
     ///
     /// # Panics
-    /// When nothing has happened to the object.
+    /// Panics if nothing has happened to the object.
     #[must_use]
     pub fn told(&self, handler: &Handler) -> Change {
         let own = self.reruns.iter().find(|(id, _)| *id == handler.id).map(|(_, change)| change);
@@ -317,10 +319,10 @@ impl Agenda {
         lifecycle.choose(self.state.due(&self.selected, now), &self.state)
     }
 
-    /// Takes in the outcome of a handler, and its result into the patch of the cycle.
+    /// Records the outcome of a handler, and adds its result to the patch of the cycle.
     ///
     /// # Panics
-    /// When the handler is not one of the selected.
+    /// Panics if the handler is not one of the selected ones.
     pub fn take_in(&mut self, id: &str, outcome: &Outcome, patch: &mut Patch, now: Timestamp) {
         self.state.take_in(id, outcome, now);
         let seen = self.change.as_ref().and_then(|change| change.new.as_ref());
@@ -341,7 +343,7 @@ impl Agenda {
         Ok(patch)
     }
 
-    /// Ends the cycle: puts everything that has to be written into one patch.
+    /// Ends the cycle: combines everything to write into one patch.
     ///
     /// `patch` has the changes of the users' handlers and their results.
     ///
@@ -354,7 +356,7 @@ impl Agenda {
         closing: Closing,
     ) -> Result<Plan, CallbackError> {
         let mut plan = Plan { is_continued: self.finalizer_first, ..Plan::default() };
-        // What was purged comes first, so that states of the current cause override it.
+        // Purged records come first, so that the states of the current cause override them.
         plan.patch = std::mem::take(&mut self.early);
         plan.patch.absorb(patch);
         if inputs.snapshot.is_gone() {
@@ -411,7 +413,7 @@ impl Agenda {
         Ok(plan)
     }
 
-    /// Stores or purges progress; returns when the handlers have to be looked at again.
+    /// Stores or purges progress; returns when to check the handlers again.
     fn conclude_handlers(
         &mut self,
         inputs: &Inputs<'_>,
@@ -430,7 +432,7 @@ impl Agenda {
                 if let Some(created) =
                     recheck::created_state(change, subject, &self.owned, &self.state)?
                 {
-                    self.go_on_with_update(inputs, &created, plan)?;
+                    self.continue_with_update(inputs, &created, plan)?;
                     return Ok(wake_at);
                 }
                 self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch)?;
@@ -445,7 +447,7 @@ impl Agenda {
         let deadline = self.state.unsaved_since().map(|since| later(since, closing.persist_after));
         let is_overdue =
             deadline.is_none_or(|deadline| wake_at.is_none_or(|wake_at| wake_at > deadline));
-        // Progress that may wait still goes along with a write that is made anyway.
+        // Progress that could wait is included in a write that happens anyway.
         if closing.persist_now || is_overdue || !plan.patch.is_empty() {
             self.state.store(&*storages.progress, object, &mut plan.patch)?;
         }
@@ -457,7 +459,7 @@ impl Agenda {
 impl Agenda {
     /// Ends a creation with an earlier state as the last handled one, so that what has changed
     /// since then is an update for those who have not seen it.
-    fn go_on_with_update(
+    fn continue_with_update(
         &mut self,
         inputs: &Inputs<'_>,
         created: &Essence,
@@ -472,7 +474,7 @@ impl Agenda {
     }
 }
 
-/// The change that a handler gets: if it has a field of interest, the change of that field.
+/// The change that a handler gets: with a field of interest, the change of that field.
 #[must_use]
 pub fn told(change: &Change, handler: &Handler) -> Change {
     match &handler.filters.field {
@@ -481,7 +483,7 @@ pub fn told(change: &Change, handler: &Handler) -> Change {
     }
 }
 
-/// Puts the result of a handler into the status.
+/// Stores the result of a handler in the status.
 pub fn deliver_result(id: &str, outcome: &Outcome, patch: &mut Patch) {
     if let (None, Output::Json(result)) = (&outcome.error, &outcome.output) {
         patch.set_result(id, result);

@@ -1,8 +1,8 @@
-//! How far the handlers of an object have come, from cycle to cycle.
+//! The progress of the handlers of an object, from cycle to cycle.
 //!
-//! Loaded from the notes on the object, advanced by outcomes, and stored or purged through a patch.
-//! Active states belong to the current cause; passive ones are carried along for the counts and to
-//! be purged at the end.
+//! Loaded from the records on the object, advanced by outcomes, and stored or purged through a
+//! patch. Active states belong to the current cause; passive ones are kept for the counts and
+//! purged at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct State {
     purpose: Option<Reason>,
     handlers: Vec<HandlerState>,
     unsaved_since: Option<Timestamp>,
-    /// The last handled state of the object, which handled states are stored relative to.
+    /// The last-handled state of the object, relative to which handled states are stored.
     anchor: Option<Essence>,
 }
 
@@ -32,15 +32,15 @@ pub struct State {
 pub struct HandlerState {
     /// The handler.
     pub id: HandlerId,
-    /// How far it has come.
+    /// Its progress.
     pub record: ProgressRecord,
-    /// The state of the object that it last finished for since the object was last handled.
+    /// The state of the object for which it last finished since the object was last handled.
     pub handled: Option<HandledState>,
     is_active: bool,
     origin: Option<ProgressRecord>,
 }
 
-/// How many handlers are where.
+/// The numbers of handlers by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Finished with success.
@@ -52,16 +52,16 @@ pub struct Counts {
 }
 
 impl State {
-    /// Without any progress, for handlers whose progress is kept in memory only.
+    /// Creates an empty state, for handlers whose progress is kept only in memory.
     #[must_use]
     pub fn new(purpose: Option<Reason>) -> Self {
         Self { purpose, ..Self::default() }
     }
 
-    /// Loads the records of all handlers that may have left any, also under their former ids.
+    /// Loads the records of all handlers that may have any, also under their previous ids.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails if a record on the object is malformed.
     pub fn load(
         storage: &dyn ProgressStorage,
         object: &Object,
@@ -90,7 +90,7 @@ impl State {
         Ok(state)
     }
 
-    /// Reads the states that handlers have finished for, given the last handled state.
+    /// Reads the states for which handlers have finished, given the last-handled state.
     #[must_use]
     pub fn with_handled_states(mut self, last_handled: Option<&Essence>) -> Self {
         self.anchor = last_handled.cloned();
@@ -109,7 +109,7 @@ impl State {
         self
     }
 
-    /// The same for a cause.
+    /// Sets the cause.
     #[must_use]
     pub fn with_purpose(mut self, purpose: Reason) -> Self {
         self.purpose = Some(purpose);
@@ -135,7 +135,7 @@ impl State {
         self
     }
 
-    /// Takes over what was kept in memory where it is further than what is stored.
+    /// Takes over progress from memory where it is ahead of the stored one.
     #[must_use]
     pub fn catch_up(mut self, remembered: &Self) -> Self {
         self.unsaved_since = remembered.unsaved_since;
@@ -150,7 +150,7 @@ impl State {
 
     /// Makes a handler run again from its first attempt, if it has finished.
     ///
-    /// `handled` is the state that it has finished for.
+    /// `handled` is the state for which it has finished.
     pub fn rerun(&mut self, id: &HandlerId, handled: HandledState, now: Timestamp) {
         let fresh = self.fresh_record(now);
         match self.get_mut(id) {
@@ -171,7 +171,7 @@ impl State {
         }
     }
 
-    /// Starts handlers afresh whose records belong to another purpose.
+    /// Restarts handlers whose records belong to another purpose.
     pub fn restart_others(&mut self, handlers: &[Arc<Handler>], now: Timestamp) {
         let fresh = self.fresh_record(now);
         for handler in handlers {
@@ -184,7 +184,7 @@ impl State {
         }
     }
 
-    /// Marks a handler as finished: what it was retrying for has been taken back.
+    /// Marks a handler as finished, because the change that it was retrying for was reverted.
     pub fn finish(&mut self, id: &str) {
         if let Some(known) = self.get_mut(id)
             && !known.record.is_finished()
@@ -194,7 +194,7 @@ impl State {
         }
     }
 
-    /// Notes the state of the object for which a handler has finished.
+    /// Records the state of the object for which a handler has finished.
     pub fn note_handled(&mut self, id: &str, state: &Essence) {
         if let Some(known) = self.get_mut(id) {
             known.handled = Some(HandledState::Known(state.clone()));
@@ -233,7 +233,7 @@ impl State {
         self.handlers.retain(|handler| !handler.record.success);
     }
 
-    /// Gives the states of the selected handlers to the current cause.
+    /// Assigns the states of the selected handlers to the current cause.
     pub fn repurpose(&mut self, handlers: &[Arc<Handler>]) {
         let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
         for handler in handlers {
@@ -243,7 +243,7 @@ impl State {
         }
     }
 
-    /// The counts of other purposes whose handlers are still in the state, if any.
+    /// The counts of other purposes whose handlers are still in the state.
     #[must_use]
     pub fn extras(&self) -> Vec<(String, Counts)> {
         let mut extras: Vec<(String, Counts)> = Vec::new();
@@ -294,7 +294,7 @@ impl State {
         self.get(id).map_or(0, |handler| handler.record.retries)
     }
 
-    /// The count and times of attempts, for the next call of a handler.
+    /// The number and times of attempts, for the next call of a handler.
     #[must_use]
     pub fn attempt(&self, id: &str, now: Timestamp) -> Attempt {
         let record = self.get(id).map(|handler| &handler.record);
@@ -305,7 +305,7 @@ impl State {
         }
     }
 
-    /// Those of the handlers that are not finished and do not wait for a later moment.
+    /// The handlers that are not finished and not delayed.
     #[must_use]
     pub fn due(&self, handlers: &[Arc<Handler>], now: Timestamp) -> Vec<Arc<Handler>> {
         let is_due = |handler: &&Arc<Handler>| {
@@ -314,10 +314,10 @@ impl State {
         handlers.iter().filter(is_due).cloned().collect()
     }
 
-    /// Takes in the outcome of an attempt.
+    /// Records the outcome of an attempt.
     ///
     /// # Panics
-    /// When the handler was never activated: outcomes come only from handlers that were due.
+    /// Panics if the handler was never activated: outcomes come only from due handlers.
     pub fn take_in(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         let now = storable(now);
         self.unsaved_since.get_or_insert(now);
@@ -333,13 +333,13 @@ impl State {
         add_subrefs(record, &outcome.subrefs);
     }
 
-    /// Whether all handlers of the cause are finished; also when there are none.
+    /// Whether all handlers of the cause have finished; true if there are none.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.active().all(|handler| handler.record.is_finished())
     }
 
-    /// The moment of the next attempt of any handler of the cause; `now` if one is due.
+    /// The time of the next attempt of any handler of the cause; `now` if one is due.
     #[must_use]
     pub fn wake_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.active()
@@ -348,18 +348,18 @@ impl State {
             .min()
     }
 
-    /// The moment of the first outcome that exists in memory only, if there is one.
+    /// The time of the first outcome that exists only in memory, if there is one.
     #[must_use]
     pub fn unsaved_since(&self) -> Option<Timestamp> {
         self.unsaved_since
     }
 
-    /// Notes that what was to be stored is not, so that it is tried again.
+    /// Records that progress could not be stored, so that it is stored later.
     pub fn note_unsaved(&mut self, now: Timestamp) {
         self.unsaved_since.get_or_insert(storable(now));
     }
 
-    /// Notes the sub-handlers of a handler before its attempt has ended.
+    /// Records the sub-handlers of a handler before its attempt has ended.
     pub fn note_subrefs(&mut self, id: &str, subrefs: &[HandlerId]) {
         if let Some(handler) = self.get_mut(id) {
             add_subrefs(&mut handler.record, subrefs);
@@ -377,7 +377,8 @@ impl State {
         patch: &mut Patch,
     ) -> Result<(), CallbackError> {
         self.unsaved_since = None;
-        // Without a last handled state, the first state is stored whole, and others relative to it.
+        // Without a last-handled state, the first state is stored completely, and others relative
+        // to it.
         let mut anchor = self.anchor.as_ref();
         for handler in &self.handlers {
             let mut record = handler.record.clone();
@@ -405,7 +406,7 @@ impl State {
         self.purge(storage, object, &[], patch)
     }
 
-    /// Asks for the removal of all records: of the owned handlers, of others in the state, and of
+    /// Requests the removal of all records: of the owned handlers, of others in the state, and of
     /// their sub-handlers.
     ///
     /// # Errors
@@ -455,7 +456,7 @@ impl HandlerState {
         !self.record.is_finished() && self.record.delayed.is_none_or(|delayed| delayed <= now)
     }
 
-    /// The records of sub-handlers are still to be removed at the end.
+    /// Keeps the references to sub-handlers, whose records must still be removed at the end.
     fn restart(&mut self, fresh: ProgressRecord) {
         let subrefs = std::mem::take(&mut self.record.subrefs);
         self.record = ProgressRecord { subrefs, ..fresh };
@@ -497,12 +498,12 @@ fn add_subrefs(record: &mut ProgressRecord, subrefs: &[HandlerId]) {
     record.subrefs.dedup();
 }
 
-/// A moment as precise as records can hold it, so that it is the same after storing and loading.
+/// A time with the precision of records, so that it does not change by storing and loading.
 fn storable(moment: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(moment.as_microsecond()).unwrap_or(moment)
 }
 
-/// A moment after a delay; the end of time for delays beyond it.
+/// The time after a delay; the maximum if it is out of range.
 #[must_use]
 pub fn later(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)

@@ -1,8 +1,8 @@
-//! Conditions that the server can check, so that objects of no interest are never sent.
+//! Conditions that the server can check, so that irrelevant objects are never sent.
 //!
-//! Only exact translations: an object is left out only if no handler of the resource could ever
-//! concern it. Objects that stop matching appear as deleted; where that would matter, because
-//! something is to be cleaned up or told of, nothing is left to the server.
+//! Only exact translations: an object is excluded only if no handler of the resource could ever
+//! apply to it. Objects that stop matching appear as deleted. Where that would matter, because of
+//! cleanup or because handlers would see it, the server filters nothing.
 
 mod selectable;
 
@@ -25,18 +25,18 @@ pub struct ServerSelectors {
     pub fields: Option<String>,
 }
 
-/// What a condition is about; it decides what it means that an object stops to meet it.
+/// What a condition refers to; it determines what happens when an object stops matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// A label: only the present one counts.
+    /// A label: only its current value counts.
     Label,
-    /// A field that stays as it is for the life of the object, such as its name.
+    /// A field that never changes during the life of the object, such as its name.
     Constant,
-    /// A field that may change: for handlers of changes, its former value counts as well.
+    /// A field that may change: for handlers of changes, its old value counts too.
     Variable,
 }
 
-/// Whether objects that do not meet such a condition of a handler of this kind need not be seen.
+/// Whether objects that do not meet such a condition of this kind of handler can be excluded.
 ///
 /// | kinds | label | constant field | variable field |
 /// |---|---|---|---|
@@ -48,10 +48,10 @@ pub enum Basis {
 pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
     use HandlerKind as Kind;
     match kind {
-        // Only what is there now counts, and objects that stop matching are dropped as well.
+        // Only the current state counts, and objects that stop matching are dropped too.
         Kind::Index => true,
-        // A change from the value to another one concerns them, and is noted on the object, even
-        // if there is no handler for it: after a change back the object is not a new one.
+        // A change from the value to another one concerns them and is recorded on the object, even
+        // if there is no handler for it: after a change back, the object is not new.
         Kind::Create
         | Kind::Update
         | Kind::Resume { .. }
@@ -60,14 +60,15 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
         | Kind::Delete { optional: true } => basis != Basis::Variable,
         // An object that no longer matches would look deleted to them.
         Kind::Event => basis == Basis::Constant,
-        // Finalizers, daemons and children must be cleaned up on objects that stop matching; and
-        // finalizers also on those that never did, where an operator with other conditions was.
+        // Finalizers, daemons and children must be cleaned up on objects that stop matching.
+        // Finalizers must also be removed from objects that never matched, where an operator with
+        // other conditions added them.
         Kind::Delete { optional: false }
         | Kind::Daemon(_)
         | Kind::Timer(_)
         | Kind::Desired
         | Kind::Observe => false,
-        // They watch nothing.
+        // They need no watch.
         Kind::Validate(_)
         | Kind::Mutate(_)
         | Kind::Convert(_)
@@ -78,7 +79,7 @@ pub fn may_leave_out(kind: &HandlerKind, basis: Basis) -> bool {
     }
 }
 
-/// What all handlers of a resource have in common.
+/// The selectors shared by all handlers of a resource.
 #[must_use]
 pub fn common_selectors(handlers: &ResourceHandlers, resource: &Resource) -> ServerSelectors {
     let ResourceHandlers { watching, changing, spawning, indexing, desired, .. } = handlers;
@@ -99,9 +100,10 @@ fn common_labels(handlers: &[&Arc<Handler>]) -> Option<String> {
     (!labels.is_empty()).then(|| labels.join(","))
 }
 
-/// The condition on one label that holds for every object that any of the handlers wants.
+/// The condition on one label that holds for every object that any of the handlers matches.
 ///
-/// What the server would refuse as a selector is left to us, even if no object can ever have it.
+/// Conditions that the server would reject as a selector are not pushed down, even if no object can
+/// ever meet them.
 fn common_label(handlers: &[&Arc<Handler>], key: &str) -> Option<String> {
     if !is_label_key(key) {
         return None;
@@ -125,21 +127,22 @@ fn common_label(handlers: &[&Arc<Handler>], key: &str) -> Option<String> {
         (false, true, []) => Some(format!("!{key}")),
         (_, true, _) => None,
         (true, false, _) => Some(key.to_owned()),
-        // Lists with nothing in one place are read differently by servers.
+        // Servers interpret lists with an empty item differently.
         (false, false, ["", _, ..]) => Some(key.to_owned()),
         (false, false, [value]) => Some(format!("{key}={value}")),
         (false, false, values) => Some(format!("{key} in ({})", values.join(","))),
     }
 }
 
-/// The condition on a field, if all handlers have the same one: servers know no alternatives.
+/// The condition on a field, if all handlers have the same one: servers do not support
+/// alternatives.
 fn common_field(handlers: &[&Arc<Handler>], resource: &Resource) -> Option<FieldCondition> {
     let mut wanted = handlers.iter().map(|it| FieldCondition::of(&it.filters, resource));
     let first = wanted.next()??;
     wanted.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
-/// A name, optionally with a domain and a slash before it.
+/// A name, optionally prefixed by a domain and a slash.
 fn is_label_key(key: &str) -> bool {
     let (domain, name) = key.split_once('/').map_or((None, key), |(it, name)| (Some(it), name));
     let is_part = |part: &str| {

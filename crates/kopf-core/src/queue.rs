@@ -1,9 +1,9 @@
-//! Which object is handled next: keys, not events.
+//! Decides which object is handled next: a queue of keys, not events.
 //!
 //! A plain data structure that takes `now` and never waits. It guarantees that no offered key is
-//! lost, that at most one run of a key is under way, that fresh changes go before the backlog of a
-//! start without starving it, and that no namespace waits for another one's burst. Keys at rest
-//! take no memory.
+//! lost, that a key has at most one run at a time, that fresh changes run before the initial
+//! backlog without starving it, and that no namespace waits for another one's burst. Idle keys take
+//! no memory.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,21 +20,22 @@ mod lane;
 
 use lane::Lane;
 
-/// A moment on the engine's monotonic clock, counted from any fixed origin.
+/// A time on the engine's monotonic clock, relative to any fixed origin.
 pub type Moment = Duration;
 
-/// After this many fresh keys in a row one of the backlog is taken.
+/// After this many fresh keys in a row, one from the backlog is taken.
 const FRESH_IN_A_ROW_MAX: u32 = 8;
 
-/// The pause after an error where no delays are given: nothing is given up, nor tried without end.
+/// The pause after an error if no delays are configured: keys are neither given up nor retried in a
+/// busy loop.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// How much room an empty queue keeps after a burst.
+/// The capacity that an empty queue keeps after a burst.
 const ROOM_KEPT: usize = 256;
 
-/// What the queue knows of a key.
+/// A key of the queue.
 pub trait QueueKey: Clone + Eq + Hash + Ord {
-    /// Keys of one group, such as a namespace, share their turns.
+    /// A group of keys, such as a namespace; groups take turns.
     type Group: Clone + Eq + Hash;
 
     /// The group of the key.
@@ -44,7 +45,7 @@ pub trait QueueKey: Clone + Eq + Hash + Ord {
 /// How urgent a key is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Urgency {
-    /// Found by listing at the start; may wait.
+    /// Found by the initial listing; may wait.
     Backlog,
     /// Changed just now, or woken up.
     Fresh,
@@ -53,34 +54,34 @@ pub enum Urgency {
 /// The limits of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many keys may be under way at the same time.
+    /// How many keys may run at the same time.
     pub running_max: usize,
-    /// The pauses after errors; the last one repeats. Without any, all of them are short.
+    /// The pauses after errors; the last one repeats. If empty, all pauses are short.
     pub error_delays: Vec<Duration>,
 }
 
-/// The right to handle one key; to be given back with [`Queue::done`].
+/// The right to handle one key; must be returned with [`Queue::done`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a key whose ticket is lost is never handled again"]
 pub struct Ticket<K> {
     /// The key.
     pub key: K,
-    /// How many offers are answered by this run.
+    /// How many offers this run answers.
     pub offers: u32,
-    /// The run is an early attempt within the pause after an error.
+    /// Whether the run is an early attempt during the pause after an error.
     pub is_early: bool,
 }
 
-/// What is next for a key after its run.
+/// What happens to a key after its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing, until it is offered again.
     Rest,
     /// Another run at this moment, if it is not offered before.
     WakeAt(Moment),
-    /// The run failed unexpectedly: another one after a growing pause.
+    /// The run failed unexpectedly: another one follows after a growing pause.
     Failed,
-    /// The run was about something else: what was due before it is due still.
+    /// The run was about something else: whatever was due before is still due.
     AsBefore,
 }
 
@@ -99,14 +100,14 @@ pub struct Queue<K: QueueKey> {
 #[derive(Debug, Default)]
 struct Entry {
     place: Place,
-    /// Since when it waits for its turn.
+    /// When it became ready.
     ready_at: Moment,
     offers: u32,
     offered_while_running: Option<Urgency>,
     wake_at: Option<Moment>,
-    /// The wake that has come, until a run answers it.
+    /// The wake-up that has occurred and that no run has answered yet.
     woken: Option<Moment>,
-    /// The wake that the present run has answered.
+    /// The wake-up that the current run has answered.
     answered: Option<Moment>,
     paused_until: Option<Moment>,
     is_early_used: bool,
@@ -132,12 +133,12 @@ impl QueueKey for ObjectKey {
 }
 
 impl<K: QueueKey> Queue<K> {
-    /// Replaces the limits; what is under way goes on.
+    /// Replaces the limits; current runs continue.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// An empty queue.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -152,10 +153,10 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Asks for a run of the key: now if nothing speaks against it, else after the current run.
+    /// Requests a run of the key: now if possible, otherwise after the current run.
     ///
-    /// Within the pause after an error one early run is granted to a fresh offer; more of them wait
-    /// for the end of the pause.
+    /// During the pause after an error, a fresh offer gets one early run; further offers wait for
+    /// the end of the pause.
     pub fn offer(&mut self, key: K, urgency: Urgency, now: Moment) {
         let entry = self.entries.entry(key.clone()).or_default();
         entry.offers = entry.offers.saturating_add(1);
@@ -177,8 +178,8 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Asks for a run of the key at a moment; the earliest one counts, and any run before answers
-    /// it: the run then says with [`Next::WakeAt`] when the next one is due.
+    /// Requests a run of the key at a time. The earliest request counts, and any earlier run
+    /// answers it: that run then sets the next time with [`Next::WakeAt`].
     pub fn wake_at(&mut self, key: K, at: Moment) {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.wake_at.is_none_or(|known| at < known) {
@@ -199,7 +200,7 @@ impl<K: QueueKey> Queue<K> {
         let is_early = entry.paused_until.is_some_and(|until| until > now);
         entry.place = Place::Running { is_early };
         if !is_early {
-            // The run looks at everything and says itself when the next one is due.
+            // The run considers everything and decides itself when the next one is due.
             entry.answered = [entry.woken.take(), entry.wake_at.take()].into_iter().flatten().min();
         }
         let offers = std::mem::take(&mut entry.offers);
@@ -208,13 +209,13 @@ impl<K: QueueKey> Queue<K> {
         Some(Ticket { key, offers, is_early })
     }
 
-    /// Gives a ticket back; returns the pause if the run failed.
+    /// Returns a ticket; the result is the pause if the run failed.
     ///
-    /// A failure counts only if the run had waited for the end of the former pause: a burst of
+    /// A failure counts only if the run had waited for the end of the previous pause: a burst of
     /// changes does not make the pause longer.
     ///
     /// # Panics
-    /// When the key is not under way, which means that the ticket is not from this queue.
+    /// Panics if the key is not running, which means that the ticket is not from this queue.
     pub fn done(&mut self, ticket: Ticket<K>, next: Next, now: Moment) -> Option<Duration> {
         let key = ticket.key;
         let entry = self.entries.get_mut(&key).expect("a key under way has an entry");
@@ -227,7 +228,7 @@ impl<K: QueueKey> Queue<K> {
         let answered = entry.answered.take();
         let mut pause = None;
         match next {
-            // Another try is to come already, unless the pause was forgotten meanwhile.
+            // Another attempt is already scheduled, unless the pause was forgotten meanwhile.
             Next::Failed if is_early && (entry.paused_until.is_some() || entry.woken.is_some()) => {
                 pause = entry.paused_until.map(|until| until.saturating_sub(now))
             }
@@ -237,7 +238,7 @@ impl<K: QueueKey> Queue<K> {
                 entry.paused_until = pause.map(|pause| now.saturating_add(pause));
                 entry.is_early_used = false;
             }
-            // An early run that was not about the failure has not used the early try.
+            // An early run that was not about the failure has not used up the early attempt.
             Next::AsBefore => entry.is_early_used &= !is_early,
             Next::Rest | Next::WakeAt(_) => {
                 entry.throttle.note_success();
@@ -252,8 +253,8 @@ impl<K: QueueKey> Queue<K> {
             Next::AsBefore => answered,
             Next::Rest => None,
         };
-        // A wake may have come before an early run, which does not answer it, and may have taken
-        // the place of the one at the end of the pause.
+        // A wake-up may have occurred before an early run, which does not answer it, and may have
+        // replaced the one at the end of the pause.
         let owed = paused_until.or(entry.woken);
         for at in [wake, owed].into_iter().flatten() {
             self.wake_at(key.clone(), at);
@@ -265,7 +266,7 @@ impl<K: QueueKey> Queue<K> {
         pause
     }
 
-    /// Drops everything that is asked for the key, except for a run that is under way.
+    /// Drops all requests for the key, except a current run.
     pub fn forget(&mut self, key: &K) {
         if let Some(entry) = self.entries.get_mut(key) {
             match entry.place {
@@ -280,7 +281,7 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// The same for all keys that are not wanted any more.
+    /// The same for all keys that are no longer wanted.
     pub fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
         let keys: Vec<K> = self.entries.keys().filter(|key| !is_wanted(key)).cloned().collect();
         for key in keys {
@@ -288,7 +289,7 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// When something becomes due that is not due yet; the engine sleeps until then.
+    /// When the next key becomes due; the engine sleeps until then.
     pub fn next_wake(&mut self) -> Option<Moment> {
         while let Some(Reverse((at, key))) = self.wakes.peek() {
             if self.entries.get(key).is_some_and(|entry| entry.wake_at == Some(*at)) {
@@ -299,32 +300,32 @@ impl<K: QueueKey> Queue<K> {
         None
     }
 
-    /// How many keys are under way.
+    /// How many keys are running.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running
     }
 
-    /// How many keys wait for their turn.
+    /// How many keys are waiting to run.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.ready
     }
 
-    /// Since when the key that waits longest has been ready; looks at all keys.
+    /// When the longest-waiting key became ready; scans all keys.
     #[must_use]
     pub fn oldest_ready(&self) -> Option<Moment> {
         let is_ready = |entry: &&Entry| matches!(entry.place, Place::Ready(_));
         self.entries.values().filter(is_ready).map(|entry| entry.ready_at).min()
     }
 
-    /// How many keys the queue remembers: ready, under way, paused, or to be woken.
+    /// How many keys the queue holds: ready, running, paused or scheduled.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nothing is asked for.
+    /// Whether there are no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -362,8 +363,8 @@ impl<K: QueueKey> Queue<K> {
         }
     }
 
-    /// Wakes that are replaced stay until their time, which may be hours away, while their keys are
-    /// woken again with every change. When most of them are of that kind, only the others are kept.
+    /// Replaced wake-ups stay until their time, which may be hours away, while their keys are woken
+    /// again with every change. When most of them are of that kind, only the others are kept.
     fn drop_stale_wakes(&mut self) {
         if self.wakes.len() <= 2 * self.entries.len() + ROOM_KEPT {
             return;

@@ -1,6 +1,6 @@
-//! All handlers of an operator, in the order of registration.
+//! All handlers of an operator, in registration order.
 //!
-//! Knows nothing of objects: answers which handlers are for a resource at all.
+//! Knows nothing about objects: only finds the handlers of a resource.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Registry {
     handlers: Vec<Arc<Handler>>,
 }
 
-/// The handlers that are for one resource, by families.
+/// The handlers of one resource, by family.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceHandlers {
     /// For raw events.
@@ -31,18 +31,18 @@ pub struct ResourceHandlers {
     pub desired: Vec<Arc<Handler>>,
     /// For admission requests.
     pub admission: Vec<Arc<Handler>>,
-    /// The fields of interest of all but indexes and admission: parts of the essence.
+    /// The fields of interest of all handlers except indexes and admission: parts of the essence.
     pub extra_fields: Vec<FieldPath>,
 }
 
 impl Registry {
-    /// Without handlers.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a handler after all others.
+    /// Appends a handler.
     pub fn add(&mut self, handler: Handler) -> Arc<Handler> {
         let handler = Arc::new(handler);
         self.handlers.push(Arc::clone(&handler));
@@ -79,7 +79,7 @@ impl Registry {
         self.handlers.iter().filter(is_for).cloned().collect()
     }
 
-    /// The handlers that are for a resource.
+    /// The handlers of a resource.
     #[must_use]
     pub fn for_resource(&self, resource: &Resource) -> ResourceHandlers {
         let mut found = ResourceHandlers::default();
@@ -113,7 +113,7 @@ impl Registry {
         })
     }
 
-    /// The handlers that check or change objects before the cluster takes them.
+    /// The handlers that validate or mutate objects before the cluster stores them.
     pub fn admission(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.handlers.iter().filter(|handler| handler.kind.family() == Family::Admission)
     }
@@ -123,21 +123,21 @@ impl Registry {
         self.handlers.iter().filter(|handler| handler.kind.family() == Family::Conversion)
     }
 
-    /// The handlers whose resources are to be discovered: all but those of the operator itself.
+    /// The handlers whose resources must be discovered: all except those of the operator itself.
     pub fn about_resources(&self) -> impl Iterator<Item = &Arc<Handler>> {
         self.handlers.iter().filter(|handler| handler.kind.family() != Family::Activities)
     }
 }
 
 impl ResourceHandlers {
-    /// Whether nothing but admission concerns the resource, so that it need not be watched.
+    /// Whether only admission concerns the resource, so that it need not be watched.
     #[must_use]
     pub fn needs_no_watch(&self) -> bool {
         let Self { watching, changing, spawning, indexing, desired, .. } = self;
         [watching, changing, spawning, indexing, desired].into_iter().all(Vec::is_empty)
     }
 
-    /// Whether objects must be patched to keep the state of handlers.
+    /// Whether objects must be patched to store the state of handlers.
     #[must_use]
     pub fn keeps_state(&self) -> bool {
         !self.changing.is_empty() || !self.spawning.is_empty() || !self.desired.is_empty()
@@ -150,7 +150,8 @@ impl FromIterator<Handler> for Registry {
     }
 }
 
-/// Drops repeated registrations: the same function under the same id counts once, the first wins.
+/// Drops repeated registrations: the same function under the same id counts once, the first one
+/// wins.
 #[must_use]
 pub fn deduplicate(handlers: Vec<Arc<Handler>>) -> Vec<Arc<Handler>> {
     if handlers.len() < 2 {

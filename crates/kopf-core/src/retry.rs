@@ -1,6 +1,6 @@
-//! What one attempt of a handler means for its future: finished, or to be tried again, and when.
+//! Determines what one attempt of a handler means: finished, or to be retried, and when.
 //!
-//! Pure. Gets what the handler returned, hands an [`Outcome`] to `progress` and lines to the log.
+//! Pure. Gets the result of the handler; passes an [`Outcome`] to `progress` and lines to the log.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use crate::logtext::{self, Line, seconds};
 pub struct Outcome {
     /// Whether the handler is finished.
     pub is_final: bool,
-    /// When to try again, if it is not finished; `None` means at once.
+    /// When to retry if it is not finished; `None` means at once.
     pub delay: Option<Duration>,
     /// The result of a success.
     pub output: Output,
-    /// Why it failed or has to be tried again.
+    /// Why it failed or must be retried.
     pub error: Option<Failure>,
-    /// The sub-handlers of any depth that were seen in the attempt.
+    /// The sub-handlers at any depth that were seen in the attempt.
     pub subrefs: Vec<HandlerId>,
 }
 
-/// Why an attempt was no success.
+/// Why an attempt was not successful.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// The text that is stored as the handler's last message.
+    /// The text that is stored as the last message of the handler.
     pub message: String,
 }
 
-/// What kind of failure.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The handler asked for another attempt.
+    /// The handler requested another attempt.
     Temporary,
-    /// The handler gave up.
+    /// The handler failed permanently.
     Permanent,
     /// Any other error.
     Arbitrary,
-    /// The time of the handler is over.
+    /// The timeout of the handler has expired.
     TimedOut,
-    /// The attempts of the handler are used up.
+    /// The handler has no attempts left.
     OutOfRetries,
     /// Some sub-handlers are not finished.
     SubHandlers,
     /// An admission request is denied.
     Denied {
-        /// The HTTP code of the answer.
+        /// The HTTP code of the response.
         code: u16,
     },
 }
@@ -57,9 +57,9 @@ pub enum FailureKind {
 /// What to do after an attempt.
 #[derive(Clone)]
 pub enum Verdict {
-    /// Remember the outcome and log the line.
+    /// Record the outcome and log the line.
     Outcome(Outcome, Line),
-    /// The handler was cancelled: pass it on, remember nothing, log the line.
+    /// The handler was cancelled: propagate it, record nothing, log the line.
     Cancelled(Line),
 }
 
@@ -70,7 +70,7 @@ impl Outcome {
         self.is_final && self.error.is_none()
     }
 
-    /// The same with the sub-handlers that were seen.
+    /// Sets the sub-handlers that were seen.
     #[must_use]
     pub fn with_subrefs(mut self, subrefs: Vec<HandlerId>) -> Self {
         self.subrefs = subrefs;
@@ -102,7 +102,7 @@ pub fn check_before(handler: &Handler, attempt: &Attempt) -> Option<(Outcome, Li
     Some((Outcome::failure(kind, text.clone()), Line::error(text)))
 }
 
-/// Judges what a handler returned.
+/// Evaluates the result of a handler.
 #[must_use]
 pub fn judge(
     handler: &Handler,
@@ -128,7 +128,7 @@ pub fn judge(
         }
         HandlerError::SubHandlers { delay } => {
             let text = format!("{handler} has unfinished sub-handlers. Will retry soon.");
-            // Kopf stores this very word; the record must look the same.
+            // Kopf stores exactly this word; the record must look the same.
             let outcome = Outcome::again(FailureKind::SubHandlers, "None".to_owned(), delay);
             (outcome, Line::debug(text))
         }
@@ -222,7 +222,7 @@ fn judge_arbitrary(
     }
 }
 
-/// Whether the next attempt would be refused anyway, so that waiting for it makes no sense.
+/// Whether the next attempt would be rejected anyway, so that waiting for it is pointless.
 fn look_ahead(
     handler: &Handler,
     attempt: &Attempt,

@@ -1,28 +1,27 @@
-//! Back-off for handlers that ask for an immediate retry again and again.
+//! Back-off for handlers that repeatedly ask for an immediate retry.
 //!
-//! Pure. Nothing else would slow down a handler that asks for its next attempt at once, without end:
-//! it would take a whole core.
+//! Pure. Without this, a handler that always asks for an immediate retry would use a whole core.
 
 use std::time::Duration;
 
-/// So many in a row are as fast as they are asked for.
+/// This many in a row are not delayed.
 const IMMEDIATE_MAX: u32 = 10;
 /// The first pause after them; each one is twice as long as the one before.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The count of attempts in a row of which the next was wanted at once.
+/// Counts the attempts in a row that asked for an immediate retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryPacing {
     count: u32,
 }
 
 impl RetryPacing {
-    /// Notes an attempt that took so long, and the delay that is asked for after it; returns the
-    /// delay to be kept, which is longer if too many attempts were wanted at once.
+    /// Records an attempt that took this long, and the requested delay. Returns the actual delay,
+    /// which is longer after too many immediate retries.
     ///
-    /// Pauses count from the beginning of the attempt: a slow handler needs no pause.
+    /// Pauses count from the start of the attempt: a slow handler needs no pause.
     pub fn pace(&mut self, took: Duration, delay: Duration) -> Duration {
         if !delay.is_zero() {
             self.count = 0;
@@ -36,7 +35,7 @@ impl RetryPacing {
     }
 }
 
-/// A pause that is twice as long each time, up to a limit.
+/// A pause that doubles each time, up to a limit.
 #[must_use]
 pub fn doubled(first: Duration, times: u32, max: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(times)).min(max)

@@ -1,7 +1,7 @@
-//! The least rights that an operator needs in its cluster, derived from its handlers.
+//! The minimal rights of an operator in its cluster, derived from its handlers.
 //!
-//! Pure. Every right is there because the engine or a declared need uses it; nothing is granted "to
-//! be safe". The test kit proves it: without any single verb an operator's scenario is refused.
+//! Pure. Every right exists because the engine or a declared need uses it; nothing is granted "to
+//! be safe". The test kit proves this: without any single verb, an operator's scenario is rejected.
 
 mod granting;
 
@@ -16,13 +16,13 @@ use crate::settings::Settings;
 
 pub use granting::notes;
 
-/// Anything, in place of a group or a resource.
+/// Matches any group or resource.
 const ANY: &str = "*";
 
-/// The group and the plural of the definitions of custom resources.
+/// The group and the plural of custom resource definitions.
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io", "customresourcedefinitions");
 
-/// Whether a right is about objects in namespaces or about the cluster itself.
+/// Whether a right is about namespaced objects or the cluster itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Granted in the served namespaces.
@@ -31,12 +31,12 @@ pub enum Scope {
     Cluster,
 }
 
-/// Which part of the cluster an operator serves.
+/// The part of the cluster that an operator serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
     /// Everything: all rights are granted in the whole cluster.
     Cluster,
-    /// Some namespaces: what can be is granted only there.
+    /// Some namespaces: rights are granted only there where possible.
     Namespaces,
 }
 
@@ -49,7 +49,7 @@ pub struct Right {
     pub group: String,
     /// The plural, with a subresource after a slash if any; or `*`.
     pub resource: String,
-    /// The only object that it is about; `None` means all of them.
+    /// The only object that it applies to; `None` means all of them.
     pub name: Option<String>,
     /// The verbs, sorted.
     pub verbs: Vec<String>,
@@ -65,8 +65,8 @@ impl std::fmt::Display for Right {
 
 /// All rights of an operator, sorted, one per resource.
 ///
-/// A handler for a family of resources, such as a category, is granted what it does on all
-/// resources of its group, or of all groups: which ones there are only the cluster knows.
+/// A handler for several resources, such as a category, gets its rights on all resources of its
+/// group, or of all groups: only the cluster knows which ones exist.
 #[must_use]
 pub fn of<'a>(
     handlers: impl IntoIterator<Item = &'a Handler>,
@@ -113,7 +113,7 @@ impl Verbs {
         self.0.entry(place).or_default().extend(verbs.iter().map(|&verb| verb.to_owned()));
     }
 
-    /// Both configurations are written, whichever has our webhooks.
+    /// Both configurations are written, whichever contains our webhooks.
     fn add_webhooks(&mut self, selector: &Selector) {
         for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
             let group = "admissionregistration.k8s.io";
@@ -122,7 +122,7 @@ impl Verbs {
         self.add_definitions(resource(selector).0);
     }
 
-    /// The definition is pointed to us, and to no other one.
+    /// Only the definition of this resource is changed to use our endpoint.
     fn add_conversion(&mut self, selector: &Selector) {
         let (group, plural) = resource(selector);
         let (name, (of, crds)) = (format!("{plural}.{group}"), DEFINITIONS);
@@ -131,7 +131,7 @@ impl Verbs {
         self.add_definitions(group);
     }
 
-    /// Definitions of custom resources come and go, and the engine follows them.
+    /// The engine follows the creation and deletion of custom resource definitions.
     fn add_definitions(&mut self, group: &str) {
         if group == ANY || groups::is_custom(group) {
             let (group, crds) = DEFINITIONS;
@@ -152,7 +152,7 @@ impl Verbs {
         }
         for child in &handler.children {
             let (group, plural) = resource(child);
-            // Children may be anywhere; applying creates what does not exist.
+            // Children may be anywhere; applying creates those that do not exist.
             let scope = scope_of(group, plural).max(scope);
             let needed: &[&str] = match handler.kind {
                 HandlerKind::Desired => &["list", "watch", "create", "patch", "delete"],
@@ -177,7 +177,7 @@ impl Verbs {
     }
 }
 
-/// Whether a wider right has the verb already.
+/// Whether a wider right includes the verb.
 fn is_granted_anyway(
     all: &BTreeMap<Where, BTreeSet<String>>,
     place: &Where,
@@ -196,7 +196,7 @@ fn is_granted_anyway(
     })
 }
 
-/// The group and the plural as rules name them.
+/// The group and the plural as used in rules.
 fn resource(selector: &Selector) -> (&str, &str) {
     let group = selector.group.as_deref().unwrap_or(ANY);
     match &selector.name {
@@ -205,7 +205,7 @@ fn resource(selector: &Selector) -> (&str, &str) {
     }
 }
 
-/// Typed resources say their scope; of others only the built-in ones are known.
+/// Typed resources specify their scope; for others, only built-in ones are known.
 fn own_scope(handler: &Handler, group: &str, plural: &str) -> Scope {
     let definition = handler.own_definition();
     match definition.as_ref().and_then(|definition| definition["spec"]["scope"].as_str()) {
@@ -215,7 +215,7 @@ fn own_scope(handler: &Handler, group: &str, plural: &str) -> Scope {
     }
 }
 
-/// Built-in resources without namespaces; anything else is taken as namespaced.
+/// Built-in resources without namespaces; anything else counts as namespaced.
 fn scope_of(group: &str, resource: &str) -> Scope {
     let plural = resource.split('/').next().unwrap_or_default();
     let known = match group {
@@ -233,7 +233,7 @@ fn scope_of(group: &str, resource: &str) -> Scope {
     if known.contains(&plural) { Scope::Cluster } else { Scope::Namespaces }
 }
 
-/// Whether the object itself is written: what was last handled, progress, finalizers, patches.
+/// Whether the object itself is written: last-handled state, progress, finalizers, patches.
 fn writes_object(handler: &Handler) -> bool {
     match handler.kind.family() {
         Family::Changing | Family::Spawning => true,
@@ -242,7 +242,8 @@ fn writes_object(handler: &Handler) -> bool {
     }
 }
 
-/// Whether children may need the finalizer of their owner, being where owner references cannot go.
+/// Whether children may need the finalizer of their owner, because they are where owner references
+/// do not work.
 fn outlives_owner(handler: &Handler) -> bool {
     if !matches!(handler.kind, HandlerKind::Desired) {
         return false;
@@ -257,14 +258,14 @@ fn outlives_owner(handler: &Handler) -> bool {
     handler.children.iter().any(|child| scope(child) > owner)
 }
 
-/// Whether the status is written, through its own endpoint where there is one.
+/// Whether the status is written, through its subresource if there is one.
 fn writes_status(handler: &Handler) -> bool {
     let is_written = handler.access.touches.status || matches!(handler.kind, HandlerKind::Desired);
     let is_looking_only = matches!(handler.kind.family(), Family::Indexing | Family::Admission);
     is_written && !is_looking_only && has_status(handler)
 }
 
-/// Whether the status has an endpoint of its own; of unknown resources it is assumed.
+/// Whether there is a status subresource; assumed for unknown resources.
 fn has_status(handler: &Handler) -> bool {
     let Some(definition) = handler.own_definition() else {
         return handler.selector.as_ref().map(resource).is_none_or(may_have_status);

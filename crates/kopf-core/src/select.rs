@@ -1,7 +1,7 @@
-//! Chooses the handlers that a cause concerns.
+//! Selects the handlers for a cause.
 //!
-//! Pure. Gets causes from `cause`, hands the selected handlers to `progress`. Sees kinds and
-//! filters, never handler code.
+//! Pure. Gets causes from `cause`, and passes the selected handlers to `progress`. Knows kinds and
+//! filters, but not handler code.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

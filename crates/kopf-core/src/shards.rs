@@ -1,7 +1,8 @@
-//! Which replica serves which share of the objects.
+//! Assigns shares of the objects to replicas.
 //!
-//! [`assign`] says how the ranges of the hash space should be shared, the same for all who know of
-//! the same members. [`Membership`] moves them there safely: it is one replica's part in it.
+//! [`assign`] computes how the ranges of the hash space should be distributed; the result is the
+//! same for all replicas that know the same members. [`Membership`] is one replica's part in moving
+//! them there safely.
 
 use kopf_model::shards::hash;
 
@@ -13,8 +14,8 @@ pub use membership::{Expiration, Membership, TableStep, TableWrite};
 /// The member that each range should have; `None` if there are no members.
 ///
 /// Every range goes to the member with the highest score for it (rendezvous hashing), unless that
-/// one has its even share already. So all have about the same, and few ranges move when a member
-/// comes or goes. The order of the members does not matter.
+/// one already has its even share. So all members have about the same number, and few ranges move
+/// when a member joins or leaves. The order of the members does not matter.
 #[must_use]
 pub fn assign<'a>(count: u32, members: &[&'a str]) -> Vec<Option<&'a str>> {
     let mut members = members.to_vec();
@@ -31,7 +32,7 @@ pub fn assign<'a>(count: u32, members: &[&'a str]) -> Vec<Option<&'a str>> {
     (0..count).map(choose).collect()
 }
 
-/// How well a range suits a member.
+/// The score of a member for a range.
 fn score(member: &str, range: u32) -> u64 {
     let mut mixed = hash(member.as_bytes()) ^ hash(&range.to_le_bytes()).rotate_left(32);
     // FNV alone does not spread the last bytes over all bits.

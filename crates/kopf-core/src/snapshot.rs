@@ -1,13 +1,12 @@
-//! What an operator knows of its objects, kept across a restart, and which watches may use it.
+//! What an operator knows about its objects, kept across a restart, and which watches may use it.
 //!
 //! No files and no requests here. The engine collects a [`Snapshot`] from its stores, writes it to
-//! a file, and reads it at the next start. A watch with a section goes on from the section's version
-//! instead of listing its objects.
+//! a file, and reads it at the next start. A watch that has a section continues from the section's
+//! version instead of listing its objects.
 //!
-//! A section says of every object either that nothing was left to do at some version, or that
-//! something was. Objects of the second kind are fetched again. What has changed since, the server
-//! sends as events. The essences are not in the file: what was handled last is stored on the
-//! objects.
+//! A section records for every object whether anything was left to do at some version. Objects with
+//! work left are fetched again. The server sends later changes as events. The essences are not in
+//! the file: the last-handled state is stored on the objects.
 
 mod basis;
 mod format;
@@ -17,37 +16,37 @@ pub use format::{SnapshotError, decode, encode};
 
 use crate::write::Version;
 
-/// This many objects may be unsettled in any case.
+/// This many objects may always be unsettled.
 const UNSETTLED_MAX: usize = 100;
-/// Beyond that, one unsettled object for this many settled ones.
+/// Beyond that, one unsettled object per this many settled ones.
 const SETTLED_PER_UNSETTLED: usize = 10;
 
-/// What is known of the objects of all watches that may go on from there.
+/// What is known about the objects of all watches that can continue from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// One section per watch.
     pub sections: Vec<Section>,
 }
 
-/// What is known of the objects of one watch.
+/// What is known about the objects of one watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Which watch, of which operator, on which server.
+    /// The watch, the operator and the server.
     pub key: SectionKey,
-    /// All changes up to this version are taken into account.
+    /// All changes up to this version are included.
     pub version: Version,
-    /// The objects about which nothing is left to do.
+    /// The objects without work left.
     pub settled: Vec<Settled>,
-    /// The objects that have to be looked at again.
+    /// The objects that must be fetched again.
     pub unsettled: Vec<ObjectName>,
 }
 
-/// Which watch, of which operator, on which server. A section is used only if all of it is equal.
+/// The watch, the operator and the server. A section is used only if all of these are equal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SectionKey {
-    /// The address of the server; empty if it is not known.
+    /// The address of the server; empty if unknown.
     pub server: String,
-    /// What the server says about the version of the resource's schema.
+    /// The server's version of the resource's schema.
     pub schema: String,
     /// The resource.
     pub resource: String,
@@ -55,16 +54,16 @@ pub struct SectionKey {
     pub namespace: String,
     /// The selectors of the watch: labels, fields, shards.
     pub selectors: [String; 3],
-    /// The handlers and settings that decide what is to be done: see [`basis`].
+    /// The handlers and settings that decide what to do; see [`basis`].
     pub basis: String,
 }
 
-/// An object about which nothing is left to do.
+/// An object without work left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// Its uid, as a number.
     pub uid: u128,
-    /// The version at which nothing was left to do.
+    /// The version at which no work was left.
     pub version: Version,
 }
 
@@ -78,7 +77,8 @@ pub struct ObjectName {
 }
 
 impl Section {
-    /// Whether going on from here takes less than a list: unsettled objects are fetched one by one.
+    /// Whether continuing from here is cheaper than a list: unsettled objects are fetched one by
+    /// one.
     #[must_use]
     pub fn is_cheaper_than_list(&self) -> bool {
         let unsettled_max = UNSETTLED_MAX.max(self.settled.len() / SETTLED_PER_UNSETTLED);

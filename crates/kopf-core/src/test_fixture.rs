@@ -60,7 +60,7 @@ pub(crate) fn snapshot(body: Value, event: Option<EventKind>, memory: Seen) -> S
     Snapshot::take(subject(body), event, memory, &storages(), &[], None).unwrap()
 }
 
-/// A moment so many seconds after the beginning.
+/// The time this many seconds after the start.
 pub(crate) fn at(seconds: f64) -> Timestamp {
     let origin: Timestamp = "2026-11-15T00:00:00Z".parse().unwrap();
     origin + Duration::from_secs_f64(seconds)

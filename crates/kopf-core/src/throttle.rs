@@ -2,23 +2,23 @@
 
 use std::time::Duration;
 
-/// The count of errors in a row about one object.
+/// Counts the errors in a row about one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
     errors: u32,
 }
 
 impl Throttle {
-    /// Notes an error; returns how long to wait: the delays in order, the last one repeats.
+    /// Records an error; returns how long to wait: the delays in order, the last one repeats.
     ///
-    /// `None` when there are no delays, which means no throttling.
+    /// `None` if there are no delays, which means no throttling.
     pub fn note_error(&mut self, delays: &[Duration]) -> Option<Duration> {
         let delay = delay_after(self.errors, delays)?;
         self.errors = self.errors.saturating_add(1);
         Some(delay)
     }
 
-    /// Notes that all went well; returns whether there were errors before.
+    /// Records a success; returns whether there were errors before.
     pub fn note_success(&mut self) -> bool {
         std::mem::take(&mut self.errors) > 0
     }
@@ -30,9 +30,9 @@ impl Throttle {
     }
 }
 
-/// The delay after so many earlier errors in a row: the delays in order, the last one repeats.
+/// The delay after this many earlier errors in a row: the delays in order, the last one repeats.
 ///
-/// `None` when there are no delays.
+/// `None` if there are no delays.
 #[must_use]
 pub fn delay_after(errors: u32, delays: &[Duration]) -> Option<Duration> {
     let last = delays.len().checked_sub(1)?;

@@ -1,15 +1,15 @@
-//! Writes one patch: which requests, in which order, and what to do about each answer.
+//! Writes one patch: which requests to send, in which order, and how to react to each response.
 //!
-//! Pure. The engine sends each request and hands the answer back, for cycles, daemons and timers
+//! Pure. The engine sends each request and returns the response, for cycles, daemons and timers
 //! alike. At most one request per (sub)resource, none without effect, more only after conflicts.
 //!
-//! A patch without transformations goes as a merge patch. With transformations everything goes as
-//! a JSON patch with a test of the version, so that a concurrent edit of a list cannot be lost; if
-//! the test fails, the whole patch is to be applied to the newer state.
-//! Both are for their own object only, and not for another one that has taken its name.
+//! A patch without transformations is sent as a merge patch. With transformations, everything is
+//! sent as a JSON patch with a test of the version, so that no concurrent edit of a list is lost;
+//! if the test fails, the whole patch must be applied to the newer state. Both apply only to their
+//! own object, not to another one that has taken its name.
 //!
-//! Conditions are merged into the list of the newest known state, and go with its version: lists
-//! are replaced as a whole, and those of other writers must not be lost.
+//! Conditions are merged into the list of the newest known state and sent with its version: lists
+//! are replaced as a whole, and conditions of other writers must not be lost.
 
 use std::borrow::Cow;
 
@@ -31,24 +31,24 @@ pub use rejection::{
 };
 pub use request::{Content, Guard, Part, Request};
 
-/// How often the version of an object is asked for after a conflict. In the end its status is
-/// written to any version, unless it has conditions: busy writers must not keep us from it.
+/// How often the version of an object is requested after a conflict. After that, its status is
+/// written to any version, unless it has conditions: busy writers must not block us.
 const CONFLICTS_MAX: u32 = 3;
 
 /// The requests of one patch of one object.
 pub struct Writer<'a> {
     patch: Cow<'a, Patch>,
     object: &'a Object,
-    /// The state in the last answer.
+    /// The state in the last response.
     newest: Option<Object>,
     has_status: bool,
-    /// Whether everything goes as a merge patch; then what it asks for is compared at the end.
+    /// Whether everything is sent as a merge patch; if so, its fields are compared at the end.
     is_merge: bool,
     asked: Documents,
     pending: Documents,
     step: Step,
     sent: Option<Sent>,
-    /// The merge patch with the conditions of the newest state, where there are any.
+    /// The merge patch with the conditions of the newest state, if there are any.
     merged: Option<Map<String, Value>>,
     end: Progress,
     failures: Vec<TransformationFailure>,
@@ -63,25 +63,25 @@ pub enum TransformationFailure {
     Panic(String),
 }
 
-/// What became of a patch.
+/// The result of a patch.
 #[derive(Debug)]
 pub enum End {
     /// There was nothing to change.
     Unchanged,
-    /// The object as it is now.
+    /// The object is now in this state.
     Changed(Object),
-    /// The object changed meanwhile, or the server does not take the content, which it does not
-    /// tell apart: this is to be applied to the newer state.
+    /// The object has changed meanwhile, or the server rejects the content (it does not distinguish
+    /// these): this must be applied to the newer state.
     Outdated(Patch),
-    /// The object does not exist any more.
+    /// The object no longer exists.
     NotFound,
-    /// Nor does it, but another one of its name does.
+    /// The object no longer exists, but another one with its name does.
     Replaced,
-    /// With the last rejection.
+    /// It failed with the last rejection.
     Failed,
 }
 
-/// Which of the two documents of a resource with a status subresource.
+/// One of the two documents of a resource with a status subresource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Document {
     Main,
@@ -94,41 +94,41 @@ struct Documents {
     status: bool,
 }
 
-/// What is to be sent next.
+/// What to send next.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// What is pending.
+    /// The pending document.
     Next,
-    /// A request that changes nothing: the answer to it is the newest state. Reading the object
-    /// would do as well, but operators need not be allowed to read single objects.
+    /// A request that changes nothing: the response is the newest state. Reading the object would
+    /// work too, but operators need not have the right to read single objects.
     Ask(Document, u32),
-    /// The same again, for the newest state.
+    /// The same document again, for the newest state.
     Again(Document, u32),
-    /// The same again, for any state.
+    /// The same document again, for any state.
     AnyVersion(Document),
 }
 
-/// What the answer is about.
+/// The request that the response belongs to.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     document: Document,
-    /// Whether it is for one version only, after how many conflicts.
+    /// Whether it is for one version only, and after how many conflicts.
     versioned: Option<u32>,
     is_question: bool,
-    /// Whether the server refuses it for an object with another uid.
+    /// Whether the server rejects it for an object with another uid.
     is_for_uid: bool,
 }
 
 #[derive(Debug)]
 enum Progress {
     Going,
-    /// The status is refused for good, which must not hold up the rest.
+    /// The status is permanently rejected, which must not block the rest.
     StatusRefused(Rejection),
     Over(End),
 }
 
 impl<'a> Writer<'a> {
-    /// The requests for a patch of an object, given its newest known state.
+    /// Creates the requests for a patch of an object, given its newest known state.
     #[must_use]
     pub fn new(patch: &'a Patch, resource: &Resource, object: &'a Object) -> Self {
         let has_status = resource.subresources.contains("status");
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// The next request, or none when nothing is left to be sent.
+    /// The next request, or `None` if nothing is left to send.
     ///
     /// Transformations that fail are dropped, see [`Self::failures`].
     #[must_use]
@@ -178,8 +178,8 @@ impl<'a> Writer<'a> {
             Step::Again(document, conflicts) => Some(self.merge(document, Some(conflicts))),
             Step::AnyVersion(document) => Some(self.merge(document, None)),
             Step::Next if self.is_merge => {
-                // The object says that it was handled only once the results are safe: a crash
-                // between the two repeats the handlers, instead of losing what they returned.
+                // The object is marked as handled only once the results are stored: a crash between
+                // the two repeats the handlers instead of losing their results.
                 let document = match self.pending {
                     Documents { status: true, .. } => Document::Status,
                     Documents { main: true, .. } => Document::Main,
@@ -191,10 +191,10 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Takes in the answer to the last request: the object as it is now.
+    /// Processes the response to the last request: the object as it is now.
     pub fn accepted(&mut self, answered: Object) {
         let Some(sent) = self.sent.take() else { return };
-        // Patches go by name.
+        // Patches address objects by name.
         if answered.uid() != self.object.uid() {
             self.end = Progress::Over(End::Replaced);
             return;
@@ -214,7 +214,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Takes in that the last request was rejected, or was not for the object of this name.
+    /// Processes a rejection of the last request, or that it reached another object of this name.
     pub fn rejected(&mut self, rejection: Rejection, is_misdirected: bool) {
         let Some(sent) = self.sent.take() else { return };
         if is_misdirected && sent.is_for_uid {
@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
             Rejection::Invalid | Rejection::Conflict if !self.is_merge => {
                 End::Outdated(self.remaining())
             }
-            // What the server will never take must not hold up the rest.
+            // Content that the server never accepts must not block the rest.
             _ if self.is_merge
                 && document == Document::Status
                 && self.pending.main
@@ -252,7 +252,7 @@ impl<'a> Writer<'a> {
         self.end = Progress::Over(end);
     }
 
-    /// What became of the patch, when nothing is left to be sent.
+    /// The result of the patch, when nothing is left to send.
     #[must_use]
     pub fn end(self) -> End {
         match self.end {
@@ -268,7 +268,7 @@ impl<'a> Writer<'a> {
         std::mem::take(&mut self.failures)
     }
 
-    /// What is still to be written.
+    /// What remains to be written.
     #[must_use]
     pub fn remaining(&self) -> Patch {
         let status = if self.has_status { self.pending.status } else { self.pending.main };
@@ -293,13 +293,13 @@ impl<'a> Writer<'a> {
         self.newest.as_ref().unwrap_or(self.object)
     }
 
-    /// Whether a merge patch is for one version only: no conflict has happened yet, if so.
+    /// Whether a merge patch is for one version only; if so, no conflict has happened yet.
     fn version_of(&self, document: Document) -> Option<u32> {
         let has_conditions = self.patch.has_conditions() && !self.has_status;
         (document == Document::Status || has_conditions).then_some(0)
     }
 
-    /// The merge patch of a document; for the newest known version only, or for any.
+    /// The merge patch of a document, for the newest known version only or for any.
     fn merge(&mut self, document: Document, versioned: Option<u32>) -> Request<'_> {
         self.merge_conditions();
         let has_status = self.has_status;
@@ -337,7 +337,7 @@ impl<'a> Writer<'a> {
         let is_change = |(key, change): (&String, &Value)| {
             merge::is_change(self.object.stanza(key).as_deref(), change)
         };
-        // Metadata take longest to read.
+        // Reading metadata takes longest.
         entries.clone().filter(|entry| !is_metadata(entry)).any(is_change)
             || entries.filter(is_metadata).any(is_change)
     }

@@ -1,8 +1,8 @@
-//! Reviews: the handlers that check, change and convert objects before the cluster takes them.
+//! Reviews: the handlers that validate, mutate and convert objects before the cluster stores them.
 //!
-//! A server answers the reviews, and the cluster is pointed to it. Reviews of admission are in
-//! `review`, and those who point to them in `configuration`; for conversions, these are `conversion`
-//! and `definitions`.
+//! A server responds to the reviews, and the cluster is configured to call it. Admission reviews
+//! are in `review`, and their webhook configurations in `configuration`; for conversions, these are
+//! `conversion` and `definitions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -42,30 +42,30 @@ pub use review::ReviewError;
 use shared_certificate::SharedCertificate;
 use upkeep::Upkeep;
 
-/// How long taking back the configurations may take at the end.
+/// How long removing the configurations may take at shutdown.
 const LEAVING_GRACE: Duration = Duration::from_secs(5);
 
-/// Where reviews of admission and conversion are answered, and how the cluster finds the way.
+/// Where admission and conversion reviews are served, and how the cluster reaches the server.
 #[derive(Clone, Debug)]
 pub struct AdmissionEndpoint {
     /// The address to listen on; port 0 means any free port.
     pub address: SocketAddr,
-    /// The host name in the URL for the cluster; the address without it.
+    /// The host name in the URL for the cluster; by default, the address.
     pub host: Option<String>,
-    /// The service (namespace and name) that leads to us, instead of a URL; it has a port
-    /// of its own, [`kopf_core::endpoint::SERVICE_PORT`].
+    /// The service (namespace and name) of the server, instead of a URL; it has its own port,
+    /// [`kopf_core::endpoint::SERVICE_PORT`].
     pub service: Option<(String, String)>,
-    /// The certificate chain and the key; self-signed without them.
+    /// The certificate chain and the key; by default, self-signed.
     pub certificate: Option<(Pem, Pem)>,
     /// The certificate authority, if it is not the certificate itself.
     pub authority: Option<Pem>,
     /// The name of the webhook configurations to keep up to date, together with the definitions of
-    /// what is converted; none to leave them alone.
+    /// converted resources; `None` leaves them unchanged.
     pub managed: Option<String>,
 }
 
 impl AdmissionEndpoint {
-    /// Reviews at an address, with a certificate of its own, and configurations of this name.
+    /// Serves reviews at an address, with its own certificate and configurations with this name.
     #[must_use]
     pub fn managed(address: impl Into<SocketAddr>, name: impl Into<String>) -> Self {
         Self {
@@ -79,14 +79,14 @@ impl AdmissionEndpoint {
     }
 }
 
-/// Why reviews cannot be answered.
+/// Why reviews cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// There are handlers for reviews and no server.
+    /// There are review handlers, but no server.
     #[error("{handlers} handlers are registered, but no webhook endpoint is configured")]
     NoEndpoint {
-        /// Which ones: of admission, or of conversion.
+        /// The kind of handlers: admission or conversion.
         handlers: &'static str,
     },
     /// The address cannot be used.
@@ -94,7 +94,7 @@ pub enum AdmissionError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What is wrong with it.
+        /// The error.
         source: std::io::Error,
     },
     /// The certificate cannot be used.
@@ -105,46 +105,46 @@ pub enum AdmissionError {
     Configure {
         /// The name of the configuration.
         name: String,
-        /// What the server said.
+        /// The error of the server.
         source: Box<kopf_client::RequestError>,
     },
-    /// A definition cannot be pointed to us.
+    /// The definition cannot be configured to use our endpoint.
     #[error("could not configure the conversion of {name}")]
     Define {
         /// The name of the definition.
         name: String,
-        /// What the server said.
+        /// The error of the server.
         source: Box<kopf_client::RequestError>,
     },
 }
 
-/// Answers reviews; shared by all connections.
+/// Responds to reviews; shared by all connections.
 pub(crate) struct Admission {
     pub(crate) cluster: Cluster,
-    /// Those of admission.
+    /// The admission handlers.
     pub(crate) handlers: Vec<Arc<Handler>>,
     /// The conversions, by resource.
     charts: Vec<Chart>,
     runtime: Arc<Runtime>,
-    /// What discovery told, by group, version and plural; refreshed when something is missing.
+    /// The discovered resources, by group, version and plural; refreshed if something is missing.
     resources: RwLock<BTreeMap<ResourceId, Arc<Resource>>>,
-    /// Written whenever the webhooks are, read to write only news and at the end.
+    /// Updated whenever the webhooks are written; read to write only changes, and at shutdown.
     written: Mutex<Written>,
-    /// When it was last logged that a review is too large.
+    /// When an oversized review was last logged.
     refusal_logged_at: Mutex<Option<Instant>>,
 }
 
-/// Answers until it is dropped.
+/// Serves reviews until it is dropped.
 pub(crate) struct Serving {
     admission: Arc<Admission>,
     managed: Option<String>,
-    /// Knows the name of the configurations, when the server is the front end's.
+    /// Holds the name of the configurations if the server belongs to the front end.
     gate: Option<ReviewGate>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Admission {
-    /// `None` when there is nothing to answer.
+    /// `None` if there are no review handlers.
     pub(crate) fn new(
         registry: &Registry,
         cluster: Cluster,
@@ -160,8 +160,8 @@ impl Admission {
         (!is_idle).then_some(admission)
     }
 
-    /// Listens, configures the cluster, and answers in the background; `None` if it has to stop
-    /// before the cluster is configured.
+    /// Listens, configures the cluster, and serves in the background; `None` if it must stop before
+    /// the cluster is configured.
     pub(crate) async fn start(
         self,
         endpoint: Option<AdmissionEndpoint>,
@@ -207,7 +207,7 @@ impl Admission {
         Ok(Some(Serving { admission, managed, gate: None, _tasks: vec![serving, upkeep] }))
     }
 
-    /// Takes the certificate that all replicas use, where there are any and none was given.
+    /// Uses the certificate shared by all replicas, if there are any and no certificate was given.
     async fn share_certificate(
         &self,
         endpoint: &mut AdmissionEndpoint,
@@ -246,7 +246,7 @@ impl Admission {
         gate.open(self, snapshots)
     }
 
-    /// Finds out what the handlers are for, and points the cluster to us.
+    /// Discovers the resources of the handlers, and configures the cluster to call us.
     async fn set_up(
         &self,
         managed: Option<&str>,
@@ -255,7 +255,7 @@ impl Admission {
         self.learn(None).await;
         let Some(name) = managed else { return Ok(()) };
         if !self.runtime.pool.tenure().is_chief() {
-            // The leader does it.
+            // The leader does this.
             return Ok(());
         }
         if !self.handlers.is_empty() {
@@ -264,7 +264,7 @@ impl Admission {
         self.point(name, client_config).await
     }
 
-    /// Points the cluster to us, wherever that is news.
+    /// Configures the cluster to call us, where the configuration has changed.
     async fn point(&self, name: &str, client_config: &Value) -> Result<(), AdmissionError> {
         if !self.handlers.is_empty() {
             configuration::configure(self, name, client_config).await?;
@@ -308,11 +308,11 @@ impl Admission {
 }
 
 impl Serving {
-    /// Takes back what should not stay configured after the end, if that does not take too long.
+    /// Removes configurations that should not remain after shutdown, within a time limit.
     pub(crate) async fn stop(self) {
         let managed = self.managed.or_else(|| self.gate.and_then(|gate| gate.managed()));
         let Some(name) = &managed else { return };
-        // Other replicas go on.
+        // Other replicas continue.
         let is_shared = self.admission.runtime.pool.tenure().is_shared();
         if !self.admission.handlers.is_empty() && !is_shared {
             let leaving = configuration::deconfigure(&self.admission, name);

@@ -1,8 +1,8 @@
 //! One attempt of one handler of any kind: the only place where handlers are called.
 //!
-//! Checks whether an attempt is left, builds the [`Call`], runs it, judges what the handler
-//! returned, logs, counts and reports. The caller says what the handler is called about, and does
-//! with the outcome what its own kind of handlers needs. Writes nothing to the cluster.
+//! Checks whether an attempt is left, builds the [`Call`], runs it, evaluates the result, logs,
+//! counts and reports. The caller provides what the handler is called for, and processes the
+//! outcome for its kind of handlers. Writes nothing to the cluster.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::pool::Alive;
 pub(crate) mod activities;
 pub(crate) mod report;
 
-/// What a handler is called about, and with what.
+/// What a handler is called for, and its inputs.
 pub(crate) struct Request<'a> {
     pub(crate) handler: &'a Arc<Handler>,
     pub(crate) attempt: Attempt,
@@ -30,41 +30,41 @@ pub(crate) struct Request<'a> {
     pub(crate) memo: Arc<Extensions>,
     /// The object; `None` for activities.
     pub(crate) subject: Option<&'a Subject>,
-    /// Where its changes go; nowhere without it.
+    /// Where its changes go; without it, they are discarded.
     pub(crate) patch: Option<Arc<Mutex<Patch>>>,
     /// The stop flag of daemons and timers.
     pub(crate) stopped: Option<Arc<dyn Stop>>,
-    /// What it may register and run; of change handlers.
+    /// The sub-handlers that it may register and run; only for change handlers.
     pub(crate) sub_handlers: Option<Arc<dyn AttemptSubHandlers>>,
     /// The children of the object, where they are watched.
     pub(crate) family: Option<Arc<dyn invoke::Family>>,
-    /// Where its warnings for the user of the cluster go; of admission handlers.
+    /// Where its warnings for the user of the cluster go; only for admission handlers.
     pub(crate) warnings: Option<Arc<Mutex<Vec<String>>>>,
-    /// Lives as long as any of the handler's code runs.
+    /// Lives as long as any code of the handler runs.
     pub(crate) alive: Option<Arc<Alive>>,
 }
 
 /// The sub-handlers of one attempt.
 pub(crate) trait AttemptSubHandlers: SubHandlers {
-    /// Runs what is registered, unless the handler did so itself.
+    /// Runs the registered sub-handlers, unless the handler did so itself.
     fn complete(&self) -> BoxFuture<Result<(), HandlerError>>;
-    /// All ids that were seen, at any depth.
+    /// All ids seen, at any depth.
     fn seen(&self) -> Vec<HandlerId>;
 }
 
 /// A finished attempt.
 pub(crate) struct Attempted {
-    /// What it means.
+    /// The outcome.
     pub(crate) outcome: Outcome,
-    /// What the handler said, if it failed.
+    /// The error of the handler, if it failed.
     pub(crate) error: Option<HandlerError>,
 }
 
-/// The handler was cancelled from outside; nothing is to be remembered of the attempt.
+/// The handler was cancelled from outside; nothing of the attempt is recorded.
 pub(crate) struct Cancelled;
 
 impl<'a> Request<'a> {
-    /// A call without an object and without any way to change something.
+    /// A call without an object, which cannot change anything.
     pub(crate) fn new(
         handler: &'a Arc<Handler>,
         attempt: Attempt,
@@ -128,7 +128,7 @@ pub(crate) async fn run(
         returned = Err(error);
     }
     let took = begun.elapsed();
-    // Limits of time count to the end of the attempt.
+    // Timeouts include the duration of the attempt.
     let attempt = Attempt { now: runtime.clock.now(), ..attempt };
     let default_backoff = runtime.context.settings.read().execution.default_backoff;
     let error = returned.as_ref().err().cloned();

@@ -1,8 +1,8 @@
 //! Daemons and timers of an object: spawned while it matches, stopped in stages, never leaked.
 //!
-//! A daemon has a task of its own, a timer only while it runs, see `timers`. The stages and the
-//! arithmetic of times are `kopf-core`'s. Everything ends by telling the reactor, even when it is
-//! cancelled, so that the object is looked at again.
+//! A daemon has its own task, a timer only while it runs; see `timers`. The stages and the
+//! calculation of times are in `kopf-core`. The end of each is reported to the reactor, even after
+//! a cancellation, so that the object is handled again.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -45,10 +45,10 @@ use timers::Timer;
 /// How often in a row a write may meet a newer state.
 const CONFLICTS_MAX: u32 = 5;
 
-/// The pause between attempts to write where no delays are given.
+/// The pause between attempts to write if no delays are configured.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it is looked at whether daemons have exited at once.
+/// How often to check whether daemons have exited at once.
 const INSTANT_POLLING: Duration = Duration::from_millis(2);
 
 /// One running daemon or timer.
@@ -56,13 +56,13 @@ pub(crate) struct Daemon {
     handler: Arc<Handler>,
     stopper: Stopper,
     task: Task,
-    /// Alive as long as any of the handler's code runs, also on a thread that cannot be cancelled.
+    /// Alive while any code of the handler runs, even on a thread that cannot be cancelled.
     alive: Weak<ExitGuard>,
     stopping_since: Option<Instant>,
     is_cancelled: bool,
 }
 
-/// A daemon or timer that is stopped without anybody waiting, as long as it may still run.
+/// A daemon or timer that is being stopped without waiting for it, while it may still run.
 pub(crate) struct Leaving {
     stopper: Stopper,
     alive: Weak<ExitGuard>,
@@ -74,7 +74,7 @@ enum Task {
     Timer(Arc<Timer>),
 }
 
-/// What a new daemon needs.
+/// The inputs of a new daemon.
 pub(crate) struct Spawning {
     pub(crate) shared: Arc<Shared>,
     pub(crate) served: Arc<Served>,
@@ -85,7 +85,7 @@ pub(crate) struct Spawning {
     pub(crate) memo: Arc<Extensions>,
     /// When the object last changed essentially.
     pub(crate) changed: Instant,
-    /// Whether the object was there before us, with many others.
+    /// Whether the object existed before us, with many others.
     pub(crate) was_there: bool,
 }
 
@@ -98,13 +98,13 @@ pub(crate) struct Runner {
     write_lock: WriteLock,
     memo: Arc<Extensions>,
     stopper: Stopper,
-    /// What could not be written so far.
+    /// Changes that could not be written so far.
     unsent: Patch,
     ambiguity: AmbiguousRefusal,
     alive: Arc<ExitGuard>,
 }
 
-/// Tells the reactor about the end, however it comes: when the last of the handler's code is over.
+/// Reports the end to the reactor, for any reason: when the last code of the handler has ended.
 struct ExitGuard {
     shared: Arc<Shared>,
     key: Key,
@@ -158,12 +158,12 @@ impl Daemon {
         Self { handler, stopper, task, alive: weak, stopping_since: None, is_cancelled: false }
     }
 
-    /// Whether nothing of it runs any more.
+    /// Whether none of its code is running.
     pub(crate) fn is_over(&self) -> bool {
         self.alive.strong_count() == 0
     }
 
-    /// What is left of it for others to look at, when it is stopped without them.
+    /// A handle to check on it while it is being stopped separately.
     pub(crate) fn leaving(&self) -> Leaving {
         Leaving { stopper: self.stopper.clone(), alive: Weak::clone(&self.alive) }
     }
@@ -173,19 +173,19 @@ impl Daemon {
         self.stopper.reason().is_none_or(|reason| reason.without(StopReason::DONE).is_empty())
     }
 
-    /// Tells a timer that the object has changed essentially.
+    /// Notifies a timer of an essential change of the object.
     pub(crate) fn note_change(&self, at: Instant) {
         if let Task::Timer(timer) = &self.task {
             timer.note_change(at);
         }
     }
 
-    /// Whether it is not waited for any more.
+    /// Whether it is no longer waited for.
     pub(crate) fn is_abandoned(&self) -> bool {
         is_abandoned(&self.stopper)
     }
 
-    /// Asks it to stop; returns whether it was not asked before.
+    /// Asks it to stop; returns whether this is the first request.
     pub(crate) fn signal(&mut self, reason: StopReason) -> bool {
         self.stopper.set(reason);
         if let Task::Timer(timer) = &self.task {
@@ -196,8 +196,8 @@ impl Daemon {
         is_first
     }
 
-    /// Goes to the stage that its age in stopping demands; returns when to look again, or `None` if
-    /// it does not have to be waited for any more.
+    /// Advances to the stage for the time since the stop request; returns when to check again, or
+    /// `None` if it need not be waited for any more.
     pub(crate) fn advance(&mut self, polling: Duration, at_exit: bool) -> Option<Duration> {
         if self.is_over() {
             return None;
@@ -224,7 +224,7 @@ impl Daemon {
             Stage::Abandoned => {
                 self.stopper.set(StopReason::DAEMON_ABANDONED);
                 tracing::warn!("{handler} did not exit in time. Leaving it orphaned.");
-                // What can be ended is ended; only a thread that ignores its flag stays.
+                // Everything cancellable is cancelled; only a thread that ignores its flag remains.
                 self.task.abort();
                 None
             }
@@ -238,7 +238,7 @@ impl Daemon {
         }
     }
 
-    /// Stops it without anybody waiting: at the exit, in a pause, or when the object is gone.
+    /// Stops it separately: at exit, during a pause, or when the object is gone.
     pub(crate) async fn stop(mut self, reason: StopReason, settings: Background) {
         self.signal(reason);
         yield_for_exit(&settings, || self.is_over()).await;
@@ -246,7 +246,7 @@ impl Daemon {
         while let Some(wait) = self.advance(polling, true) {
             let _ = tokio::time::timeout(wait, self.task.ended()).await;
             if self.task.is_finished() && !self.is_over() {
-                // A thread still runs: the rest of the time is for it.
+                // A thread is still running: the remaining time is for it.
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
@@ -254,12 +254,12 @@ impl Daemon {
 }
 
 impl Leaving {
-    /// Whether nothing of it runs any more.
+    /// Whether none of its code is running.
     pub(crate) fn is_over(&self) -> bool {
         self.alive.strong_count() == 0
     }
 
-    /// Whether it is not waited for any more.
+    /// Whether it is no longer waited for.
     pub(crate) fn is_abandoned(&self) -> bool {
         is_abandoned(&self.stopper)
     }
@@ -279,7 +279,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Gives tasks that react at once the chance to do so.
+/// Gives tasks that react at once a chance to exit.
 pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> bool) {
     if let Some(timeout) = settings.instant_exit_timeout {
         let until = Instant::now() + timeout;
@@ -324,9 +324,9 @@ impl Task {
 
     async fn ended(&mut self) {
         match self {
-            // Not to be asked again when its thread is waited for.
+            // A finished task must not be polled again while its thread is waited for.
             Self::Daemon(task) if task.is_finished() => {}
-            // However it ended: it did.
+            // It has ended in any case.
             Self::Daemon(task) => drop(task.await),
             Self::Timer(timer) => timer.ended().await,
         }
@@ -378,7 +378,7 @@ impl Runner {
         self.settle().await;
     }
 
-    /// Writes what is left when the function is not called any more, for as long as it may run.
+    /// Writes pending changes when the function will not be called again, while it may run.
     pub(crate) async fn settle(&mut self) {
         let delays = self.shared.runtime.context.settings.read().queueing.error_delays.clone();
         let mut throttle = Throttle::default();
@@ -393,18 +393,19 @@ impl Runner {
         }
     }
 
-    /// Whether it is asked to stop.
+    /// Whether it was asked to stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopper.is_set()
     }
 
-    /// One attempt; `None` when it was cancelled.
+    /// Makes one attempt; `None` if it was cancelled.
     pub(crate) async fn attempt(&mut self, state: &mut State) -> Option<Outcome> {
         let handler = Arc::clone(&self.handler);
         let now = self.shared.runtime.clock.now();
         let attempt = state.attempt(&handler.id, now);
         let subject = self.subject();
-        // What is left of earlier attempts is seen by this one, and written with its changes.
+        // Pending changes of earlier attempts are visible to this one, and written with its
+        // changes.
         let patch: Arc<Mutex<Patch>> = Arc::new(Mutex::new(std::mem::take(&mut self.unsent)));
         let occasion = Occasion::Background { live: self.live.clone() };
         let request = Request {
@@ -424,7 +425,7 @@ impl Runner {
         Some(outcome)
     }
 
-    /// Writes on top of the newest state; what cannot be written now waits for the next time.
+    /// Writes to the newest state; changes that cannot be written now are kept for the next time.
     async fn write(&mut self, mut patch: Patch) {
         if patch.is_empty() {
             return;
@@ -463,7 +464,7 @@ impl Runner {
         self.unsent = patch;
     }
 
-    /// Looks for a newer state than that which a write was rejected for, and decides.
+    /// Looks for a newer state than that of a rejected write, and decides what to do.
     async fn after_outdated(&mut self, tried: &Object, error: &RequestError) -> After {
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
         let (look, found) = match write::look(cluster, resource, tried).await {
@@ -490,7 +491,7 @@ impl Runner {
         State::new(None).with_handlers(std::slice::from_ref(&self.handler), now)
     }
 
-    /// The object as it is now.
+    /// The current object.
     pub(crate) fn subject(&self) -> Subject {
         Subject { resource: Arc::clone(&self.served.resource), object: self.live.get() }
     }

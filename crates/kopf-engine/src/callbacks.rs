@@ -1,7 +1,7 @@
 //! What filters, lifecycles and other callbacks see besides their arguments: the memo and the patch
-//! of the object; for lifecycles, the object and its change as well.
+//! of the object; for lifecycles, also the object and its change.
 //!
-//! Set for the time of a cycle of a resource that has callbacks, and for reviews. Read by front ends
+//! Set during a cycle of a resource that has callbacks, and during reviews. Read by front ends
 //! whose callbacks get the same arguments as their handlers.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ tokio::task_local! {
     static CHOOSING: Choosing;
 }
 
-/// What belongs to the object that a callback is called for.
+/// The data of the object that a callback is called for.
 pub struct CallbackContext {
     /// Values kept in memory for the object.
     pub memo: Arc<Extensions>,
@@ -36,13 +36,13 @@ pub struct Choosing {
     pub change: Change,
 }
 
-/// What the lifecycle that runs in this task chooses handlers for; `None` outside of lifecycles.
+/// What the lifecycle running in this task chooses handlers for; `None` outside lifecycles.
 #[must_use]
 pub fn choosing() -> Option<Choosing> {
     CHOOSING.try_with(Clone::clone).ok()
 }
 
-/// Lets a lifecycle choose; only functions of users need to know for what.
+/// Lets a lifecycle choose; only user functions need the context.
 pub(crate) fn choose<T>(
     lifecycle: &Lifecycle,
     choosing: impl FnOnce() -> Choosing,
@@ -54,7 +54,7 @@ pub(crate) fn choose<T>(
     }
 }
 
-/// The context of the callback that runs in this task; `None` outside of cycles and reviews.
+/// The context of the callback running in this task; `None` outside cycles and reviews.
 #[must_use]
 pub fn context() -> Option<Arc<CallbackContext>> {
     CONTEXT.try_with(Arc::clone).ok()

@@ -1,7 +1,7 @@
-//! The children of objects whose handlers look at them, as the watches and our own writes show them.
+//! The children of objects whose handlers read them, as seen by the watches and in our own writes.
 //!
-//! One store for all kinds of children, looked up by owner. The reactor feeds it with observations;
-//! cycles read it and put in the answers to what they apply, so that they never wait for an echo.
+//! One store for all kinds of children, indexed by owner. The reactor adds observations; cycles
+//! read it and add the responses to what they apply, so that they never wait for the event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,12 +19,13 @@ use crate::cluster_view::Desired;
 
 pub(crate) mod rehearsal;
 
-/// How many deletions are remembered, to tell late answers from children that exist.
+/// How many deletions are remembered, to distinguish late responses from existing children.
 const DELETED_MAX: usize = 4096;
 
-/// All children that are known.
+/// All known children.
 ///
-/// Written by the reactor and by cycles, read by cycles; held for look-ups only, never over an await.
+/// Written by the reactor and by cycles, read by cycles; locked only for lookups, never across an
+/// await.
 #[derive(Default)]
 pub(crate) struct ChildStore(Mutex<Inner>);
 
@@ -39,53 +40,53 @@ struct Inner {
 struct Followed {
     desired: Desired,
     is_listed: bool,
-    /// Counts lists, to find what a list did not contain.
+    /// Counts lists, to find children that a list did not contain.
     generation: u32,
 }
 
 struct Entry {
     child: Child,
     version: Version,
-    /// The watch and its list that had the child last.
+    /// The watch and its list that last contained the child.
     seen: Option<(u32, u32)>,
 }
 
-/// What a handler remembers of its children between the cycles of one object.
+/// What is remembered about the children of one object between its cycles.
 #[derive(Default)]
 pub(crate) struct DesiredMemory {
     pub(crate) handlers: BTreeMap<HandlerId, HandlerMemory>,
-    /// Whether the last desired children included children that only we can delete.
+    /// Whether the last desired children included some that only we can delete.
     pub(crate) needs_finalizer: bool,
-    /// What was said about the children, and of which generation.
+    /// The last reported condition, and its generation.
     pub(crate) said: Option<(Condition, Option<i64>)>,
     /// Whether the object was ever seen with the condition, so that its schema does not drop it.
     pub(crate) is_ready_kept: bool,
-    /// How often in a row our own write was a reason to ask again.
+    /// How often in a row our own write was a reason to call the functions again.
     pub(crate) rounds: u32,
 }
 
-/// What is remembered of one handler.
+/// What is remembered about one handler.
 #[derive(Default)]
 pub(crate) struct HandlerMemory {
-    /// Failed attempts of the function, and the state of the object that they were about.
+    /// Failed attempts of the function, and the state of the object that they were for.
     pub(crate) failing: Option<(State, u64, String)>,
     pub(crate) applied: BTreeMap<ChildKey, Applied>,
-    /// What an observer was last successful with.
+    /// The state for which an observer last succeeded.
     pub(crate) seen: Option<u64>,
     pub(crate) refused: BTreeMap<ChildKey, Refused>,
 }
 
-/// A child that the server did not take.
+/// A child that the server rejected.
 #[derive(Clone)]
 pub(crate) struct Refused {
-    /// Of the manifest; empty for deletions.
+    /// The hash of the manifest; empty for deletions.
     pub(crate) hash: String,
     pub(crate) message: String,
     pub(crate) attempts: u32,
     pub(crate) next_at: Timestamp,
 }
 
-/// Whether the children of some kinds can be judged.
+/// Whether the children of some kinds are completely known.
 pub(crate) enum Knowledge {
     /// All of them are known.
     Complete(Vec<Arc<Resource>>),
@@ -96,7 +97,7 @@ pub(crate) enum Knowledge {
 }
 
 impl ChildStore {
-    /// A watch begins.
+    /// A watch starts.
     pub(crate) fn begin(&self, watch: u32, desired: Desired) {
         let followed = Followed { desired, is_listed: false, generation: 0 };
         self.0.lock().watches.insert(watch, followed);
@@ -107,7 +108,7 @@ impl ChildStore {
         !self.0.lock().watches.is_empty()
     }
 
-    /// A watch has ended: what only it could tell is not known any more.
+    /// A watch has ended: the children that only it reported are no longer known.
     pub(crate) fn end(&self, watch: u32) {
         let mut inner = self.0.lock();
         inner.watches.remove(&watch);
@@ -123,15 +124,15 @@ impl ChildStore {
         }
     }
 
-    /// A list begins.
+    /// A list starts.
     pub(crate) fn list_begun(&self, watch: u32) {
         if let Some(followed) = self.0.lock().watches.get_mut(&watch) {
             followed.generation = followed.generation.wrapping_add(1);
         }
     }
 
-    /// A list of this version has ended; returns the owners of what it did not contain, and whether
-    /// it was the first.
+    /// A list of this version has ended; returns the owners of children that it did not contain,
+    /// and whether it was the first list.
     pub(crate) fn list_ended(&self, watch: u32, listed_at: Version) -> (Vec<String>, bool) {
         let mut inner = self.0.lock();
         let Some(followed) = inner.watches.get_mut(&watch) else { return Default::default() };
@@ -153,7 +154,7 @@ impl ChildStore {
         (owners, is_first)
     }
 
-    /// Takes a state from a watch; returns the owners whom it concerns.
+    /// Processes a state from a watch; returns the affected owners.
     pub(crate) fn see(&self, watch: u32, object: Object, gone: bool) -> Vec<String> {
         let mut inner = self.0.lock();
         let Some(followed) = inner.watches.get(&watch) else { return Vec::new() };
@@ -177,7 +178,7 @@ impl ChildStore {
         inner.put(key, Entry { child, version, seen })
     }
 
-    /// Takes the answer to one of our own writes.
+    /// Processes the response to one of our own writes.
     pub(crate) fn put(&self, resource: &Arc<Resource>, object: Object) {
         let mut inner = self.0.lock();
         let version = Version::of(&object);
@@ -193,7 +194,7 @@ impl ChildStore {
         }
     }
 
-    /// A child is deleted: one that no watch tells of is not known any more.
+    /// A child is deleted: one that no watch reports is no longer known.
     pub(crate) fn forget_unwatched(&self, key: &ChildKey, uid: &str) {
         let mut inner = self.0.lock();
         let Some(entry) = inner.entries.get(key) else { return };
@@ -203,7 +204,7 @@ impl ChildStore {
         }
     }
 
-    /// The children of an owner, and other objects with the names that it wants.
+    /// The children of an owner, and other objects with the names that it desires.
     pub(crate) fn of<'a>(
         &self,
         owner: &str,
@@ -216,8 +217,8 @@ impl ChildStore {
         found.map(|entry| entry.child.clone()).collect()
     }
 
-    /// A number for the states of all children of an owner.
-    pub(crate) fn glance(&self, owner: &str) -> u64 {
+    /// A fingerprint of the states of all children of an owner.
+    pub(crate) fn states_hash(&self, owner: &str) -> u64 {
         let inner = self.0.lock();
         let keys = inner.owners.get(owner).into_iter().flatten();
         let mut hasher = DefaultHasher::new();
@@ -272,7 +273,7 @@ impl ChildStore {
 }
 
 impl Desired {
-    /// Whether a watch of this collection tells of a child.
+    /// Whether a watch of this collection reports a child.
     fn covers(&self, child: &Child) -> bool {
         let namespace = self.namespace.as_deref();
         child.resource == self.resource
@@ -281,7 +282,7 @@ impl Desired {
 }
 
 impl Inner {
-    /// Puts an entry in; returns its owner, and the former one if it was another.
+    /// Inserts an entry; returns its owner, and the previous one if it was different.
     fn put(&mut self, key: ChildKey, entry: Entry) -> Vec<String> {
         let owner = entry.child.owner().map(str::to_owned);
         let former = self.remove(&key).filter(|former| Some(former) != owner.as_ref());

@@ -1,4 +1,4 @@
-//! What time it is: the system's clock, or one that follows tokio's (pausable) time.
+//! The current time: from the system's clock, or from one that follows tokio's (pausable) time.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Clock {
         Self::default()
     }
 
-    /// A clock that starts at a moment and follows tokio's time, so that tests can pause it.
+    /// A clock that starts at a time and follows tokio's time, so that tests can pause it.
     ///
     /// # Panics
     /// Panics outside a tokio runtime with time.
@@ -35,7 +35,7 @@ impl Clock {
         Self(Kind::Virtual { origin, instant: Instant::now() })
     }
 
-    /// Now, to the microsecond: finer digits would not survive being stored.
+    /// The current time in microseconds: a finer precision would be lost when stored.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let exact = match &self.0 {
@@ -49,7 +49,7 @@ impl Clock {
     }
 }
 
-/// A moment from now; so far away that it never comes, for times without end.
+/// The time after a delay; never reached for endless delays.
 pub(crate) fn after(delay: Duration) -> Instant {
     const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
     Instant::now() + delay.min(NEVER)

@@ -1,7 +1,7 @@
-//! What the cluster has and what of it is to be watched.
+//! The resources of the cluster, and which of them to watch.
 //!
-//! Fed by discovery and by the watches of CRDs and namespaces; tells the reactor which collections
-//! to follow. Makes no requests itself.
+//! Gets data from discovery and from the watches of CRDs and namespaces; tells the reactor which
+//! collections to follow. Makes no requests itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use serde_json::Value;
 /// More versions than this are discovered all at once.
 const VERSIONS_MAX: usize = 4;
 
-/// Which part of the cluster is served.
+/// The part of the cluster that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Cluster,
     Namespaces(Vec<NamespacePattern>),
 }
 
-/// Group, version and plural: which resource.
+/// Group, version and plural: identifies a resource.
 pub(crate) type ResourceId = (String, String, String);
 
 /// What the cluster serves, for tasks other than the reactor.
@@ -31,19 +31,19 @@ pub(crate) type ResourceId = (String, String, String);
 pub(crate) struct ClusterSnapshot {
     pub(crate) resources: BTreeMap<ResourceId, Arc<Resource>>,
     pub(crate) namespaces: BTreeSet<Arc<str>>,
-    /// The versions of the CRDs, by name: conversions look again when one has changed.
+    /// The versions of the CRDs, by name: conversions are checked again when one has changed.
     pub(crate) definitions: BTreeMap<Arc<str>, Arc<str>>,
 }
 
-/// What the cluster has, as far as it concerns us.
+/// The resources of the cluster that are relevant for us.
 #[derive(Default)]
 pub(crate) struct ClusterView {
     resources: BTreeMap<ResourceId, Arc<Resource>>,
     namespaces: BTreeSet<Arc<str>>,
     definitions: BTreeMap<Arc<str>, Arc<str>>,
-    /// What the CRDs promise but discovery does not tell yet, or the reverse.
+    /// Resources that CRDs announce but discovery does not list yet, or the reverse.
     promised: BTreeMap<ResourceId, Promise>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,8 @@ impl ClusterView {
             .collect()
     }
 
-    /// The versions named by all handlers; `None` if a handler leaves it open, or if they are many.
+    /// The versions named by all handlers; `None` if a handler does not name one, or if there are
+    /// many.
     pub(crate) fn wanted_versions<'a>(
         handlers: impl IntoIterator<Item = &'a Arc<Handler>>,
     ) -> Option<BTreeSet<GroupVersion>> {
@@ -90,7 +91,7 @@ impl ClusterView {
         (versions.len() <= VERSIONS_MAX).then_some(versions)
     }
 
-    /// Takes what was discovered of some groups (or all), in place of what was known of them.
+    /// Replaces the known resources of some groups (or all) by the discovered ones.
     pub(crate) fn learn(&mut self, groups: Option<&BTreeSet<String>>, discovered: Discovered) {
         let unavailable: BTreeSet<String> = discovered.unavailable.into_iter().collect();
         self.resources.retain(|(group, version, _), _| {
@@ -105,7 +106,7 @@ impl ClusterView {
             .retain(|id, promise| resources.contains_key(id) != (*promise == Promise::Served));
     }
 
-    /// What is known now.
+    /// The current state.
     pub(crate) fn snapshot(&self) -> ClusterSnapshot {
         let (resources, namespaces) = (self.resources.clone(), self.namespaces.clone());
         ClusterSnapshot { resources, namespaces, definitions: self.definitions.clone() }
@@ -116,9 +117,10 @@ impl ClusterView {
         crd.value().get("spec")?.get("group")?.as_str()
     }
 
-    /// Takes the state of a CRD; returns its group if it has to be discovered again.
+    /// Processes the state of a CRD; returns its group if it must be discovered again.
     ///
-    /// A listed CRD that is known already is no news, a changed one may have other properties now.
+    /// A listed CRD that is already known needs nothing; a changed one may have other properties
+    /// now.
     pub(crate) fn learn_crd(
         &mut self,
         crd: &Object,
@@ -141,7 +143,7 @@ impl ClusterView {
             let promise = match (established && served, gone || !served) {
                 (true, _) => Promise::Served,
                 (false, true) => Promise::Withdrawn,
-                // Not established yet: the event about that will come.
+                // Not established yet: an event about that will follow.
                 (false, false) => continue,
             };
             if self.resources.contains_key(&id) != (promise == Promise::Served) {
@@ -149,19 +151,19 @@ impl ClusterView {
                 changed = true;
             } else {
                 self.promised.remove(&id);
-                // The schema, the short names or the subresources may be others now.
+                // The schema, the short names or the subresources may have changed.
                 changed |= promise == Promise::Served && !is_listed;
             }
         }
         changed.then(|| group.to_owned())
     }
 
-    /// The groups that discovery must be asked for again, since it lags behind the CRDs.
+    /// The groups that must be discovered again, since discovery lags behind the CRDs.
     pub(crate) fn lagging(&self) -> BTreeSet<String> {
         self.promised.keys().map(|(group, ..)| group.clone()).collect()
     }
 
-    /// Takes the state of a namespace; tells whether the set of served ones has changed.
+    /// Processes the state of a namespace; returns whether the set of served ones has changed.
     pub(crate) fn learn_namespace(&mut self, scope: &Scope, object: &Object, gone: bool) -> bool {
         let Scope::Namespaces(patterns) = scope else { return false };
         let name = object.name();
@@ -171,7 +173,7 @@ impl ClusterView {
         if gone { self.namespaces.remove(name) } else { self.namespaces.insert(name.into()) }
     }
 
-    /// Serves the namespaces that are named exactly, when namespaces cannot be listed.
+    /// Serves the namespaces that are named exactly, if namespaces cannot be listed.
     pub(crate) fn assume_exact_namespaces(&mut self, scope: &Scope) -> bool {
         let Scope::Namespaces(patterns) = scope else { return false };
         let exact = patterns.iter().filter_map(NamespacePattern::exact);
@@ -187,9 +189,9 @@ impl ClusterView {
         before != self.namespaces.len()
     }
 
-    /// Whether a note was not told before.
-    pub(crate) fn tell_once(&mut self, note: &str) -> bool {
-        self.told.insert(note.to_owned())
+    /// Whether a note has not been logged before.
+    pub(crate) fn is_first_report(&mut self, note: &str) -> bool {
+        self.reported.insert(note.to_owned())
     }
 
     /// The collections of children of all handlers that name any.
@@ -203,7 +205,7 @@ impl ClusterView {
         wanted.into_values().flat_map(|resource| self.collections(&resource, scope)).collect()
     }
 
-    /// Where the objects of a resource are.
+    /// The collections that contain the objects of a resource.
     fn collections(&self, resource: &Arc<Resource>, scope: &Scope) -> Vec<Desired> {
         let of = |namespace| Desired { resource: Arc::clone(resource), namespace };
         match scope {
@@ -214,7 +216,7 @@ impl ClusterView {
         }
     }
 
-    /// Compares the handlers with the cluster; warns about everything new once.
+    /// Compares the handlers with the cluster; warns once about each new problem.
     pub(crate) fn revise(&mut self, handlers: &[Arc<Handler>], scope: &Scope) -> Revision {
         let mut wanted: BTreeMap<ResourceId, (Arc<Resource>, bool)> = BTreeMap::new();
         let mut waiting_for = BTreeSet::new();
@@ -249,10 +251,10 @@ impl ClusterView {
         for selector in &waiting_for {
             notes.push(format!("Waiting for CRD {selector}: the cluster has no such resource."));
         }
-        // Told again when it comes and goes again.
+        // Logged again if it appears and disappears again.
         let waiting: BTreeSet<String> =
             waiting_for.iter().map(|selector| format!("Waiting for CRD {selector}:")).collect();
-        self.told.retain(|note| {
+        self.reported.retain(|note| {
             !note.starts_with("Waiting for CRD ") || waiting.iter().any(|it| note.starts_with(it))
         });
         wanted.retain(|_, (resource, keeps_state)| {
@@ -261,7 +263,7 @@ impl ClusterView {
             refusal.is_none()
         });
         for note in notes {
-            if self.told.insert(note.clone()) {
+            if self.reported.insert(note.clone()) {
                 tracing::warn!("{note}");
             }
         }
@@ -279,7 +281,7 @@ impl ClusterView {
     }
 }
 
-/// Whether a resource would not be served only because its discovery lists no `patch`.
+/// Whether a resource would not be served only because its discovery does not list `patch`.
 pub(crate) fn is_doubtful(resource: &Resource, handlers: &[Arc<Handler>]) -> bool {
     let keeps_state = |handler: &Arc<Handler>| {
         watched(&handler.kind) == Some(true)
@@ -290,7 +292,7 @@ pub(crate) fn is_doubtful(resource: &Resource, handlers: &[Arc<Handler>]) -> boo
         && handlers.iter().any(keeps_state)
 }
 
-/// Whether objects are watched for such a handler at all, and if so, whether state is kept on them.
+/// Whether objects are watched for such a handler, and if so, whether state is stored on them.
 fn watched(kind: &HandlerKind) -> Option<bool> {
     match kind {
         HandlerKind::Event | HandlerKind::Index => Some(false),

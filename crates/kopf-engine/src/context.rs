@@ -1,4 +1,4 @@
-//! What all parts of a running engine share, and nothing that runs by itself.
+//! What all parts of a running engine share, without any tasks.
 //!
 //! [`runtime::Runtime`] exists from the start of an operator to its end, [`shared::Shared`] while it
 //! is connected to a cluster.

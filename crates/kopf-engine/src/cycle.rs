@@ -1,7 +1,8 @@
-//! One cycle of one object: from its newest state to at most one write, and on from the answer.
+//! One cycle of one object: from its newest state to at most one write, and on from the response.
 //!
-//! The decisions are `kopf-core`'s; this file runs them. Gets a [`Job`] from the reactor and hands
-//! a [`Done`] back. Continues from the answers to its own writes instead of waiting for their echo.
+//! The decisions are in `kopf-core`; this file executes them. Gets a [`Job`] from the reactor and
+//! returns a [`Done`]. Continues from the responses to its own writes instead of waiting for their
+//! events.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ use desired::DesiredChildren;
 use own_changes::Wanted;
 pub use paused::PAUSED_ANNOTATION;
 
-/// What a worker gets.
+/// The input of a worker.
 pub(crate) struct Job {
     pub(crate) ticket: Ticket<Key>,
     pub(crate) served: Arc<Served>,
@@ -56,44 +57,44 @@ pub(crate) struct Job {
     pub(crate) memory: Box<Memory>,
     pub(crate) flags: Flags,
     pub(crate) mode: Mode,
-    /// What is known of the object besides this job, for [`Mode::EventsOnly`].
+    /// The known version of the object besides this job, for [`Mode::EventsOnly`].
     pub(crate) version: Version,
     pub(crate) settled: Option<EssenceHash>,
 }
 
-/// How much of a cycle is run.
+/// Which parts of a cycle run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Everything.
     Full,
     /// Only the indexes: other indexes of the operator are not filled yet.
     IndexOnly,
-    /// Only the event handlers: the states are older than what is handled already.
+    /// Only the event handlers: the states are older than those already handled.
     EventsOnly,
-    /// Everything, and progress is written even if it could wait: the process ends.
+    /// Everything, and progress is written even if it could wait: the process is ending.
     Closing,
 }
 
-/// What a worker hands back.
+/// The result of a worker.
 pub(crate) struct Done {
     pub(crate) ticket: Ticket<Key>,
     pub(crate) memory: Box<Memory>,
-    /// The newest body, if it is to be kept.
+    /// The newest body, if it must be kept.
     pub(crate) body: Option<Object>,
     pub(crate) flags: Flags,
-    /// The newest version that was taken into account.
+    /// The newest version that was considered.
     pub(crate) version: Version,
-    /// The fingerprint, when nothing is left to do.
+    /// The fingerprint, if nothing is left to do.
     pub(crate) settled: Option<EssenceHash>,
     pub(crate) wake_at: Option<Timestamp>,
-    /// What went wrong, if it did.
+    /// The error, if any.
     pub(crate) error: Option<String>,
     pub(crate) subject: Subject,
     pub(crate) gone: bool,
     pub(crate) mode: Mode,
 }
 
-/// Why a cycle could not be finished; the object is throttled.
+/// Why a cycle could not be completed; the object is throttled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CycleError {
     #[error("the state stored on the object cannot be read")]
@@ -134,16 +135,16 @@ pub(crate) struct Cycle {
     memory: Box<Memory>,
     flags: Flags,
     mode: Mode,
-    /// What event handlers want to change, until it is written.
+    /// The changes of event handlers, until they are written.
     patch: Arc<Mutex<Patch>>,
     rest: Rest,
-    /// That of the last turn, with its fingerprint.
+    /// The essence of the last turn, with its fingerprint.
     essence: Option<(EssenceHash, Essence)>,
-    /// What handlers asked to change in this turn.
+    /// The changes that handlers requested in this turn.
     wanted: Wanted,
 }
 
-/// What the reactor knows of the object besides the job.
+/// What the reactor knows about the object besides the job.
 struct Origin {
     ticket: Ticket<Key>,
     version: Version,
@@ -153,11 +154,11 @@ struct Origin {
 /// What is known at the end of a turn.
 #[derive(Default)]
 struct Rest {
-    /// When to look at the object again.
+    /// When to handle the object again.
     wake_at: Option<Timestamp>,
     /// Whether nothing is left to do.
     is_settled: bool,
-    /// Those of the newest state.
+    /// The fingerprints of the newest state.
     fingerprints: Option<Fingerprints>,
 }
 
@@ -167,19 +168,19 @@ struct AbortGuard(Option<Cycle>);
 
 /// What the children of an object mean for its cycle.
 struct ChildrenState {
-    /// They wait for our finalizer.
+    /// Whether they wait for our finalizer.
     must_wait: bool,
-    /// When to look again.
+    /// When to check again.
     wake_at: Option<Timestamp>,
 }
 
-/// Whether the cycle goes on with the answer to its write.
+/// Whether the cycle continues with the response to its write.
 enum Next {
     Again,
     Finish,
 }
 
-/// Runs one cycle; errors and panics of callbacks end in throttling, never in a lost object.
+/// Runs one cycle; errors and panics of callbacks lead to throttling, never to a lost object.
 pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
     let subject =
         Subject { resource: Arc::clone(&job.served.resource), object: job.object.clone() };
@@ -199,7 +200,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
         essence: None,
         wanted: Wanted::default(),
     }));
-    // Futures are pinned where they are made, so that they are not moved through every caller.
+    // Futures are pinned where they are created, so that they are not moved through every caller.
     let working = pin!(async move {
         let cycle = guard.0.as_mut().expect("it was put there above");
         let context = cycle.callback_context();
@@ -223,7 +224,7 @@ pub(crate) async fn run(shared: Arc<Shared>, job: Job) -> Done {
 
 impl Drop for AbortGuard {
     fn drop(&mut self) {
-        // Without a runtime there is no time left either, and they end with the memory.
+        // Without a runtime they get no grace period, and end with the memory.
         if let Some(cycle) = &mut self.0
             && tokio::runtime::Handle::try_current().is_ok()
         {
@@ -238,14 +239,14 @@ impl Cycle {
         &mut self,
         events: Vec<(Option<EventKind>, Object)>,
     ) -> Result<(), CycleError> {
-        // What is older than what others know already must not reach them.
+        // States older than the known one must be seen only by event handlers.
         if self.mode == Mode::EventsOnly {
             return Box::pin(self.only_deliver(events)).await;
         }
         if let Some(live) = &self.memory.background.live {
             live.set(self.object.clone());
         }
-        // Parts that few operators have are boxed, so that the others do not carry their size along.
+        // Parts that few operators use are boxed, so that the others do not carry their size.
         let is_indexed = !self.served.handlers.indexing.is_empty();
         let indexed = match is_indexed {
             true => caught(Box::pin(observers::index(self))).await,
@@ -254,8 +255,8 @@ impl Cycle {
         if self.mode == Mode::IndexOnly {
             return indexed;
         }
-        // Events come first: neither a server that takes no writes nor a condition that panics must
-        // keep them from their handlers, since they are not sent again.
+        // Events come first: neither a server that rejects writes nor a condition that panics must
+        // block their delivery, since they are not sent again.
         let delivered = match events.is_empty() {
             true => Ok(()),
             false => Box::pin(observers::deliver_events(self, events)).await,
@@ -264,10 +265,10 @@ impl Cycle {
         self.work(is_indexed).await.and(delivered)
     }
 
-    /// All that follows the events.
+    /// Everything after the events.
     async fn work(&mut self, is_indexed: bool) -> Result<(), CycleError> {
         if paused::is_paused(self) {
-            Box::pin(paused::leave_alone(self)).await;
+            Box::pin(paused::stop_background(self)).await;
             return Ok(());
         }
         let was_gone = self.gone;
@@ -293,7 +294,7 @@ impl Cycle {
         own_changes::note_wanted(self, &patch.lock());
         let before = self.object.clone();
         if !self.memory.unsent.is_empty() && Version::of(&before) == self.origin.version {
-            // A full cycle is to come for this very state, and has to go on from the answer.
+            // A full cycle for this very state will follow, and must continue from the response.
             let patch = std::mem::take(&mut *self.patch.lock());
             self.memory.unsent.absorb(patch);
             return delivered;
@@ -307,11 +308,11 @@ impl Cycle {
 
     /// One turn. The numbers are those of the path of a change in `ARCHITECTURE.md`.
     async fn turn(&mut self) -> Result<Next, CycleError> {
-        // 4. Gather everything the decision needs.
+        // 4. Collect everything that the decision needs.
         let fingerprint = self.scan().map(|it| it.essence);
         let snapshot = self.snapshot(fingerprint)?;
         let served = Arc::clone(&self.served);
-        // 5. What happened: known before any user code runs.
+        // 5. Detect what happened, before any user code runs.
         let change = cause::detect(&snapshot, &served.finalizer);
         let background = self.revise_background(&snapshot).await?;
         let Some(desired) = self.desired_children(&snapshot, change.reason).await? else {
@@ -330,7 +331,7 @@ impl Cycle {
             rerun_outdated: self.shared.runtime.context.settings.read().execution.rerun_outdated,
             now: self.shared.runtime.clock.now(),
         };
-        // 6-7. Which handlers it concerns, what is due.
+        // 6-7. Select the handlers, and those that are due.
         let mut agenda = Agenda::make(inputs, change)?;
         self.log_agenda(&agenda);
         history::note_cause(self, &agenda, &snapshot);
@@ -363,9 +364,9 @@ impl Cycle {
         plan.is_continued |= children.must_wait;
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
-        // 10-11. Write, and go on from the answer.
+        // 10-11. Write, and continue from the response.
         let next = {
-            let writing = pin!(self.carry_out(plan, step, &snapshot, fingerprint));
+            let writing = pin!(self.write_plan(plan, step, &snapshot, fingerprint));
             writing.instrument(cause).await?
         };
         Ok(desired::reconsider(self, next, view))
@@ -393,7 +394,7 @@ impl Cycle {
         Box::pin(background.revise(&situation, memo)).await
     }
 
-    /// The children that the object should have; `None` if it has to wait until others are deleted.
+    /// The children that the object should have; `None` if it must wait until others are deleted.
     async fn desired_children(
         &mut self,
         snapshot: &Snapshot,
@@ -417,7 +418,7 @@ impl Cycle {
     ) -> Result<ChildrenState, CallbackError> {
         let view = desired.view;
         // Children that only we can delete must not exist before the finalizer. All others wait for
-        // it as well: their condition is part of what is written with the results of the handlers.
+        // it too: their condition is written together with the results of the handlers.
         let has_children = desired.is_needed || view.is_some() || !desired.is_empty();
         if step == Step::Add && has_children {
             return Ok(ChildrenState { must_wait: true, wake_at: None });
@@ -441,7 +442,7 @@ impl Cycle {
             fully_handled_once: self.flags.handled_once,
         };
         let extra = &self.served.handlers.extra_fields;
-        // The answer to our finalizer has the same essence as the object had before.
+        // The response to our finalizer has the same essence as the object had before.
         let is_exact = !self.served.storages.diffbase.adds_fields();
         let known = self.essence.take();
         let known = known.filter(|(known, _)| is_exact && Some(*known) == fingerprint);
@@ -473,8 +474,8 @@ impl Cycle {
         }
     }
 
-    /// Writes the plan and decides how to go on.
-    async fn carry_out(
+    /// Writes the plan and decides how to continue.
+    async fn write_plan(
         &mut self,
         plan: Plan,
         step: Step,
@@ -491,7 +492,7 @@ impl Cycle {
         self.flags.handled_once |= plan.is_handled;
         let is_urgent = step != Step::Keep || self.object.is_deleting();
         let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Normal };
-        let mut has_remains = false;
+        let mut has_old_progress = false;
         match self.apply(plan.patch, urgency).await? {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
@@ -499,7 +500,7 @@ impl Cycle {
                 has_remains = plan.is_handled && self.has_remains()?;
                 own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
-                    // Going on would ask for it again, without end.
+                    // Continuing would request it again, endlessly.
                     return Err(CycleError::Unheld);
                 }
             }
@@ -518,14 +519,14 @@ impl Cycle {
                 return Ok(Next::Again);
             }
         }
-        if (plan.is_continued || has_remains) && self.mode != Mode::Closing {
+        if (plan.is_continued || has_old_progress) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
         self.rest.wake_at = plan.wake_at.map(|at| own_changes::paced(self, at));
         if plan.is_release || self.gone {
             return Ok(Next::Finish);
         }
-        if self.has_news(snapshot) && self.mode != Mode::Closing {
+        if self.has_unhandled_changes(snapshot) && self.mode != Mode::Closing {
             return Ok(Next::Again);
         }
         self.rest.fingerprints = self.scan();
@@ -536,25 +537,25 @@ impl Cycle {
             self.log_end(plan.is_handled, snapshot);
             return Ok(Next::Finish);
         }
-        // By us or by others, also next to a result or a retry: the events about it are covered by
-        // the answer, so nothing else looks at it.
+        // Changed by us or by others, even along with a result or a retry: the response covers the
+        // events about it, so nothing else handles them.
         if self.mode != Mode::Closing {
             return Ok(own_changes::after_own_change(self, snapshot));
         }
         Ok(Next::Finish)
     }
 
-    /// Whether the answer to our write has something that was not looked at yet.
+    /// Whether the response to our write has changes that were not handled yet.
     ///
-    /// Others write as well. Their events may have come before our answer, and are covered by it.
-    fn has_news(&self, snapshot: &Snapshot) -> bool {
+    /// Others write too. Their events may have arrived before our response, which covers them.
+    fn has_unhandled_changes(&self, snapshot: &Snapshot) -> bool {
         let seen = snapshot.object();
         let is_deletion = self.object.is_deleting() && !seen.is_deleting();
         let is_newer = self.object.resource_version() != seen.resource_version();
         is_deletion || (self.served.looks_beyond_essence && is_newer)
     }
 
-    /// Whether the answer to our write has progress of a former life that we had not seen.
+    /// Whether the response to our write has progress from before a restart that we had not seen.
     ///
     /// A list may be older than the last write before a crash, and its events may be late. Left
     /// there, the progress would make handlers skip a later change.
@@ -573,7 +574,7 @@ impl Cycle {
         if error.is_some() {
             self.rest.is_settled = false;
             self.memory.errors = self.memory.errors.saturating_add(1);
-            // Events are sent once, so nothing would ask for it again.
+            // Events are sent once, so nothing would request these changes again.
             self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
             limit(&mut self.memory.unsent);
         } else if self.memory.errors > 0 && self.mode != Mode::EventsOnly {
@@ -581,7 +582,7 @@ impl Cycle {
             tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
         }
         history::note_end(&self, error.as_deref());
-        // An object that will be looked at again needs its body then.
+        // An object that will be handled again needs its body then.
         let keeps_body = self.served.keeps_bodies()
             || self.rest.wake_at.is_some()
             || error.is_some()
@@ -612,7 +613,7 @@ impl Cycle {
         }
     }
 
-    /// What callbacks see, where there are any: most operators need not pay for it.
+    /// The context for callbacks, if there are any: most operators do not need it.
     fn callback_context(&mut self) -> Option<Arc<CallbackContext>> {
         self.served.has_callbacks.then(|| {
             let memo = self.memory.memo(&self.shared.runtime.memos, self.object.uid());

@@ -1,8 +1,8 @@
-//! Replicas of one operator: who may act, and when.
+//! Replicas of one operator: which of them may act, and when.
 //!
-//! [`Tenure`] is the gate in front of all work: handlers, daemons, timers and writes ask it. The
-//! tasks in `election` and `sharing` keep the Leases and open or close the gate; what the Leases
-//! mean is decided in `kopf-core`.
+//! [`Tenure`] is the gate in front of all work: handlers, daemons, timers and writes check it. The
+//! tasks in `election` and `sharing` maintain the Leases and open or close the gate; `kopf-core`
+//! decides what the Leases mean.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,22 +24,22 @@ pub(crate) use sharing::Sharer;
 pub use tenure::Leadership;
 pub(crate) use tenure::{Share, Tenure};
 
-/// The longest identity in the name of a Lease.
+/// The maximum length of an identity in the name of a Lease.
 const NAME_PART_MAX: usize = 63;
-/// The file that names the namespace of a pod to its containers.
+/// The file with the namespace of a pod for its containers.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// How long giving up a Lease may take at the end.
+/// How long releasing a Lease may take at shutdown.
 pub(crate) const LEAVING_GRACE: Duration = Duration::from_secs(5);
 
-/// Why replicas cannot agree.
+/// Why replicas cannot cooperate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeadershipError {
-    /// The times do not fit together.
+    /// The times are inconsistent.
     #[error("the times in settings.leadership cannot be used")]
     Times(#[from] TimesError),
-    /// The Lease would have a name that is not allowed.
+    /// The Lease would have an invalid name.
     #[error(
         "settings.leadership.name is needed, in lowercase letters, digits and dashes: {name:?}"
     )]
@@ -66,7 +66,7 @@ pub(crate) fn name_of(settings: &Settings) -> Result<String, LeadershipError> {
     let program = || {
         let path = std::env::current_exe().ok()?;
         let name = path.file_stem()?.to_str()?.to_lowercase().replace(['_', '.'], "-");
-        // All operators in Python are run by the same program.
+        // All Python operators are run by the same program.
         Some(name).filter(|name| !name.starts_with("python"))
     };
     let name = settings.name.clone().or_else(program).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(crate) fn name_of(settings: &Settings) -> Result<String, LeadershipError> {
     if is_valid { Ok(name) } else { Err(LeadershipError::Name { name }) }
 }
 
-/// An identity as a part of the name of a Lease; unique if its end is, as that of Kopf's identities.
+/// An identity as part of the name of a Lease; unique if its end is, as with Kopf's identities.
 pub(crate) fn as_name(identity: &str) -> String {
     let is_plain = |it: &char| it.is_ascii_lowercase() || it.is_ascii_digit();
     let plain = |it: char| Some(it.to_ascii_lowercase()).filter(is_plain).unwrap_or('-');
@@ -88,7 +88,7 @@ pub(crate) fn as_name(identity: &str) -> String {
     name[start..].iter().collect::<String>().trim_matches('-').to_owned()
 }
 
-/// The namespace of the Lease: as it is set, or the one in which the operator runs.
+/// The namespace of the Lease: the configured one, or the one in which the operator runs.
 pub(crate) fn namespace_of(settings: &Settings, default: &str) -> String {
     let variable = || std::env::var("POD_NAMESPACE").ok();
     let file = || std::fs::read_to_string(NAMESPACE_FILE).ok().map(|it| it.trim().to_owned());
@@ -109,14 +109,14 @@ pub(crate) fn prepare(
     Ok(settings.mode)
 }
 
-/// The task that keeps the Leases.
+/// The task that maintains the Leases.
 pub(crate) enum Keeper {
     Candidate(Box<Candidate>),
     Sharer(Box<Sharer>),
 }
 
 impl Keeper {
-    /// Runs until it has to stop, and then gives everything up.
+    /// Runs until it must stop, and then releases everything.
     pub(crate) async fn run(self, leaving: oneshot::Receiver<()>) {
         match self {
             Self::Candidate(candidate) => candidate.run(leaving).await,

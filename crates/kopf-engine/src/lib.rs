@@ -1,9 +1,9 @@
 //! Runs the decisions: stores, workers, timers, daemons, indexes, probes and shutdown.
 //!
-//! Handlers come in as [`kopf_core::Registry`], the cluster through `kopf-client`; the rules are
-//! `kopf-core`'s. The folders follow the path of a change, see `ARCHITECTURE.md`: `watching`,
-//! `reactor`, `cycle`, `attempt`, `write`. One reactor task owns all records; a cycle per busy
-//! object runs the handlers and makes at most one write per (sub)resource.
+//! Gets handlers from a [`kopf_core::Registry`] and accesses the cluster through `kopf-client`; the
+//! rules are in `kopf-core`. The folders follow the path of a change, see `ARCHITECTURE.md`:
+//! `watching`, `reactor`, `cycle`, `attempt`, `write`. One reactor task owns all records; a cycle
+//! per busy object runs the handlers and makes at most one write per (sub)resource.
 
 mod admission;
 mod attempt;

@@ -1,4 +1,4 @@
-//! The operator as a whole: how it is built and run, and its peers.
+//! The operator as a whole: building, running, and peering.
 
 mod electing;
 pub(crate) mod engine;

@@ -1,6 +1,6 @@
 //! Runs user code: futures on the reactor, blocking functions on a bounded pool, panics caught.
 //!
-//! Decides nothing about retries; returns what the handler returned.
+//! Decides nothing about retries; returns the result of the handler.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -19,12 +19,12 @@ use tracing::Instrument as _;
 use crate::leadership::Tenure;
 use crate::reporting::lines::{LineSource, within, within_blocking};
 
-/// One step of an async handler that takes longer than this delays everything else.
+/// A poll of an async handler that takes longer than this delays everything else.
 const SLOW_POLL: Duration = Duration::from_millis(100);
-/// The target of warnings about slow steps. Front ends whose handlers do not run in the steps ignore
-/// them: their steps are slow only if the machine is.
+/// The target of warnings about slow polls. Front ends whose handlers do not run in polls ignore
+/// them: their polls are slow only if the machine is.
 pub const SLOW_POLLS: &str = "kopf_engine::slow_polls";
-/// Waiting for a free thread longer than this is worth a warning.
+/// Waiting longer than this for a free thread is worth a warning.
 const POOL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The pool for blocking handlers.
@@ -32,15 +32,15 @@ pub(crate) struct Pool {
     seats: Arc<Semaphore>,
     /// Written when the settings are known, read for the status.
     size: AtomicUsize,
-    /// How many handlers wait for a seat.
+    /// How many handlers are waiting for a seat.
     waiting: AtomicUsize,
-    /// Seats to be taken away as soon as their handlers have ended.
+    /// Seats to be removed as soon as their handlers have ended.
     excess: Arc<AtomicUsize>,
     /// Whether this replica may act.
     tenure: Arc<Tenure>,
 }
 
-/// A token of any kind that lives as long as any code of a handler.
+/// A token of any kind that lives as long as any code of a handler runs.
 pub(crate) type Alive = dyn std::any::Any + Send + Sync;
 
 /// Counts a handler while it waits.
@@ -53,7 +53,7 @@ impl Drop for WaitGuard<'_> {
 }
 
 impl Pool {
-    /// A pool that runs this many blocking handlers at once.
+    /// Creates a pool that runs this many blocking handlers at once.
     pub(crate) fn new(size: usize, tenure: Arc<Tenure>) -> Self {
         let size = size.max(1);
         Self {
@@ -70,7 +70,7 @@ impl Pool {
         &self.tenure
     }
 
-    /// Changes how many blocking handlers run at once; those that run already go on.
+    /// Changes how many blocking handlers run at once; running ones continue.
     pub(crate) fn resize(&self, size: usize) {
         let size = size.max(1);
         let former = self.size.swap(size, Ordering::Relaxed);
@@ -80,12 +80,12 @@ impl Pool {
             }
         }
         let removed = former.saturating_sub(size);
-        // Only free seats can be taken away now.
+        // Only free seats can be removed now.
         let forgotten = self.seats.forget_permits(removed);
         self.excess.fetch_add(removed - forgotten, Ordering::Relaxed);
     }
 
-    /// How many handlers wait for a free thread now.
+    /// How many handlers are waiting for a free thread now.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -96,7 +96,7 @@ impl Pool {
         seats.saturating_sub(self.seats.available_permits())
     }
 
-    /// Runs one invocation to its end; the token lives as long as any of the handler's code runs.
+    /// Runs one invocation to its end; the token lives as long as any code of the handler runs.
     pub(crate) async fn run(&self, call: Call, alive: Arc<Alive>) -> Returned {
         let handler = Arc::clone(&call.handler);
         let span = tracing::info_span!(
@@ -113,7 +113,7 @@ impl Pool {
         if !self.tenure.is_open() {
             return Err(HandlerError::Cancelled);
         }
-        // Another replica may start soon: all that can be stopped is stopped now.
+        // Another replica may start soon: everything that can be stopped is stopped now.
         tokio::select! {
             biased;
             returned = running => returned,
@@ -167,7 +167,7 @@ impl Pool {
         };
         drop(waiting_guard);
         let seat = seat.expect("the pool is never closed");
-        // Threads of the pool know neither whom this task logs to nor what its lines are about.
+        // Threads of the pool know neither the subscriber of this task nor its span.
         let dispatch = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         let span = tracing::Span::current();
         let function = kopf_client::carry_login(function);
@@ -189,7 +189,7 @@ impl Pool {
     }
 }
 
-/// A handler's future that names the handler when one of its steps takes too long.
+/// The future of a handler, which logs the handler if a poll takes too long.
 struct Watched<'a> {
     future: BoxFuture<Returned>,
     id: &'a str,
@@ -214,7 +214,7 @@ impl Future for Watched<'_> {
     }
 }
 
-/// Whether a call may change anything: those that do are for the replica that leads.
+/// Whether a call may change anything: such calls are only for the leading replica.
 fn acts(occasion: &Occasion) -> bool {
     match occasion {
         Occasion::Event { .. }
@@ -227,7 +227,7 @@ fn acts(occasion: &Occasion) -> bool {
     }
 }
 
-/// Drops a value of user code; a panic in its `Drop` is logged and goes no further.
+/// Drops a user value; a panic in its `Drop` is logged and not propagated.
 pub(crate) fn dismiss<T>(value: T) {
     if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| drop(value))) {
         let panic = panic_text(panic.as_ref());
@@ -235,7 +235,7 @@ pub(crate) fn dismiss<T>(value: T) {
     }
 }
 
-/// Counts down, if there is anything to count.
+/// Decrements, if the count is not zero.
 fn take_one(count: &AtomicUsize) -> bool {
     let less = |count: usize| count.checked_sub(1);
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()

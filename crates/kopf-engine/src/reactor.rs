@@ -1,8 +1,8 @@
-//! The one task that owns all records: takes in observations, hands out work, takes it back.
+//! The task that owns all records: processes observations, hands out work, and takes it back.
 //!
-//! No lock, task or channel per object. Watches feed it through one bounded channel, workers and
-//! daemons report through another. It never waits for handlers or for the cluster. Its parts own
-//! their state (`watching`, `dispatch`, `readiness`); here they are connected.
+//! No lock, task or channel per object. Watches send to it through one bounded channel, workers and
+//! daemons through another. It never waits for handlers or for the cluster. Its parts own their
+//! state (`watching`, `dispatch`, `readiness`); here they are connected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,11 +37,11 @@ pub(crate) use message::Mailbox;
 use message::Message;
 use readiness::Readiness;
 
-/// How many objects are begun before their cycles get a turn.
+/// How many objects are started before their cycles get a turn.
 const BEGUN_AT_ONCE_MAX: usize = 16;
-/// How soon to look again whether the writes are done.
+/// How soon to check again whether writes have completed.
 const CONGESTED_TURN: Duration = Duration::from_millis(10);
-/// How often to look at what sends no messages.
+/// How often to check what sends no messages.
 const TURN_MAX: Duration = Duration::from_secs(5);
 
 /// How often the size of the stores is measured.
@@ -82,13 +82,13 @@ impl Reactor {
         }
     }
 
-    /// Paused from the beginning, until the peers say otherwise.
+    /// Starts paused, until the peers allow it to work.
     pub(crate) fn starting_paused(mut self, is_paused: bool) -> Self {
         self.dispatch.is_paused = is_paused;
         self
     }
 
-    /// Runs until the shutdown is asked for; to be closed afterwards.
+    /// Runs until `shutdown` resolves; must be closed afterwards.
     pub(crate) async fn run(mut self, shutdown: impl Future<Output = ()>) -> Self {
         tokio::pin!(shutdown);
         tokio::select! {
@@ -101,7 +101,7 @@ impl Reactor {
             let has_more = self.hand_out();
             self.publish();
             if has_more {
-                // Those that were begun come to their writes before others are begun.
+                // Started cycles get to their writes before others are started.
                 tokio::task::yield_now().await;
             }
             let wake = self.next_wake();
@@ -120,7 +120,7 @@ impl Reactor {
                     self.measure();
                 }
             }
-            // What is there already is taken without going through the scheduler again.
+            // Waiting messages are processed without going through the scheduler again.
             while let Ok(message) = self.messages.try_recv() {
                 self.receive(message);
             }
@@ -138,7 +138,7 @@ impl Reactor {
         }
     }
 
-    /// Takes up what was changed in the settings.
+    /// Applies changed settings.
     fn follow_settings(&mut self) {
         if !self.tuning.is_due() {
             return;
@@ -159,7 +159,7 @@ impl Reactor {
     }
 
     fn next_wake(&mut self) -> Instant {
-        // Daemons also write, and send no message when they are done.
+        // Daemons write too, and send no message when they are done.
         let turn_max = if self.dispatch.is_congested() { CONGESTED_TURN } else { TURN_MAX };
         let turn = Instant::now() + turn_max;
         let wakes = [self.dispatch.next_wake(), self.discovery.wake_at()];
@@ -224,8 +224,8 @@ impl Reactor {
         }
     }
 
-    /// Starts the watches that are missing and stops those that are not wanted any more, with
-    /// everything that lives on their objects.
+    /// Starts missing watches and stops those that are no longer wanted, with all daemons and
+    /// timers of their objects.
     fn follow_revision(&mut self, revision: Revision) {
         let stopped = self.watches.revise(revision.watches, self.dispatch.is_paused);
         self.forget_watches(stopped, StopReason::RESOURCE_DELETED);
@@ -233,7 +233,7 @@ impl Reactor {
         self.release_held();
     }
 
-    /// Ends everything that lives on the objects of watches that were stopped.
+    /// Stops all daemons and timers of the objects of stopped watches.
     fn forget_watches(&mut self, stopped: Vec<(u32, Watch)>, reason: StopReason) {
         for (id, watch) in stopped {
             self.readiness.forget_watch(id, |_| false);
@@ -243,16 +243,17 @@ impl Reactor {
         }
     }
 
-    /// Goes on with what was due while children were not listed, unless it still has to wait.
+    /// Continues with what was due while children were not listed, unless it still must wait.
     fn release_held(&mut self) {
         for key in self.children.release(&self.watches) {
             self.dispatch.offer(key, Urgency::Backlog);
         }
     }
 
-    /// Lets handlers begin when all indexes are filled, and tells when everything is up.
+    /// Lets handlers start when all indexes are filled, and reports when everything is ready.
     fn check_readiness(&mut self) {
-        // Nothing is watched before the discovery and in a pause, so nothing is known to be full.
+        // Nothing is watched before the discovery and during a pause, so nothing is known to be
+        // filled.
         if self.dispatch.is_paused || !self.discovery.is_discovered() {
             return;
         }
@@ -262,7 +263,7 @@ impl Reactor {
         }
     }
 
-    /// Looks at all objects of which something waits.
+    /// Offers all objects with waiting work.
     fn offer_waiting(&mut self) {
         for (id, watch) in self.watches.iter_mut() {
             for (uid, record) in watch.store.iter_mut() {
@@ -276,7 +277,7 @@ impl Reactor {
 
     /// Stops or resumes the work on all objects in favour of another operator.
     ///
-    /// What is known of the objects stays, so that nothing is resumed as if it were new.
+    /// The knowledge about the objects is kept, so that they are not resumed as if they were new.
     fn pause(&mut self, is_paused: bool) {
         if self.dispatch.is_paused == is_paused {
             return;
@@ -299,7 +300,7 @@ impl Reactor {
         self.watches.resume();
         for (id, watch) in self.watches.iter_mut() {
             for (uid, record) in watch.store.iter_mut() {
-                // Daemons and timers are started again by the next cycle of their objects.
+                // The next cycle of their objects starts daemons and timers again.
                 let Some(body) = &record.body else { continue };
                 let key = Key { watch: id, group: group_of(body), uid };
                 self.dispatch.offer(key, Urgency::Backlog);
@@ -312,9 +313,9 @@ impl Reactor {
         self.check_readiness();
     }
 
-    /// Hands out as much work as the limits allow; tells whether there may be more right now.
+    /// Hands out as much work as the limits allow; returns whether there may be more right now.
     ///
-    /// Only a little at once: what is begun takes memory, and its writes are to be counted first.
+    /// Only a little at once: started work takes memory, and its writes must be counted first.
     fn hand_out(&mut self) -> bool {
         for _ in 0..BEGUN_AT_ONCE_MAX {
             if self.dispatch.is_stopped() {
@@ -333,7 +334,7 @@ impl Reactor {
         true
     }
 
-    /// Counts what is too expensive to be counted at every turn.
+    /// Measures what is too expensive to be measured at every turn.
     fn measure(&mut self) {
         if self.measured_at.elapsed() >= MEASURING {
             self.measured_at = Instant::now();
@@ -368,7 +369,7 @@ impl Reactor {
     }
 }
 
-/// Ends everything that lives on the objects of a watch that is stopped.
+/// Stops all daemons and timers of the objects of a stopped watch.
 fn forget_objects(shared: &Shared, mut watch: Watch, reason: StopReason) {
     for (_, record) in watch.store.iter_mut() {
         if let Some(body) = &record.body {

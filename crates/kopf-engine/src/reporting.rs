@@ -1,5 +1,5 @@
-//! What the engine notes about itself for others: its status, the history of objects, log lines as
-//! events. Written by all parts; knows none of them.
+//! What the engine records about itself for others: its status, the history of objects, log lines
+//! as events. Written by all parts; knows none of them.
 
 pub mod journal;
 pub mod lines;

@@ -1,4 +1,4 @@
-//! The operator's own ports: probes, metrics, and what the debug endpoint shows.
+//! The operator's own ports: probes, metrics, and the debug endpoint.
 
 pub mod debug;
 pub(crate) mod metrics;

@@ -1,7 +1,7 @@
-//! The file with what is known of the objects, read at the start and written now and then.
+//! The file with the knowledge about objects, read at the start and written periodically.
 //!
-//! What may be in it is decided by `kopf-core`. A file that cannot be used is ignored with one line
-//! in the log; a file that cannot be written is reported, and the operator works without it.
+//! `kopf-core` decides about its content. A file that cannot be used is ignored with one log line;
+//! a file that cannot be written is reported, and the operator works without it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
@@ -17,14 +17,15 @@ use kopf_model::Resource;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The file with what is known of the objects.
+/// The file with the knowledge about objects.
 pub(crate) struct Snapshots {
     file: PathBuf,
     interval: Duration,
-    /// Those of the start: what is stored on objects does not change while the operator runs.
+    /// The settings at the start: how state is stored on objects does not change while the operator
+    /// runs.
     settings: Settings,
     server: String,
-    /// The schemas of group versions as they were before any object was seen.
+    /// The schemas of group versions before any object was seen.
     schemas: BTreeMap<String, String>,
     /// What was read and is not used yet.
     read: Mutex<HashMap<SectionKey, Section>>,
@@ -34,7 +35,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Reads the file of the settings; none if the operator has no use for it.
+    /// Reads the file from the settings; `None` if the operator does not use it.
     pub(crate) async fn open(settings: &Settings, cluster: &Cluster) -> Option<Arc<Self>> {
         let file = settings.snapshots.file.clone()?;
         if settings.leadership.mode != LeadershipMode::Alone {
@@ -53,7 +54,7 @@ impl Snapshots {
                 return None;
             }
         };
-        // Without an address, the objects tell the server.
+        // Without an address, the objects identify the server.
         let server = cluster.address().await.ok().flatten().unwrap_or_default();
         let path = file.clone();
         let read = tokio::task::spawn_blocking(move || read(&path)).await;
@@ -79,8 +80,8 @@ impl Snapshots {
         &self.settings
     }
 
-    /// Under which key a watch is remembered; none if the schema of its resource was not known in
-    /// time.
+    /// The key under which a watch is remembered; `None` if the schema of its resource was not
+    /// known in time.
     pub(crate) fn key(&self, collection: &Collection, basis: &str) -> Option<SectionKey> {
         let text = |selector: &Option<String>| selector.clone().unwrap_or_default();
         Some(SectionKey {
@@ -97,13 +98,13 @@ impl Snapshots {
         })
     }
 
-    /// What is remembered of a watch; told once.
+    /// The remembered data of a watch; returned only once.
     pub(crate) fn take(&self, key: &SectionKey) -> Option<Section> {
         let section = self.read.lock().remove(key)?;
         section.is_cheaper_than_list().then_some(section)
     }
 
-    /// Whether it is time to write, and nobody does so already.
+    /// Whether it is time to write, and no write is running.
     pub(crate) fn is_due(&self) -> bool {
         self.saved_at.lock().elapsed() >= self.interval && !self.is_writing.load(Ordering::Acquire)
     }
@@ -119,7 +120,7 @@ impl Snapshots {
         });
     }
 
-    /// Writes, and waits for it.
+    /// Writes, and waits until it is done.
     pub(crate) async fn save_last(self: Arc<Self>, snapshot: Snapshot) {
         // It ends early only if the runtime does.
         let _ = tokio::task::spawn_blocking(move || self.write(&snapshot)).await;
@@ -141,7 +142,7 @@ impl Snapshots {
     }
 }
 
-/// As the index of schemas names it.
+/// The name in the index of schemas.
 fn group_version(resource: &Resource) -> String {
     match resource.group.as_str() {
         "" => format!("api/{}", resource.version),
@@ -149,7 +150,7 @@ fn group_version(resource: &Resource) -> String {
     }
 }
 
-/// What is in the file; nothing if there is none.
+/// The content of the file; empty if it does not exist.
 fn read(file: &Path) -> std::io::Result<Snapshot> {
     match std::fs::read(file) {
         Ok(bytes) => decode(&bytes).map_err(std::io::Error::other),
@@ -158,7 +159,7 @@ fn read(file: &Path) -> std::io::Result<Snapshot> {
     }
 }
 
-/// Puts a file in place as a whole: nobody ever reads a part of it, not even after a crash.
+/// Replaces a file atomically: nobody ever reads a part of it, not even after a crash.
 fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut temporary = file.as_os_str().to_owned();
     temporary.push(".new");

@@ -1,4 +1,4 @@
-//! What is known of the objects of one watch: one small record each, bodies only where needed.
+//! What is known about the objects of one watch: one small record each, bodies only if needed.
 //!
 //! Owned by the reactor alone, so there are no locks. A record is about as large as a line of text;
 //! everything that only busy objects need is boxed and dropped when they become idle.
@@ -24,56 +24,58 @@ pub(crate) const EVENTS_MAX: usize = 64;
 pub(crate) struct Store {
     records: HashMap<Uid, Record, foldhash::fast::RandomState>,
     hasher: RandomState,
-    /// Counts lists, to find what a list did not contain.
+    /// Counts lists, to find objects that a list did not contain.
     generation: u16,
-    /// Whether an object was seen whose uid is not a UUID, so that its number is of this process.
+    /// Whether an object was seen whose uid is not a UUID, so that its number is valid only in this
+    /// process.
     has_odd_uids: bool,
 }
 
 /// One object.
 #[derive(Default)]
 pub(crate) struct Record {
-    /// The newest version that was handled or found to need no handling.
+    /// The newest version that was handled or needed no handling.
     pub(crate) version: Version,
-    /// The fingerprint of the essence at that version, when nothing was left to do.
+    /// The fingerprint of the essence at that version, if nothing was left to do.
     pub(crate) settled: Option<EssenceHash>,
     /// What is waiting for a worker.
     pub(crate) inbox: Option<Box<Inbox>>,
-    /// The newest body without its tree, where it is kept.
+    /// The newest body without its tree, if it is kept.
     pub(crate) body: Option<Object>,
-    /// What is remembered beyond the object; taken by the worker while the object is busy.
+    /// What is remembered besides the object; taken by the worker while the object is busy.
     pub(crate) memory: Option<Box<Memory>>,
     generation: u16,
     pub(crate) flags: Flags,
-    /// What a worker has of it, or will get, is from before the server went back in time.
+    /// Whether the state that a worker has, or will get, is from before the server was restored
+    /// from a backup.
     is_doubted: bool,
 }
 
 /// Small facts about an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
-    /// First seen in a list.
+    /// It was first seen in a list.
     pub(crate) noticed_by_listing: bool,
-    /// All handlers of some change were finished in this process.
+    /// All handlers of some change have finished in this process.
     pub(crate) handled_once: bool,
-    /// A worker is at it.
+    /// A worker has it.
     pub(crate) busy: bool,
-    /// The worker takes the object for gone, which follows only from a list.
+    /// The worker considers the object gone, based only on a list.
     pub(crate) leaving: bool,
-    /// The object was indexed for the initial readiness.
+    /// It was indexed for the initial readiness.
     pub(crate) indexed: bool,
-    /// Our finalizer was there at the settled version.
+    /// Our finalizer was present at the settled version.
     pub(crate) held: bool,
     /// Deletion was requested at the settled version.
     pub(crate) deleting: bool,
-    /// It was logged that the object is too deep to be read.
+    /// It was logged that the object nests too deep to be read.
     pub(crate) unread: bool,
-    /// An earlier process has left nothing to do about this version.
+    /// An earlier process has left nothing to do at this version.
     pub(crate) remembered: bool,
 }
 
 impl Uid {
-    /// The number of an object with a UUID.
+    /// The number of an object whose uid is a UUID.
     pub(crate) fn of(object: &Object) -> Option<Self> {
         parse_uuid(object.uid()).map(Self)
     }
@@ -92,13 +94,13 @@ impl Uid {
 /// What is waiting for a worker.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// The newest state; `None` when only events are to be delivered.
+    /// The newest state; `None` if only events must be delivered.
     pub(crate) object: Option<Object>,
     /// Whether the object is gone.
     pub(crate) gone: bool,
-    /// That it is gone follows only from a list, which may have been an old one.
+    /// Whether this is based only on a list, which may have been outdated.
     pub(crate) is_guess: bool,
-    /// Undelivered events, oldest first; kept only where there are event handlers.
+    /// Undelivered events, oldest first; kept only if there are event handlers.
     pub(crate) events: Vec<(Option<EventKind>, Object)>,
 }
 
@@ -124,7 +126,7 @@ impl Store {
         self.records.get_mut(&uid)
     }
 
-    /// The record of an object; tells whether it is new.
+    /// The record of an object; returns whether it is new.
     pub(crate) fn enter(&mut self, uid: Uid) -> (&mut Record, bool) {
         let generation = self.generation;
         match self.records.entry(uid) {
@@ -143,12 +145,12 @@ impl Store {
         self.records.remove(&uid)
     }
 
-    /// A list begins.
+    /// A list starts.
     pub(crate) fn begin_list(&mut self) {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// A list has ended: the objects that it did not contain.
+    /// The objects that the completed list did not contain.
     pub(crate) fn missing(&self) -> Vec<Uid> {
         self.records
             .iter()
@@ -166,7 +168,7 @@ impl Store {
         self.records.len()
     }
 
-    /// Whether some objects are known by numbers that mean nothing to another process.
+    /// Whether some objects have numbers that are meaningless to another process.
     pub(crate) fn has_odd_uids(&self) -> bool {
         self.has_odd_uids
     }
@@ -193,7 +195,7 @@ impl Store {
 }
 
 impl Inbox {
-    /// The newest state that waits.
+    /// The newest waiting state.
     pub(crate) fn newest(&self) -> Option<&Object> {
         self.object.as_ref().or(self.events.last().map(|(_, object)| object))
     }
@@ -201,13 +203,13 @@ impl Inbox {
 
 impl Record {
     /// Keeps the newest state for event handlers, as if it came from a list: another replica has
-    /// heard of the events.
+    /// received the events.
     pub(crate) fn put_newest(&mut self, object: Object) {
         self.inbox.get_or_insert_default().events = vec![(None, object)];
     }
 
-    /// Another replica goes on from here: nothing is known but the state, as if it came from a list.
-    /// Tells whether not even that is known.
+    /// Another replica continues from here: only the state is known, as if it came from a list.
+    /// Returns whether not even that is known.
     pub(crate) fn forget_our_work(&mut self) -> bool {
         let body = self.body.take();
         if !self.is_waiting() && body.is_some() {
@@ -219,7 +221,7 @@ impl Record {
         !self.is_waiting()
     }
 
-    /// Puts the newest state in, on top of what is waiting already.
+    /// Stores the newest state, replacing the waiting one.
     pub(crate) fn put(&mut self, object: Object, gone: bool) {
         let inbox = self.inbox.get_or_insert_default();
         inbox.object = Some(object);
@@ -234,7 +236,7 @@ impl Record {
         self.inbox.get_or_insert_default().is_guess = true;
     }
 
-    /// The object is heard of: a list that did not have it was an old one.
+    /// The object was seen: a list that did not contain it was outdated.
     pub(crate) fn doubt_list(&mut self) {
         if let Some(inbox) = &mut self.inbox
             && inbox.is_guess
@@ -243,8 +245,8 @@ impl Record {
         }
     }
 
-    /// The server has gone back in time: nothing that is known or waits is newer than what it
-    /// tells from now on.
+    /// The server was restored from a backup: no known or waiting state is newer than what it sends
+    /// from now on.
     pub(crate) fn doubt_all(&mut self) {
         self.version = Version::default();
         self.is_doubted = self.flags.busy || self.body.is_some();
@@ -255,28 +257,29 @@ impl Record {
         self.inbox.take_if(|inbox| inbox.events.is_empty());
     }
 
-    /// Whether a worker comes back with what was before the server went back in time, while what is
-    /// there now waits; told once.
+    /// Whether a worker returns a state from before the server was restored, while the current
+    /// state is waiting; true only once.
     pub(crate) fn is_outdated(&mut self) -> bool {
         self.is_waiting() && std::mem::take(&mut self.is_doubted)
     }
 
-    /// Whether nothing is left to do about the version that is known.
+    /// Whether nothing is left to do at the known version.
     pub(crate) fn is_at_rest(&self) -> bool {
         let is_settled = self.settled.is_some() || self.flags.remembered;
         let is_known = self.version != Version::default() && !self.is_doubted;
         is_settled && is_known && self.inbox.is_none() && !self.flags.busy
     }
 
-    /// Whether a state waits for a worker.
+    /// Whether a state is waiting for a worker.
     pub(crate) fn is_waiting(&self) -> bool {
         self.inbox.as_ref().is_some_and(|inbox| inbox.object.is_some())
     }
 
-    /// Takes the version that a worker has come to, and drops what waits if it is covered by that.
+    /// Sets the version that a worker has reached, and drops the waiting state if that version
+    /// covers it.
     ///
-    /// The worker may have taken the object for gone, wrongly as it turns out: it has not looked at
-    /// the state that waits then, at any version.
+    /// The worker may have wrongly considered the object gone: then it has not seen the waiting
+    /// state, at any version.
     pub(crate) fn come_to(&mut self, version: Version, settled: Option<EssenceHash>) {
         let was_leaving = std::mem::take(&mut self.flags.leaving);
         let waiting = self.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
@@ -303,7 +306,7 @@ impl Record {
         }
     }
 
-    /// Takes a newer state that is nothing to be handled.
+    /// Takes a newer state that needs no handling.
     pub(crate) fn refresh(&mut self, object: &Object) {
         (self.version, self.is_doubted) = (Version::of(object), false);
         if self.body.is_some() {
@@ -314,7 +317,7 @@ impl Record {
         }
     }
 
-    /// Keeps an event for the event handlers; tells whether another one was lost for it.
+    /// Keeps an event for the event handlers; returns whether another one was lost for it.
     #[must_use]
     pub(crate) fn put_event(&mut self, kind: Option<EventKind>, object: Object) -> bool {
         self.inbox.get_or_insert_default().push_event(kind, object)
@@ -327,7 +330,7 @@ impl Inbox {
         events + self.object.as_ref().map_or(0, |object| object.raw().len())
     }
 
-    /// Keeps an event; the oldest one gives way.
+    /// Keeps an event; drops the oldest one if there are too many.
     fn push_event(&mut self, kind: Option<EventKind>, object: Object) -> bool {
         let is_full = self.events.len() >= EVENTS_MAX;
         if is_full {

@@ -1,8 +1,8 @@
-//! Step 1 of the path of a change: which collections are followed, and what is heard on them.
+//! Step 1 of the path of a change: the collections that are followed, and their observations.
 //!
-//! [`Discovery`] knows what the cluster has and what of it is wanted, [`Watches`] follows the
-//! objects of handlers, [`ChildWatches`] those of their children. Each owns its state; the reactor
-//! tells one what another has found out.
+//! [`Discovery`] knows the resources of the cluster and which of them are wanted, [`Watches`]
+//! follows the objects of handlers, [`ChildWatches`] those of their children. Each owns its state;
+//! the reactor passes findings between them.
 
 mod child_watches;
 mod discovery;

@@ -1,7 +1,7 @@
-//! Sends a patch of one object: the only place where objects of handlers are written.
+//! Sends a patch of one object: the only place where the objects of handlers are written.
 //!
-//! `kopf_core::write` decides which requests are made and what each answer means, for cycles,
-//! daemons and timers alike; here they are sent.
+//! `kopf_core::write` decides which requests to send and what each response means, for cycles,
+//! daemons and timers alike; this module sends them.
 
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
@@ -15,27 +15,27 @@ pub(crate) mod loops;
 pub(crate) use ambiguity::AmbiguousRefusal;
 pub(crate) use lock::WriteLock;
 
-/// How many transformations wait for a server that does not take them; the oldest give way.
+/// How many transformations wait for a server that rejects them; the oldest are dropped.
 const UNSENT_TRANSFORMATIONS_MAX: usize = 64;
 
-/// What became of a patch.
+/// The result of a patch.
 pub(crate) enum Applied {
     /// There was nothing to change.
     Unchanged,
-    /// The object as it is now.
+    /// The object is now in this state.
     Changed(Object),
-    /// The object changed meanwhile: the patch is to be applied to its newer state.
+    /// The object has changed meanwhile: the patch must be applied to its newer state.
     Outdated(Outdated),
-    /// The object does not exist any more.
+    /// The object no longer exists.
     NotFound,
-    /// Nor does it, but another one of its name does.
+    /// The object no longer exists, but another one with its name does.
     Replaced,
 }
 
-/// A patch that was not for the newest state, or whose content the server does not take: it does
-/// not tell these apart.
+/// A patch that was not for the newest state, or whose content the server rejects: it does not
+/// distinguish these.
 pub(crate) struct Outdated {
-    /// What is still to be written.
+    /// What remains to be written.
     pub(crate) patch: Patch,
     pub(crate) error: Box<RequestError>,
 }
@@ -97,10 +97,10 @@ pub(crate) async fn send(
     })
 }
 
-/// Looks for the newest state of an object that a write was rejected for: its event may be late.
+/// Fetches the newest state of an object after a rejected write: its event may be late.
 ///
 /// # Errors
-/// Fails when it is not known what there is.
+/// Fails if the state cannot be determined.
 pub(crate) async fn look(
     cluster: &Cluster,
     resource: &Resource,
@@ -112,7 +112,7 @@ pub(crate) async fn look(
             Ok((if is_same { Look::Same } else { Look::Newer }, Some(found)))
         }
         Ok(_) => Ok((Look::Unsure, None)),
-        // Operators need not be allowed to read single objects; the watch will tell.
+        // Operators need not have the right to read single objects; the watch will report it.
         Err(error) if error.failure == Failure::Forbidden => Ok((Look::Forbidden, None)),
         Err(error) if error.failure == Failure::NotFound => Ok((Look::Unsure, None)),
         Err(error) => Err(error),
@@ -133,7 +133,7 @@ pub(crate) fn rejection(failure: Failure) -> Rejection {
     }
 }
 
-/// Keeps a patch that waits for its server within its limit.
+/// Limits the size of a waiting patch.
 pub(crate) fn limit(patch: &mut Patch) {
     let excess = patch.transformations.len().saturating_sub(UNSENT_TRANSFORMATIONS_MAX);
     if excess > 0 {
@@ -163,7 +163,7 @@ fn target<'a>(resource: &'a Resource, object: &'a Object) -> Target<'a> {
     Target { resource, namespace: object.namespace(), name: object.name(), subresource: None }
 }
 
-/// Warns about what the server did not take, such as status fields unknown to the schema.
+/// Warns about fields that the server did not store, such as status fields unknown to the schema.
 fn warn_of(unstored: &[String], object: &Object) {
     if !unstored.is_empty() {
         tracing::warn!(

@@ -1,6 +1,6 @@
-//! The children of the object, as the watches have seen them.
+//! The children of the object, as seen by the watches.
 //!
-//! Typed views only; the engine keeps the children and says when to look at them.
+//! Typed views only; the engine stores the children and decides when handlers are called.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,15 +15,16 @@ use crate::error::Error;
 use crate::input::{Input, InputRef, Requirement, subject};
 use crate::kind::FamilyKind;
 
-/// The children of one kind that the object has, ordered by name: a slice of them.
+/// The children of the object of one kind, ordered by name, as a slice.
 ///
-/// They are those with the label `kopf.dev/owner`: applied with `owner.apply(...)` or by desired
-/// children. It costs no request, and is at least as new as what the operator itself has written.
+/// These are the objects with the label `kopf.dev/owner`: applied with `owner.apply(...)` or as
+/// desired children. Reading them needs no request, and they are at least as new as the operator's
+/// own writes.
 ///
-/// The handler says with `children(...)` which kinds are watched for its sake, and is not called
-/// before they are listed. Changes of the children call observers and ask for desired children; all
-/// other handlers only look at them when they are called. Daemons get the children of their start, and
-/// ask for those of later moments with [`now`](Self::now).
+/// The handler declares with `children(...)` which kinds are watched, and is not called before they
+/// are listed. Changes of the children trigger observers and desired children; all other handlers
+/// only read them when called. Daemons get the children at their start, and later ones with
+/// [`now`](Self::now).
 ///
 /// ```ignore
 /// #[kopf::on::observe(LoadTest, children(Pod))]
@@ -105,7 +106,7 @@ impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Children<T> {
         let (Some(family), Some(resource)) = (family, resource) else {
             return Err(Error::from(format!("children of kind {kind} are not watched")));
         };
-        // Other kinds may be known as well, but their changes would not call the handler.
+        // Other kinds may be known too, but their changes would not trigger the handler.
         if !call.handler.children.iter().any(|selector| selector.matches(&resource)) {
             let id = &call.handler.id;
             let problem = format!("handler {id} does not watch {kind}: add it to `children(...)`");
@@ -115,10 +116,10 @@ impl<T: kube::Resource<DynamicType = ()> + DeserializeOwned> Children<T> {
         Self::look(Arc::clone(family), resource, owner)
     }
 
-    /// The children as they are now, also long after the handler was called.
+    /// The current children, even long after the handler was called.
     ///
     /// # Errors
-    /// Fails when they cannot be listed at the moment, or one of them does not fit its type.
+    /// Fails if they cannot be listed at the moment, or one of them does not match its type.
     pub fn now(&self) -> Result<Self, Error> {
         Self::look(Arc::clone(&self.family), Arc::clone(&self.resource), self.owner.clone())
     }

@@ -1,8 +1,8 @@
-//! Handlers made of closures, for tiny operators, tests and registration at run time.
+//! Handlers made from closures, for tiny operators, tests and registration at run time.
 //!
-//! Closures take their inputs by value, since a future cannot borrow from its caller. Otherwise they
-//! can do what functions with attributes can; options are methods, and those of a kind exist for
-//! that kind only.
+//! Closures take their inputs by value, since a future cannot borrow from its caller. Otherwise
+//! they can do the same as functions with attributes. Options are methods; options of one kind
+//! exist only for that kind.
 
 mod calling;
 mod resources;
@@ -52,7 +52,7 @@ impl<K: Kind, Inputs: 'static, F: HandlerFn<K, Inputs>> Invoke for Erased<K, Inp
 #[must_use = "give it to an operator"]
 pub struct Closure<K> {
     declaration: Declaration,
-    /// The ids, now and before, without the field of interest.
+    /// The current and earlier ids, without the field of interest.
     name: String,
     was: Vec<String>,
     kind: PhantomData<fn(K)>,
@@ -79,10 +79,10 @@ impl<K: Kind> Closure<K> {
         self
     }
 
-    /// The same handler for some resources.
+    /// Sets the resources of the handler.
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource; they are part of the program.
+    /// Panics if the strings do not name a resource, which is a mistake in the program.
     fn of(mut self, resources: impl ForResources) -> Self {
         match resources.into_selector() {
             Ok(selector) => self.declaration.handler.selector = Some(selector),
@@ -91,7 +91,8 @@ impl<K: Kind> Closure<K> {
         self
     }
 
-    /// The id, under which progress and results are stored; a field of interest is appended to it.
+    /// Sets the id under which progress and results are stored; a field of interest is appended to
+    /// it.
     pub fn id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.name);
         self
@@ -103,21 +104,21 @@ impl<K: Kind> Closure<K> {
         &self.name
     }
 
-    /// An earlier id, under which progress may still be stored.
+    /// Adds an earlier id under which progress may still be stored.
     pub fn was(mut self, id: &str) -> Self {
         self.was.push(id.to_owned());
         self
     }
 
-    /// What the handler is for.
+    /// Sets the description of the handler.
     pub fn description(self, text: &str) -> Self {
         self.change(|handler| handler.docs.description = Some(text.to_owned()))
     }
 
-    /// What the closure does to the cluster by itself: `get,create deployments.apps`.
+    /// Declares what the closure itself does in the cluster: `get,create deployments.apps`.
     ///
     /// # Panics
-    /// Panics when the text is not verbs and a resource; it is part of the program.
+    /// Panics if the string is not verbs and a resource, which is a mistake in the program.
     pub fn needs(self, need: &str) -> Self {
         let need = self.need(need);
         self.change(|handler| handler.access.needs.push(need))
@@ -130,29 +131,29 @@ impl<K: Kind> Closure<K> {
         parsed
     }
 
-    /// A value for the input `Param<T>`.
+    /// Sets the value for the input `Param<T>`.
     pub fn param<T: Any + Send + Sync>(self, value: T) -> Self {
         self.change(|handler| handler.param = Some(Arc::new(value)))
     }
 }
 
 impl<K: RetriedKind> Closure<K> {
-    /// How many attempts there are at most.
+    /// Sets the maximum number of attempts.
     pub fn retries(self, retries: u32) -> Self {
         self.change(|handler| handler.retrying.retries = Some(retries))
     }
 
-    /// The pause after arbitrary errors.
+    /// Sets the pause after arbitrary errors.
     pub fn backoff(self, backoff: Duration) -> Self {
         self.change(|handler| handler.retrying.backoff = Some(backoff))
     }
 
-    /// The total time since the first attempt.
+    /// Sets the total time since the first attempt.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.change(|handler| handler.retrying.timeout = Some(timeout))
     }
 
-    /// How arbitrary errors are treated.
+    /// Sets how arbitrary errors are treated.
     pub fn errors(self, mode: ErrorsMode) -> Self {
         self.change(|handler| {
             handler.retrying = Retrying { errors: Some(mode), ..handler.retrying.clone() }
@@ -161,34 +162,34 @@ impl<K: RetriedKind> Closure<K> {
 }
 
 impl<K: ObjectKind> Closure<K> {
-    /// A condition on a label.
+    /// Adds a condition on a label.
     pub fn label(self, key: &str, filter: MetaFilter) -> Self {
         self.change(|handler| handler.filters.labels.push((key.to_owned(), filter)))
     }
 
-    /// A condition on an annotation.
+    /// Adds a condition on an annotation.
     pub fn annotation(self, key: &str, filter: MetaFilter) -> Self {
         self.change(|handler| handler.filters.annotations.push((key.to_owned(), filter)))
     }
 
-    /// A condition on the object.
+    /// Adds a condition on the object.
     pub fn when<Look>(self, condition: impl Condition<Look>) -> Self {
         self.change(|handler| handler.filters.when = Some(filter::condition(condition)))
     }
 
-    /// The field of interest.
+    /// Sets the field of interest.
     pub fn field(self, path: impl Into<FieldPath>) -> Self {
         self.change(|handler| handler.filters.field = Some(path.into()))
     }
 
-    /// A condition on the field of interest.
+    /// Sets a condition on the field of interest.
     pub fn value(self, filter: ValueFilter) -> Self {
         self.change(|handler| handler.filters.value = Some(filter))
     }
 }
 
 impl<K: FamilyKind> Closure<K> {
-    /// The kinds of children that the closure looks at, with `Children<T>`; they are watched.
+    /// Declares the kinds of children that the closure reads with `Children<T>`; they are watched.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
@@ -201,8 +202,8 @@ impl<K: FamilyKind> Closure<K> {
     /// ```
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource, or when there are none; they are part of the
-    /// program.
+    /// Panics if the strings do not name a resource, or if there are none, which are mistakes in
+    /// the program.
     pub fn children<C: ForResources>(self, children: impl IntoIterator<Item = C>) -> Self {
         let name = &self.name;
         let selector = |child: C| match child.into_selector() {
@@ -215,7 +216,7 @@ impl<K: FamilyKind> Closure<K> {
     }
 }
 
-/// With the ids that attributes would give it.
+/// Uses the same ids as the attributes.
 impl<K> From<Closure<K>> for Declaration {
     fn from(closure: Closure<K>) -> Self {
         let Closure { mut declaration, name, was, .. } = closure;
@@ -229,12 +230,12 @@ impl<K> From<Closure<K>> for Declaration {
 macro_rules! options_of_changes {
     ($($marker:ident)*) => {$(
         impl Closure<kind::$marker> {
-            /// A condition on the field of interest before the change.
+            /// Sets a condition on the old value of the field of interest.
             pub fn old(self, filter: ValueFilter) -> Self {
                 self.change(|handler| handler.filters.old = Some(filter))
             }
 
-            /// A condition on the field of interest after the change.
+            /// Sets a condition on the new value of the field of interest.
             pub fn new_value(self, filter: ValueFilter) -> Self {
                 self.change(|handler| handler.filters.new = Some(filter))
             }
@@ -245,19 +246,21 @@ macro_rules! options_of_changes {
 options_of_changes!(Update Field Sub);
 
 impl Closure<kind::Desired> {
-    /// What the Roles among the children grant: `get,list pods`. The operator holds it then.
+    /// Declares what the Roles among the children grant: `get,list pods`. The operator then holds
+    /// these rights.
     ///
     /// # Panics
-    /// Panics when the text is not verbs and a resource; it is part of the program.
+    /// Panics if the string is not verbs and a resource, which is a mistake in the program.
     pub fn grants(self, rule: &str) -> Self {
         let rule = self.need(rule);
         self.change(|handler| handler.access.grants.rules.push(rule))
     }
 
-    /// A role that the bindings among the children refer to: `roles/NAME` or `clusterroles/NAME`.
+    /// Declares a role that the bindings among the children refer to: `roles/NAME` or
+    /// `clusterroles/NAME`.
     ///
     /// # Panics
-    /// Panics when the text is no such role; it is part of the program.
+    /// Panics if the string is not such a role, which is a mistake in the program.
     pub fn binds(self, role: &str) -> Self {
         let Some(role) = Grants::role(role) else {
             panic!(
@@ -270,14 +273,14 @@ impl Closure<kind::Desired> {
 }
 
 impl Closure<kind::Delete> {
-    /// Does not hold the object with the finalizer for this handler's sake.
+    /// Does not hold the object with the finalizer for this handler.
     pub fn optional(self) -> Self {
         self.change(|handler| handler.kind = HandlerKind::Delete { optional: true })
     }
 }
 
 impl Closure<kind::Resume> {
-    /// Also for objects that are being deleted.
+    /// Also handles objects that are being deleted.
     pub fn deleted(self) -> Self {
         self.change(|handler| handler.kind = HandlerKind::Resume { deleted: true })
     }
@@ -310,7 +313,7 @@ macro_rules! options {
 options! { Daemon(DaemonOptions) {
     /// How long to wait before the first run.
     initial_delay(delay: Duration) |options, delay| options.initial_delay = Delay::Fixed(delay);
-    /// The grace between the stop flag and the cancellation.
+    /// The time between the stop flag and the cancellation.
     cancellation_backoff(time: Duration) |options, time| options.cancellation_backoff = Some(time);
     /// How long to wait after the cancellation before the daemon is abandoned.
     cancellation_timeout(time: Duration) |options, time| options.cancellation_timeout = Some(time);
@@ -321,16 +324,16 @@ options! { Daemon(DaemonOptions) {
 options! { Timer(TimerOptions) {
     /// How long to wait before the first run.
     initial_delay(delay: Duration) |options, delay| options.initial_delay = Delay::Fixed(delay);
-    /// Runs are aligned to a grid of intervals.
+    /// Aligns runs to multiples of the interval.
     sharp() |options| options.sharp = true;
-    /// Runs only after the object was essentially unchanged for this long.
+    /// Runs only after the object has been essentially unchanged for this long.
     idle(time: Duration) |options, time| options.idle = Some(time);
 } }
 
 macro_rules! computed_delays {
     ($($marker:ident)*) => {$(
         impl Closure<kind::$marker> {
-            /// How long to wait before the first run, by a view of the object.
+            /// Sets how long to wait before the first run, computed from a view of the object.
             pub fn initial_delay_by<V: FromObject>(
                 self,
                 compute: impl Fn(&V) -> Duration + Send + Sync + 'static,
@@ -345,16 +348,16 @@ computed_delays!(Daemon Timer);
 
 macro_rules! webhooks {
     ($($marker:ident)*) => {$(options! { $marker(WebhookOptions) {
-        /// One more operation that is asked about: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`;
-        /// without any, all are.
+        /// Adds an operation to review: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`; by default, all
+        /// of them are reviewed.
         operation(name: &str) |options, name| options.operations.push(name.to_owned());
-        /// The subresource, `*` for any.
+        /// Sets the subresource, `*` for any.
         subresource(name: &str) |options, name| options.subresource = Some(name.to_owned());
-        /// The webhook stays configured after the operator's exit.
+        /// Keeps the webhook configured after the operator exits.
         persistent() |options| options.persistent = true;
-        /// The closure has side effects outside dry runs.
+        /// Declares that the closure has side effects outside dry runs.
         side_effects() |options| options.side_effects = true;
-        /// The object is admitted when the webhook cannot be called.
+        /// Admits the object if the webhook cannot be called.
         ignore_failures() |options| options.ignore_failures = true;
     } })*};
 }
@@ -366,7 +369,7 @@ macro_rules! object_handlers {
         $(#[$doc])*
         ///
         /// # Panics
-        /// Panics when the texts do not name a resource; they are part of the program.
+        /// Panics if the strings do not name a resource, which is a mistake in the program.
         pub fn $name<Inputs: 'static>(
             resources: impl ForResources,
             function: impl HandlerFn<kind::$marker, Inputs>,
@@ -387,20 +390,20 @@ object_handlers! {
     resume = Resume, HandlerKind::Resume { deleted: false };
     /// A handler of raw events.
     event = Event, HandlerKind::Event;
-    /// A function over every object, whose results are kept in an index under the handler's id.
+    /// A function over every object, whose results are stored in an index under the handler's id.
     index = Index, HandlerKind::Index;
     /// A handler that runs while the object exists.
     daemon = Daemon, HandlerKind::Daemon(Default::default());
-    /// A check of objects before they are stored.
+    /// A handler that validates objects before they are stored.
     validate = Validate, HandlerKind::Validate(WebhookOptions::default());
-    /// A change of objects before they are stored.
+    /// A handler that mutates objects before they are stored.
     mutate = Mutate, HandlerKind::Mutate(WebhookOptions::default());
 }
 
 /// A handler that runs repeatedly while the object exists.
 ///
 /// # Panics
-/// Panics when the texts do not name a resource; they are part of the program.
+/// Panics if the strings do not name a resource, which is a mistake in the program.
 pub fn timer<Inputs: 'static>(
     resources: impl ForResources,
     interval: Duration,
@@ -412,8 +415,8 @@ pub fn timer<Inputs: 'static>(
 
 /// A function from the object to the children that it should have, which are watched.
 ///
-/// Called in every cycle of the object: what it captures, such as an `Arc` of something that
-/// changes, is looked at when the object or one of its children changes.
+/// Called in every cycle of the object: captured values that change, such as those behind an `Arc`,
+/// are read when the object or one of its children changes.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -428,8 +431,8 @@ pub fn timer<Inputs: 'static>(
 /// ```
 ///
 /// # Panics
-/// Panics when the texts do not name a resource, or when there are none for the children; they are
-/// part of the program.
+/// Panics if the strings do not name a resource, or if no resource is given for the children, which
+/// are mistakes in the program.
 pub fn desired<Inputs: 'static, C: ForResources>(
     resources: impl ForResources,
     children: impl IntoIterator<Item = C>,
@@ -438,11 +441,12 @@ pub fn desired<Inputs: 'static, C: ForResources>(
     Closure::new("desired", HandlerKind::Desired, function).of(resources).children(children)
 }
 
-/// Called when an object or one of its children changes, with all children in `Children<T>`.
+/// A handler called when an object or one of its children changes, with all children in
+/// `Children<T>`.
 ///
 /// # Panics
-/// Panics when the texts do not name a resource, or when there are none for the children; they are
-/// part of the program.
+/// Panics if the strings do not name a resource, or if no resource is given for the children, which
+/// are mistakes in the program.
 pub fn observe<Inputs: 'static, C: ForResources>(
     resources: impl ForResources,
     children: impl IntoIterator<Item = C>,
@@ -451,7 +455,7 @@ pub fn observe<Inputs: 'static, C: ForResources>(
     Closure::new("observe", HandlerKind::Observe, function).of(resources).children(children)
 }
 
-/// A function from the object in one version to the object in another, which it returns.
+/// A function that converts the object from one version to another.
 ///
 /// ```
 /// use kopf_handler::{Error, Spec, closure};
@@ -463,7 +467,7 @@ pub fn observe<Inputs: 'static, C: ForResources>(
 /// ```
 ///
 /// # Panics
-/// Panics when the texts do not name a resource; they are part of the program.
+/// Panics if the strings do not name a resource, which is a mistake in the program.
 pub fn convert<Inputs: 'static>(
     resources: impl ForResources,
     to: impl ToVersion,
@@ -481,7 +485,7 @@ pub fn convert<Inputs: 'static>(
 /// A handler of changes of one field; its id has the field as a suffix.
 ///
 /// # Panics
-/// Panics when the texts do not name a resource; they are part of the program.
+/// Panics if the strings do not name a resource, which is a mistake in the program.
 pub fn field<Inputs: 'static>(
     resources: impl ForResources,
     path: &str,
@@ -502,13 +506,13 @@ macro_rules! activities {
 }
 
 activities! {
-    /// A handler before the operator touches the cluster.
+    /// A handler that runs before the operator connects to the cluster.
     startup = Startup;
-    /// A handler after all else has stopped.
+    /// A handler that runs after everything else has stopped.
     cleanup = Cleanup;
     /// A handler that gets credentials.
     login = Login;
-    /// A handler that contributes to the liveness answer.
+    /// A handler that contributes to the response of the liveness probe.
     probe = Probe;
     /// A part of another handler.
     sub = Sub;

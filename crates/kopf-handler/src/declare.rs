@@ -1,4 +1,4 @@
-//! Declarations: handlers with what they require, as the attributes and the builder make them.
+//! Declarations: handlers with their requirements, created by the attributes and the builder.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::input::Requirement;
 /// The handlers of a function with handler attributes, or of a module or type with
 /// `#[kopf::handlers]`.
 ///
-/// The attributes implement it for a type that has the name of the function.
+/// The attributes implement it for a type with the name of the function.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "has no handler attribute",
@@ -20,12 +20,12 @@ pub trait HandlerSet {
     fn declarations() -> Vec<Declaration>;
 }
 
-/// One handler with what it requires.
+/// One handler with its requirements.
 #[derive(Clone, Debug)]
 pub struct Declaration {
-    /// The handler as the engine knows it.
+    /// The handler in the form for the engine.
     pub handler: Handler,
-    /// What must be there before the operator starts.
+    /// What must exist before the operator starts.
     pub requires: Vec<Requirement>,
 }
 
@@ -40,7 +40,7 @@ impl Invoke for Function {
 }
 
 impl Declaration {
-    /// A handler that requires nothing.
+    /// Creates a declaration without requirements.
     #[must_use]
     pub fn new(handler: Handler) -> Self {
         Self { handler, requires: Vec::new() }

@@ -1,4 +1,4 @@
-//! Desired children: what a `desired` function returns.
+//! Desired children: the result of a `desired` function.
 
 use kopf_core::Output;
 use serde::Serialize;
@@ -10,8 +10,8 @@ use crate::outcome::Outcome;
 
 /// One child that an object should have: any typed resource, or JSON with `apiVersion` and `kind`.
 ///
-/// The name and the namespace are the owner's unless they are given. Labels, annotations and the
-/// owner reference that make it a child are added by the engine.
+/// The name and the namespace are the owner's unless given. The engine adds the labels, annotations
+/// and owner reference that make it a child.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Service;
@@ -25,16 +25,17 @@ use crate::outcome::Outcome;
 pub struct Child(Result<Value, serde_json::Error>);
 
 impl Child {
-    /// The manifest as it was given.
+    /// The manifest as given.
     ///
     /// # Errors
-    /// Fails when the object cannot be written as JSON.
+    /// Fails if the object cannot be serialized as JSON.
     pub fn manifest(&self) -> Result<&Value, &serde_json::Error> {
         self.0.as_ref()
     }
 }
 
-/// Kinds of `k8s-openapi` and of `#[derive(kube::CustomResource)]` also write their `apiVersion` and `kind`.
+/// Kinds of `k8s-openapi` and of `#[derive(kube::CustomResource)]` also serialize their
+/// `apiVersion` and `kind`.
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> From<T> for Child {
     fn from(object: T) -> Self {

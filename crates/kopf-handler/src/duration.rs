@@ -1,8 +1,8 @@
-//! Durations as they are read aloud: `30.secs()`.
+//! Durations in readable form: `30.secs()`.
 
 use std::time::Duration;
 
-/// Makes durations of numbers.
+/// Makes durations from numbers.
 ///
 /// ```
 /// use kopf_handler::Seconds;
@@ -12,21 +12,21 @@ use std::time::Duration;
 /// assert_eq!(2.minutes(), Duration::from_secs(120));
 /// ```
 pub trait Seconds: Sized {
-    /// So many seconds; negative numbers and what is not a number make no time at all, and what is
-    /// too much for a duration makes the longest one.
+    /// This many seconds. Negative numbers and NaN result in zero, and numbers out of range in the
+    /// longest duration.
     fn secs(self) -> Duration;
 
-    /// So many milliseconds.
+    /// This many milliseconds.
     fn millis(self) -> Duration {
         self.secs() / 1000
     }
 
-    /// So many minutes.
+    /// This many minutes.
     fn minutes(self) -> Duration {
         self.secs().saturating_mul(60)
     }
 
-    /// So many hours.
+    /// This many hours.
     fn hours(self) -> Duration {
         self.secs().saturating_mul(3600)
     }

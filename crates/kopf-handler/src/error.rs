@@ -1,7 +1,7 @@
-//! How handlers fail: errors that say whether and when to try again.
+//! Failures of handlers: errors that say whether and when to retry.
 //!
-//! Made by user code with `?`, [`temporary`], [`permanent`] and [`deny`]; turned into the engine's
-//! [`HandlerError`] when the handler is over.
+//! Created by user code with `?`, [`temporary`], [`permanent`] and [`deny`]; converted into the
+//! engine's [`HandlerError`] after the handler returns.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kopf_core::HandlerError;
 
-/// What handlers return; a bare `Result` is one without a value.
+/// The result of handlers; a bare `Result` has no value.
 ///
 /// ```
 /// use kopf_handler::Result;
@@ -21,16 +21,16 @@ use kopf_core::HandlerError;
 /// ```
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
-/// The delay after a temporary error that does not name one, as in Kopf.
+/// The delay after a temporary error that does not specify one, as in Kopf.
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(60);
 
-/// The HTTP code of a denial that does not name one, as in Kopf.
+/// The HTTP code of a denial that does not specify one, as in Kopf.
 pub const DEFAULT_DENIAL_CODE: u16 = 500;
 
 /// Why a handler failed, and what to do about it.
 ///
-/// Any error converts into it with `?` and is then treated as the handler's error mode says. It does
-/// not implement [`std::error::Error`] itself, for the same reason as `anyhow::Error` does not.
+/// Any error converts into it with `?` and is then treated according to the handler's error mode.
+/// It does not implement [`std::error::Error`] itself, for the same reason as `anyhow::Error`.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -45,7 +45,7 @@ enum Treatment {
     Denied(u16),
 }
 
-/// An error after which the handler is tried again, after 60 seconds by default.
+/// An error after which the handler is retried, by default after 60 seconds.
 ///
 /// ```
 /// use kopf_handler::{Seconds, temporary};
@@ -56,7 +56,7 @@ pub fn temporary(message: impl fmt::Display) -> Error {
     Error::new(Treatment::Temporary(Some(DEFAULT_DELAY)), message.to_string())
 }
 
-/// An error after which the handler is never tried again.
+/// An error after which the handler is never retried.
 ///
 /// ```
 /// let error = kopf_handler::permanent("this size cannot work");
@@ -66,7 +66,7 @@ pub fn permanent(message: impl fmt::Display) -> Error {
     Error::new(Treatment::Permanent, message.to_string())
 }
 
-/// The refusal of an admission request, with a message for the user who asks.
+/// A denial of an admission request, with a message for the user who sent it.
 ///
 /// ```
 /// let error = kopf_handler::deny("the size must be positive").code(422);
@@ -81,35 +81,35 @@ impl Error {
         Self(Box::new(Inner { treatment, source: source.into() }))
     }
 
-    /// The same error, as one after which the handler is tried again so much later.
+    /// Turns the error into one after which the handler is retried with this delay.
     #[must_use]
     pub fn retry_in(mut self, delay: Duration) -> Self {
         self.0.treatment = Treatment::Temporary(Some(delay));
         self
     }
 
-    /// The same error, as one after which the handler is tried again at once.
+    /// Turns the error into one after which the handler is retried at once.
     #[must_use]
     pub fn retry_now(mut self) -> Self {
         self.0.treatment = Treatment::Temporary(None);
         self
     }
 
-    /// The same error, as one after which the handler is never tried again.
+    /// Turns the error into one after which the handler is never retried.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.0.treatment = Treatment::Permanent;
         self
     }
 
-    /// The same error, as a refusal of an admission request with this HTTP code.
+    /// Turns the error into a denial of an admission request with this HTTP code.
     #[must_use]
     pub fn code(mut self, code: u16) -> Self {
         self.0.treatment = Treatment::Denied(code);
         self
     }
 
-    /// Whether the handler is never tried again after this error, in any error mode.
+    /// Whether the handler is never retried after this error, in any error mode.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(self.0.treatment, Treatment::Permanent | Treatment::Denied(_))
@@ -128,7 +128,7 @@ impl Error {
     }
 }
 
-/// Any error, and any text, works with `?`.
+/// Any error and any string works with `?`.
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for Error {
     fn from(source: E) -> Self {
         Self::new(Treatment::ByMode, source)
@@ -144,7 +144,8 @@ impl From<Error> for HandlerError {
             Treatment::Denied(code) => Self::Denied { message, code },
             Treatment::ByMode => {
                 let details = error.chain();
-                // What the engine itself said, such as unfinished sub-handlers, is passed on as is.
+                // Errors of the engine itself, such as unfinished sub-handlers, are passed on
+                // unchanged.
                 match error.0.source.downcast::<Self>() {
                     Ok(original) => *original,
                     Err(_) => Self::Arbitrary { message, details },
@@ -154,7 +155,7 @@ impl From<Error> for HandlerError {
     }
 }
 
-/// Says of a failed result whether and when to try again.
+/// Sets for a failed result whether and when to retry.
 ///
 /// ```
 /// use kopf_handler::{ResultExt, Result, Seconds};
@@ -168,16 +169,16 @@ impl From<Error> for HandlerError {
 /// assert!(!size("1").unwrap_err().is_permanent());
 /// ```
 pub trait ResultExt<T> {
-    /// On failure, the handler is tried again so much later.
+    /// On failure, retries the handler after this delay.
     ///
     /// # Errors
-    /// The same as before, with the treatment changed.
+    /// Returns the same error with another treatment.
     fn retry_in(self, delay: Duration) -> Result<T>;
 
-    /// On failure, the handler is never tried again.
+    /// On failure, never retries the handler.
     ///
     /// # Errors
-    /// The same as before, with the treatment changed.
+    /// Returns the same error with another treatment.
     fn permanent(self) -> Result<T>;
 }
 

@@ -1,4 +1,4 @@
-//! Filters made of plain functions: of labels, values, and views of the object.
+//! Filters from plain functions: of labels, values, and views of the object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use serde_json::Value;
 
 use crate::object::FromObject;
 
-/// What a condition may look at: anything that can be read from the object ([`FromObject`]), or
-/// what happened to it.
+/// An argument of a condition: anything that can be read from the object ([`FromObject`]), or what
+/// happened to it.
 #[diagnostic::on_unimplemented(
     message = "a condition cannot look at `{Self}`",
     label = "neither a view of an object nor a change",
     note = "derive `serde::Deserialize` for it, or take `&Object`, `&Spec`, `&Meta`, `&Diff`"
 )]
 pub trait Sight: Sized {
-    /// Looks; `None` when there is no such thing here, so that the object does not concern the handler.
+    /// Reads the argument; `None` if it does not exist here, so that the handler does not apply to
+    /// the object.
     fn see(subject: &Subject, occasion: &Occasion) -> Option<Self>;
 }
 
@@ -30,14 +31,14 @@ impl<V: FromObject> Sight for V {
     }
 }
 
-/// A function that can be a condition: of one sight by reference, or of all there is.
+/// A function that can be a condition: of one argument by reference, or of the whole input.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition",
     label = "not a condition",
     note = "a condition is a function such as `fn(&Spec) -> bool`, or a closure such as `|spec: &Spec| ...`"
 )]
 pub trait Condition<Look>: Send + Sync + 'static {
-    /// Whether the object concerns the handler.
+    /// Whether the handler applies to the object.
     fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool;
 }
 
@@ -58,15 +59,15 @@ where
     }
 }
 
-/// A function that can judge a label, an annotation or a field: by its value alone, together with
-/// one sight by reference, or with all there is.
+/// A function that can accept a label, an annotation or a field: by its value alone, together with
+/// one argument by reference, or with the whole input.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not judge an `Option<&{V}>`",
     label = "not a function for this filter",
     note = "the function is such as `fn(Option<&{V}>) -> bool`, or `fn(Option<&{V}>, &Spec) -> bool` to look at the object as well; types for that derive `serde::Deserialize`"
 )]
 pub trait Acceptance<V: ?Sized, Look>: Send + Sync + 'static {
-    /// Whether the value, `None` when it is absent, is one that the handler is for.
+    /// Whether the value (`None` if absent) is accepted.
     fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool;
 }
 
@@ -102,7 +103,7 @@ pub fn condition<Look>(condition: impl Condition<Look>) -> When {
     Arc::new(move |subject, occasion| Ok(condition.holds(subject, occasion)))
 }
 
-/// A view of an object; `None` when the object does not fit.
+/// A view of an object; `None` if the object does not match the type.
 #[must_use]
 pub fn look<V: FromObject>(subject: &Subject) -> Option<V> {
     V::from_object(subject)
@@ -110,18 +111,18 @@ pub fn look<V: FromObject>(subject: &Subject) -> Option<V> {
         .ok()
 }
 
-/// What a condition looks at; `None` when the object does not concern the handler.
+/// The argument of a condition; `None` if the handler does not apply to the object.
 #[must_use]
 pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
     S::see(subject, occasion)
 }
 
-/// A condition on a label or an annotation: a function of the text, `None` when the key is absent.
+/// A condition on a label or an annotation: a function of its value, `None` if the key is absent.
 pub fn meta_matches(accepts: impl Fn(Option<&str>) -> bool + Send + Sync + 'static) -> MetaFilter {
     MetaFilter::Matches(Arc::new(move |value, _, _| Ok(accepts(value))))
 }
 
-/// The same, of a function that may look at more than the text, as conditions do.
+/// The same for a function with more arguments than the value, like conditions.
 ///
 /// ```
 /// use kopf_handler::{Spec, filter::meta_matches_with};
@@ -134,14 +135,14 @@ pub fn meta_matches_with<Look>(accepts: impl Acceptance<str, Look>) -> MetaFilte
     }))
 }
 
-/// A condition on a field: a function of its value, `None` when the field is absent.
+/// A condition on a field: a function of its value, `None` if the field is absent.
 pub fn value_matches(
     accepts: impl Fn(Option<&Value>) -> bool + Send + Sync + 'static,
 ) -> ValueFilter {
     ValueFilter::Matches(Arc::new(move |value, _, _| Ok(accepts(value))))
 }
 
-/// The same, of a function that may look at more than the value, as conditions do.
+/// The same for a function with more arguments than the value, like conditions.
 pub fn value_matches_with<Look>(accepts: impl Acceptance<Value, Look>) -> ValueFilter {
     ValueFilter::Matches(Arc::new(move |value, subject, occasion| {
         Ok(accepts.accepts(value, subject, occasion))
@@ -155,7 +156,7 @@ pub fn matching_resources(
     SelectorName::Matching(Arc::new(move |resource| Ok(accepts(resource))))
 }
 
-/// A delay computed from a view of the object; `None` for objects that do not fit.
+/// A delay computed from a view of the object; zero for objects that do not match the type.
 pub fn delay<V: FromObject>(compute: impl Fn(&V) -> Duration + Send + Sync + 'static) -> Delay {
     Delay::Computed(Arc::new(move |subject| {
         Ok(look::<V>(subject).map_or(Duration::ZERO, |view| compute(&view)))

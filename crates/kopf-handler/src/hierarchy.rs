@@ -1,4 +1,4 @@
-//! Children of the object: adopted with owner references, names, namespaces and labels.
+//! Adopts children of the object: owner references, names, namespaces and labels.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::kind::ObjectKind;
 
 /// The object as the owner of others.
 ///
-/// Children are typed or JSON, one or a list. What they already have stays as it is.
+/// Children are typed or JSON, single or a list. Their existing fields are kept.
 ///
 /// ```
 /// # use kopf_handler::{Owner, Result};
@@ -42,22 +42,23 @@ pub struct Owner {
     family: Option<Arc<dyn Family>>,
 }
 
-/// Who writes the fields of children, for the server, where no engine says otherwise.
+/// The default field manager for children, if there is no engine.
 const FIELD_MANAGER: &str = "kopf";
 
 impl Owner {
-    /// Makes a child of the object: owner reference, name, namespace and labels.
+    /// Makes a child of the object: sets owner reference, name, namespace and labels.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn adopt<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         self.change(child, |child, owner| Ok(hierarchy::adopt(child, owner, &self.adoption)?))
     }
 
-    /// Adopts a child and applies it server-side; returns it as the server has it.
+    /// Adopts a child and applies it server-side; returns the server's version of it.
     ///
-    /// Doing it twice makes one child. It gets the label `kopf.dev/owner`, by which `&Children<T>` and
-    /// `#[kopf::on::observe]` find it; what is applied here is in `&Children<T>` at once.
+    /// Applying twice creates one child. It gets the label `kopf.dev/owner`, by which
+    /// `&Children<T>` and `#[kopf::on::observe]` find it; children applied here are in
+    /// `&Children<T>` at once.
     ///
     /// ```
     /// # use kopf_handler::{Owner, Result};
@@ -71,8 +72,8 @@ impl Owner {
     /// ```
     ///
     /// # Errors
-    /// Fails when the child has no kind or no name, when it is in another namespace than its owner
-    /// (desired children can be), and when the server refuses it.
+    /// Fails if the child has no kind or no name, if it is in another namespace than its owner
+    /// (only desired children can be), or if the server rejects it.
     pub async fn apply<T: Serialize + DeserializeOwned>(
         &self,
         client: &Client,
@@ -118,35 +119,35 @@ impl Owner {
         Ok(serde_json::from_value(applied)?)
     }
 
-    /// The same, with children that have exactly the owner's name.
+    /// Gives children exactly the owner's name.
     #[must_use]
     pub fn strict(mut self) -> Self {
         self.adoption.is_strict = true;
         self
     }
 
-    /// The same, with children whose names, namespaces and labels are overwritten.
+    /// Overwrites names, namespaces and labels of children.
     #[must_use]
     pub fn forced(mut self) -> Self {
         self.adoption.is_forced = true;
         self
     }
 
-    /// The same, as one owner among others: not as the controller of the children.
+    /// Makes this one owner among others, not the controller of the children.
     #[must_use]
     pub fn beside_others(mut self) -> Self {
         self.adoption.is_controller = false;
         self
     }
 
-    /// The same, with an owner that can be gone before its children are.
+    /// Lets the owner be deleted before its children.
     #[must_use]
     pub fn unblocked(mut self) -> Self {
         self.adoption.blocks_owner_deletion = false;
         self
     }
 
-    /// The same, with labels also on the objects at a path inside of the children.
+    /// Also sets labels on the objects at a path inside the children.
     ///
     /// For example `spec.template` of deployments.
     #[must_use]
@@ -155,10 +156,10 @@ impl Owner {
         self
     }
 
-    /// Puts only the labels of the object on a child.
+    /// Only sets the labels of the object on a child.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn label<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         self.change(child, |child, owner| {
             let labels = owner.get("metadata").and_then(|metadata| metadata.get("labels"));
@@ -168,10 +169,10 @@ impl Owner {
         })
     }
 
-    /// Puts only the owner reference on a child, unless it has one to this owner.
+    /// Only sets the owner reference on a child, unless it has one to this owner.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn own<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         let Adoption { is_controller, blocks_owner_deletion, .. } = self.adoption;
         self.change(child, |child, owner| {
@@ -184,10 +185,10 @@ impl Owner {
         })
     }
 
-    /// Gives only a name to a child: one that begins with the owner's, or just that if strict.
+    /// Only sets the name of a child: one that begins with the owner's, or exactly that if strict.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn name<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         let Adoption { is_forced, is_strict, .. } = self.adoption;
         let name = self.subject.object.name();
@@ -196,10 +197,10 @@ impl Owner {
         })
     }
 
-    /// Puts a child only into the namespace of the object.
+    /// Only sets the namespace of a child to that of the object.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn place<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         let namespace = self.subject.object.namespace();
         self.change(child, |child, _| {
@@ -207,10 +208,10 @@ impl Owner {
         })
     }
 
-    /// Takes a child out of the ownership.
+    /// Removes the owner reference from a child.
     ///
     /// # Errors
-    /// Fails when the child is not an object or a list of objects.
+    /// Fails if the child is not an object or a list of objects.
     pub fn release<T: Serialize + DeserializeOwned>(&self, child: T) -> Result<T, Error> {
         self.change(child, |child, owner| Ok(hierarchy::remove_owner_reference(child, owner)?))
     }

@@ -46,14 +46,14 @@ type Key<S> = <<S as IndexSource>::Entries as Entries>::Key;
 type Value<S> = <<S as IndexSource>::Entries as Entries>::Value;
 
 impl<S: IndexSource> Index<S> {
-    /// The values under a key, of all objects.
+    /// The values of all objects under a key.
     pub fn get(&self, key: &Key<S>) -> Vec<Arc<Value<S>>> {
         let Ok(key) = serde_json::to_value(key) else { return Vec::new() };
         let values = self.view.get(&key).into_iter();
         values.filter_map(|value| value.downcast().ok()).collect()
     }
 
-    /// Whether there is any value under a key.
+    /// Whether there are any values under a key.
     pub fn contains(&self, key: &Key<S>) -> bool {
         serde_json::to_value(key).is_ok_and(|key| !self.view.get(&key).is_empty())
     }

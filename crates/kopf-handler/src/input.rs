@@ -1,7 +1,7 @@
-//! Inputs: what a handler may ask for, by naming it as a parameter.
+//! Inputs: the data that a handler requests through its parameters.
 //!
-//! Each input says by its implementations for which kinds of handlers it exists. Values are taken
-//! from the [`Call`] just before the function runs; what was changed is put back right after it.
+//! Each input implements traits for the kinds of handlers that can take it. Values are taken from
+//! the [`Call`] just before the function runs; modified ones are put back right after it.
 
 mod admission;
 mod background;
@@ -31,7 +31,7 @@ pub use status::Status;
 
 /// A parameter taken by value.
 ///
-/// Implement it to give your handlers an input of your own:
+/// Implement it to define your own input:
 ///
 /// ```
 /// use kopf_handler::{Error, input::Input, kind::ReadKind};
@@ -57,13 +57,13 @@ pub trait Input<HandlerKind: Kind>: Sized {
     /// A failure counts as the handler's own failure.
     fn take(call: &Call) -> Result<Self, Error>;
 
-    /// What must be there before the operator starts.
+    /// What must exist before the operator starts.
     #[must_use]
     fn requires() -> Option<Requirement> {
         None
     }
 
-    /// What the function may have written through this input; decides about generated rights.
+    /// What the function may write through this input; determines the generated rights.
     #[must_use]
     fn touches() -> Touches {
         Touches::nothing()
@@ -76,46 +76,46 @@ pub trait Input<HandlerKind: Kind>: Sized {
     label = "not an input of `{HandlerKind}` handlers"
 )]
 pub trait InputRef<HandlerKind: Kind>: Sized {
-    /// Takes the value that is then lent to the function.
+    /// Takes the value that is then passed to the function by reference.
     ///
     /// # Errors
     /// A failure counts as the handler's own failure.
     fn take(call: &Call) -> Result<Self, Error>;
 
-    /// What must be there before the operator starts.
+    /// What must exist before the operator starts.
     #[must_use]
     fn requires() -> Option<Requirement> {
         None
     }
 }
 
-/// A parameter that the function may change, as in `&mut Patch`.
+/// A parameter that the function may modify, as in `&mut Patch`.
 #[diagnostic::on_unimplemented(
     message = "a `{HandlerKind}` handler has no input `&mut {Self}`",
     label = "not a changeable input of `{HandlerKind}` handlers",
     note = "changeable inputs are `Patch`, `Status<T>` (if `T` implements `Default`), `Conditions` and `Memo<T>` of object handlers (daemons take `SharedMemo<T>` by value), `Warnings` of webhooks, `Typed<T>` of mutating webhooks, `Settings` of activities"
 )]
 pub trait InputMut<HandlerKind: Kind>: Sized {
-    /// What is kept between the start and the end of the function.
+    /// The data kept between the start and the end of the function.
     type Held: AsMut<Self> + Send;
 
-    /// Takes the value that is then lent to the function.
+    /// Takes the value that is then passed to the function by reference.
     fn take(call: &Call) -> impl Future<Output = Result<Self::Held, Error>> + Send;
 
-    /// Puts back what the function has changed, whether it failed or not.
+    /// Puts back the changes of the function, even if it failed.
     ///
     /// # Errors
     /// A failure counts as the handler's own failure.
     fn put_back(held: Self::Held, call: &Call) -> Result<(), Error>;
 
-    /// What the function may have written through this input; decides about generated rights.
+    /// What the function may write through this input; determines the generated rights.
     #[must_use]
     fn touches() -> Touches {
         Touches::nothing()
     }
 }
 
-/// A value that is held as itself.
+/// A value that is its own [`Held`](InputMut::Held) data.
 #[derive(Debug)]
 pub struct Plain<T>(pub(crate) T);
 
@@ -125,7 +125,7 @@ impl<T> AsMut<T> for Plain<T> {
     }
 }
 
-/// The object of a call in the kinds that have one.
+/// The object of a call, for the kinds that have one.
 pub(crate) fn subject(call: &Call) -> Result<&Subject, Error> {
     call.subject.as_ref().ok_or_else(|| {
         Error::from(format!("handler {} was called without an object", call.handler.id)).permanent()

@@ -1,28 +1,28 @@
-//! The kinds of handlers as types: what the compiler checks a handler's inputs against.
+//! The kinds of handlers as types: the compiler checks the inputs of handlers against them.
 //!
-//! Markers only. They exist at compile time and leave no trace in the erased handler.
+//! Only markers. They exist at compile time and leave no trace in the type-erased handler.
 
-/// A kind of handlers, such as [`Create`].
+/// A kind of handler, such as [`Create`].
 pub trait Kind: 'static {}
 
-/// Kinds that have an object to look at.
+/// Kinds that have an object to read.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler is not called about an object",
     label = "there is no object in `{Self}` handlers"
 )]
 pub trait ReadKind: Kind {}
 
-/// Kinds that handle an object: it can be patched, and they can be for some objects only.
+/// Kinds that handle an object: it can be patched, and they can be restricted to some objects.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler does not handle an object",
     label = "there is no object to handle in `{Self}` handlers"
 )]
 pub trait ObjectKind: ReadKind {}
 
-/// Kinds that are called about a detected change; they may have sub-handlers.
+/// Kinds that are called for a detected change; they may have sub-handlers.
 pub trait ChangeKind: ObjectKind {}
 
-/// Kinds that are called because something has happened, and can tell what.
+/// Kinds that are called because something has happened, and know what.
 pub trait CausedKind: ObjectKind {}
 
 /// Kinds that compare the object with an earlier state.
@@ -37,7 +37,7 @@ pub trait NewKind: ObjectKind {}
 /// Kinds that run while the object exists.
 pub trait BackgroundKind: ObjectKind {}
 
-/// Kinds that answer an admission request.
+/// Kinds that respond to an admission request.
 pub trait AdmissionKind: ObjectKind {}
 
 /// Kinds that are about the operator itself.
@@ -46,18 +46,18 @@ pub trait ActivityKind: Kind {}
 /// Kinds whose returned values are stored in the object's status.
 pub trait StoringKind: ObjectKind {}
 
-/// Kinds that may look at the children of the object.
+/// Kinds that may read the children of the object.
 ///
-/// All that are called about objects, but for those whose answer must not depend on anything else:
-/// indexes are filled before children are known, reviews cannot wait for them, and sub-handlers are
-/// made too late for a watch to begin.
+/// All kinds that are called for objects, except those whose result must not depend on anything
+/// else: indexes are filled before children are known, reviews cannot wait for them, and
+/// sub-handlers are created too late for a watch to start.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler does not know the children of the object",
     label = "there are no children in `{Self}` handlers"
 )]
 pub trait FamilyKind: ObjectKind {}
 
-/// Kinds whose handlers are over soon, so that they may hold an object's memo.
+/// Kinds whose handlers return soon, so that they may hold an object's memo.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler cannot hold a memo",
     label = "not for as long as `{Self}` handlers run",
@@ -65,7 +65,7 @@ pub trait FamilyKind: ObjectKind {}
 )]
 pub trait BriefKind: ObjectKind {}
 
-/// Kinds whose handlers are tried again after errors.
+/// Kinds whose handlers are retried after errors.
 #[diagnostic::on_unimplemented(message = "a `{Self}` handler is not tried again after errors")]
 pub trait RetriedKind: Kind {}
 

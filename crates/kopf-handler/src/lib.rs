@@ -1,6 +1,6 @@
-//! Typed Rust handlers: parameters, outcomes, and adaptors from functions to Invoke.
+//! Typed Rust handlers: parameters, outcomes, and adaptors from functions to `Invoke`.
 //!
-//! Knows the contract of `kopf-core` only: neither the engine nor a cluster. Users import it
+//! Knows only the contract of `kopf-core`: neither the engine nor a cluster. Users import it
 //! through the crate `kopf`.
 
 pub mod children;

@@ -1,8 +1,8 @@
-//! Merge patches (RFC 7386): making one from two values.
+//! Merge patches (RFC 7386) between two values.
 
 use serde_json::{Map, Value};
 
-/// The merge patch from one value to another, or `None` when they are equal.
+/// The merge patch from one value to another, or `None` if they are equal.
 pub(crate) fn difference(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());

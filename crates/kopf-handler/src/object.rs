@@ -1,6 +1,6 @@
-//! What can be read from an object: the whole, its parts, or any type.
+//! Data that can be read from an object: the whole, its parts, or any type.
 //!
-//! Gets a [`Subject`] from a call or a filter; knows nothing of handlers.
+//! Gets a [`Subject`] from a call or a filter; knows nothing about handlers.
 
 use std::fmt;
 use std::ops::{Deref, Index};
@@ -37,7 +37,7 @@ pub trait FromObject: Sized + Send + Sync + 'static {
     /// Reads the value.
     ///
     /// # Errors
-    /// Fails when the object does not fit the type.
+    /// Fails if the object does not match the type.
     fn from_object(subject: &Subject) -> Result<Self, Error>;
 }
 
@@ -116,13 +116,13 @@ macro_rules! text_of_object {
     )*};
 }
 
-/// The whole object, without a type of its own.
+/// The whole object, without a specific type.
 ///
 /// Dereferences to [`kopf_model::Object`]: `name()`, `namespace()`, `uid()`, `value()`, `to::<T>()`.
 #[derive(Clone)]
 pub struct Object(Subject);
 
-/// The `spec` of the object, as JSON; null when there is none.
+/// The `spec` of the object, as JSON; null if there is none.
 ///
 /// Dereferences to [`Value`]: `spec["size"].as_i64()`.
 #[derive(Clone)]
@@ -152,25 +152,25 @@ text_of_object! {
 }
 
 impl Object {
-    /// Which resource the object is of.
+    /// The resource of the object.
     #[must_use]
     pub fn resource(&self) -> &kopf_model::Resource {
         &self.0.resource
     }
 
-    /// The object as the engine sees it.
+    /// The object as known to the engine.
     #[must_use]
     pub fn subject(&self) -> &Subject {
         &self.0
     }
 
-    /// The `spec`, null when there is none.
+    /// The `spec`, null if there is none.
     #[must_use]
     pub fn spec(&self) -> &Value {
         part(&self.0, "spec")
     }
 
-    /// The `status`, null when there is none.
+    /// The `status`, null if there is none.
     #[must_use]
     pub fn status(&self) -> &Value {
         part(&self.0, "status")
@@ -189,7 +189,7 @@ impl Spec {
     /// The spec as a typed value.
     ///
     /// # Errors
-    /// Fails when the spec does not fit the type.
+    /// Fails if the spec does not match the type.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, Error> {
         Ok(T::deserialize(part(&self.0, "spec"))?)
     }
@@ -222,7 +222,7 @@ impl Meta {
         self.0.object.uid()
     }
 
-    /// The generation: how many times the spec was changed.
+    /// The generation, which is incremented with every change of the spec.
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
         self.0.object.generation()
@@ -265,7 +265,7 @@ macro_rules! string_map {
                 self.map()?.get(key)?.as_str()
             }
 
-            /// Whether there is such a key.
+            /// Whether the key exists.
             #[must_use]
             pub fn contains_key(&self, key: &str) -> bool {
                 self.get(key).is_some()
@@ -282,10 +282,10 @@ macro_rules! string_map {
             }
         }
 
-        /// The value of a key that must be there.
+        /// The value of a key that must exist.
         ///
         /// # Panics
-        /// Panics when there is no such key; `get` does not.
+        /// Panics if the key does not exist; `get` does not.
         impl Index<&str> for $type {
             type Output = str;
 

@@ -1,4 +1,4 @@
-//! Outcomes: what a handler may return, and how the engine gets it.
+//! Outcomes: what a handler may return, and how it is passed to the engine.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -19,10 +19,10 @@ use crate::kind::{Cleanup, Convert, Index, Kind, Login, Probe, Startup, StoringK
     note = "results of object handlers and probes are stored as JSON and implement `serde::Serialize`; webhooks, observers, startup and cleanup return nothing; logins return `LoginResult`; indexes return a map, pairs or one value; desired children are a `Vec<Child>`; conversions return the object in the other version"
 )]
 pub trait Outcome<HandlerKind: Kind> {
-    /// The value as the engine keeps it.
+    /// The value in the form for the engine.
     ///
     /// # Errors
-    /// Fails when the value cannot be written as JSON.
+    /// Fails if the value cannot be serialized as JSON.
     fn into_output(self) -> Result<Output, Error>;
 }
 
@@ -33,7 +33,7 @@ pub trait Outcome<HandlerKind: Kind> {
     note = "return `kopf::Result`, or a `Result` with any type that implements `std::error::Error`"
 )]
 pub trait Failure {
-    /// The error as handlers know it.
+    /// The error in the form for handlers.
     fn into_error(self) -> Error;
 }
 
@@ -58,7 +58,7 @@ impl<T: Serialize> Outcome<Probe> for T {
     }
 }
 
-/// The object in the other version.
+/// The object in the target version.
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> Outcome<Convert> for T {
     fn into_output(self) -> Result<Output, Error> {
@@ -86,12 +86,12 @@ macro_rules! returns_nothing {
 use crate::kind::{Mutate, Observe, Validate};
 returns_nothing!(Startup Cleanup Validate Mutate Observe);
 
-/// Credentials of a login handler, opaque to everything but the client of the cluster.
+/// Credentials of a login handler, opaque to everything except the cluster client.
 #[derive(Clone)]
 pub struct LoginResult(Arc<dyn Any + Send + Sync>);
 
 impl LoginResult {
-    /// Wraps what the client of the cluster understands.
+    /// Wraps credentials that the cluster client understands.
     pub fn new(credentials: impl Any + Send + Sync) -> Self {
         Self(Arc::new(credentials))
     }
@@ -110,10 +110,10 @@ impl Outcome<Login> for Option<LoginResult> {
     }
 }
 
-/// What an index function returns: the keys and values of one object.
+/// The result of an index function: the keys and values of one object.
 ///
-/// A map or a list of pairs has many, a pair has one, and `None` keeps what the index had of the
-/// object before.
+/// A map or a list of pairs has many, a pair has one, and `None` keeps the previous entries of the
+/// object.
 #[diagnostic::on_unimplemented(
     message = "an index cannot be made of `{Self}`",
     label = "not keys and values",
@@ -125,7 +125,7 @@ pub trait Entries {
     /// The values.
     type Value: Send + Sync + 'static;
 
-    /// The keys and values; none keeps the former ones.
+    /// The keys and values; `None` keeps the previous ones.
     fn entries(self) -> Option<Vec<(Self::Key, Self::Value)>>;
 }
 
@@ -166,7 +166,7 @@ impl<E: Entries> Entries for Option<E> {
     }
 }
 
-/// Entries, or why there are none.
+/// Entries, or the reason why there are none.
 impl<E: Entries, F> Entries for std::result::Result<E, F> {
     type Key = E::Key;
     type Value = E::Value;
@@ -187,10 +187,10 @@ impl<E: Entries> Outcome<Index> for E {
     }
 }
 
-/// Sorts what a function returned into success and failure; for use by the attributes only.
+/// Sorts the result of a function into success and failure; for use by the attributes only.
 ///
 /// The inherent method for `Result` wins over the trait's for everything else. A trait alone could
-/// not tell them apart, since a `Result` can be written as JSON too.
+/// not distinguish them, since a `Result` can be serialized as JSON too.
 #[doc(hidden)]
 pub struct Returning<R>(pub R);
 

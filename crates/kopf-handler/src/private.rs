@@ -1,4 +1,5 @@
-//! What the attributes write into users' crates. No guarantees: it changes with them.
+//! Items used by the code that attributes generate in users' crates. No guarantees: it changes with
+//! them.
 
 use std::any::Any;
 use std::future::Future;
@@ -30,10 +31,10 @@ pub use crate::input::{Input, InputMut, InputRef, Requirement};
 pub use crate::outcome::{FinishPlain, Returning};
 pub use crate::selector::{Definition, NoDefinition};
 
-/// An input that was taken, or the failure of the handler.
+/// Returns an input that was taken, or the failure of the handler.
 ///
 /// # Errors
-/// Fails as the input does.
+/// Fails if the input fails.
 pub fn taken<T>(outcome: Result<T, Error>) -> Result<T, HandlerError> {
     outcome.map_err(Into::into)
 }
@@ -41,14 +42,14 @@ pub fn taken<T>(outcome: Result<T, Error>) -> Result<T, HandlerError> {
 /// The same for handlers on threads.
 ///
 /// # Errors
-/// Fails as the input does.
+/// Fails if the input fails.
 pub fn taken_blocking<T>(
     taking: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, HandlerError> {
     futures::executor::block_on(taking).map_err(Into::into)
 }
 
-/// Puts an input back; the handler's own failure goes before a failure to do so.
+/// Puts an input back; the handler's own failure takes precedence over a failure here.
 pub fn put_back<K: Kind, T: InputMut<K>>(
     held: T::Held,
     call: &Call,
@@ -65,13 +66,14 @@ pub fn put_back<K: Kind, T: InputMut<K>>(
 )]
 pub trait Watches<T> {}
 
-/// What an input by value requires; nothing if it is not an input, which another check reports.
+/// The requirements of an input by value; none if it is not an input, which another check reports.
 pub struct Requires<K, T>(PhantomData<(K, T)>);
 
-/// What an input by reference requires; nothing if it is not an input, which another check reports.
+/// The requirements of an input by reference; none if it is not an input, which another check
+/// reports.
 pub struct RequiresRef<K, T>(PhantomData<(K, T)>);
 
-/// What a changeable input touches; nothing if it is not an input, which another check reports.
+/// What a mutable input touches; nothing if it is not an input, which another check reports.
 pub struct RequiresMut<K, T>(PhantomData<(K, T)>);
 
 pub trait RequiresNothing {
@@ -116,7 +118,7 @@ impl<K, T> RequiresNothing for Requires<K, T> {}
 
 impl<K, T> RequiresNothing for RequiresRef<K, T> {}
 
-/// What the returned type touches: a value goes to the status, nothing goes nowhere.
+/// What the returned type touches: a value is stored in the status, nothing is not stored.
 ///
 /// The inherent functions win over the trait's, as in [`Returning`].
 pub struct Answered<R>(PhantomData<R>);
@@ -143,7 +145,7 @@ impl<E> Answered<Result<(), E>> {
 
 impl<R> ReturnsValue for Answered<R> {}
 
-/// What a conversion to a type may return: just that type.
+/// What a conversion to a type may return: exactly that type.
 #[diagnostic::on_unimplemented(
     message = "a conversion to `{T}` cannot return `{Self}`",
     label = "not what `to = ...` says"
@@ -152,7 +154,7 @@ pub trait Becomes<T> {}
 
 impl<T> Becomes<T> for T {}
 
-/// Checks what a conversion returns, bare or in a `Result`.
+/// Checks the return type of a conversion, bare or in a `Result`.
 ///
 /// The inherent function wins over the trait's, as in [`Returning`].
 pub struct Converted<R>(PhantomData<R>);
@@ -185,7 +187,7 @@ pub fn selector_of<K: TypedResource>() -> Selector {
     K::selector()
 }
 
-/// What `Param<T>` wants to be given.
+/// The type of value that `Param<T>` takes.
 pub trait WantsParam {
     type Value: Send + Sync + 'static;
 }

@@ -1,4 +1,4 @@
-//! Which resource a Rust type stands for, and its definition when it is a custom one.
+//! The resource of a Rust type, and its definition if it is a custom one.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use kopf_core::handler::TypeDefinition;
 use kopf_model::{Selector, resource::SelectorName};
 use serde_json::Value;
 
-/// A type that stands for a resource of the cluster.
+/// A type that represents a resource of the cluster.
 ///
 /// Implemented for every `kube::Resource` known at compile time: types with
 /// `#[derive(kube::CustomResource)]` and the kinds of `k8s-openapi`.
@@ -36,7 +36,7 @@ impl<K: kube::Resource<DynamicType = ()>> TypedResource for K {
 
 /// Finds the definition of a custom resource; for use by the attributes only.
 ///
-/// For types with a definition the inherent method wins over the trait's.
+/// For types with a definition, the inherent method wins over the trait's.
 #[doc(hidden)]
 pub struct Definition<K>(PhantomData<K>);
 
@@ -56,12 +56,12 @@ impl<K: kube::CustomResourceExt + 'static> Definition<K> {
     }
 }
 
-/// The definition of a type, made once: schemas are derived again at each call, and tests ask for
-/// them again and again.
+/// The definition of a type, created once: schemas are derived again with each call, and tests
+/// request them often.
 fn definition<K: kube::CustomResourceExt + 'static>() -> Value {
     static MADE: LazyLock<Mutex<HashMap<TypeId, Value>>> = LazyLock::new(Mutex::default);
     let make = || serde_json::to_value(K::crd()).expect("a definition can be written as JSON");
-    // What is inserted is whole, also if deriving another one has panicked.
+    // Inserted definitions are complete, even if deriving another one has panicked.
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     made.entry(TypeId::of::<K>()).or_insert_with(make).clone()
 }

@@ -1,4 +1,4 @@
-//! Sub-handlers: parts of a handler with retries and progress of their own.
+//! Sub-handlers: parts of a handler with their own retries and progress.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::kind::{ChangeKind, Sub};
 
 /// Adds sub-handlers to the running handler and runs them.
 ///
-/// They run after the function is over, or when it calls [`SubHandlers::run`]. What succeeded is not
-/// run again when the handler is retried for the sake of the others.
+/// They run after the function returns, or when it calls [`SubHandlers::run`]. Succeeded ones are
+/// not run again when the handler is retried because of the others.
 ///
 /// ```ignore
 /// #[kopf::on::create("kopfexamples")]
@@ -33,7 +33,7 @@ use crate::kind::{ChangeKind, Sub};
 pub struct SubHandlers(Arc<dyn kopf_core::invoke::SubHandlers>);
 
 impl SubHandlers {
-    /// Adds a closure as a sub-handler of this name.
+    /// Adds a closure as a sub-handler with this name.
     pub fn add<Inputs: 'static>(&self, name: &str, function: impl HandlerFn<Sub, Inputs>) {
         self.add_with(sub(function).id(name));
     }
@@ -60,10 +60,10 @@ impl SubHandlers {
         }
     }
 
-    /// Runs what was added so far, as far as it is due.
+    /// Runs the sub-handlers added so far that are due.
     ///
     /// # Errors
-    /// Fails when something is left for later; the handler should pass that on with `?`.
+    /// Fails if some are not finished; the handler should pass this error on with `?`.
     pub async fn run(&self) -> Result<(), Error> {
         Ok(self.0.execute().await?)
     }
@@ -83,7 +83,7 @@ impl<K: ChangeKind> Input<K> for SubHandlers {
         })
     }
 
-    /// Results of sub-handlers go to the status, as those of handlers do.
+    /// Results of sub-handlers are stored in the status, like those of handlers.
     fn touches() -> Touches {
         Touches { object: true, status: true, ..Touches::nothing() }
     }

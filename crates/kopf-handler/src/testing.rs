@@ -1,4 +1,4 @@
-//! Calls made by hand, for tests of handlers without an engine.
+//! Calls made by hand, for testing handlers without an engine.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub fn subject(object: Value) -> Subject {
     Subject { resource: resource(group, version, &plural, object.kind()), object }
 }
 
-/// A first call of a handler at the given moment, with empty memory and no state.
+/// The first call of a handler at the given time, with empty memory and no state.
 #[must_use]
 pub fn call(
     handler: Handler,
@@ -63,10 +63,10 @@ pub fn call(
     }
 }
 
-/// Calls a handler and waits for what it returns, on the current thread.
+/// Calls a handler and waits for its result, on the current thread.
 ///
 /// # Errors
-/// The handler's own failure.
+/// Returns the handler's own failure.
 pub fn run(call: Call) -> Returned {
     let handler = Arc::clone(&call.handler);
     match handler.invoke.invoke(call) {

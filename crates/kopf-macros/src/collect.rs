@@ -1,4 +1,4 @@
-//! `#[kopf::handlers]`: all handlers of a module or of an `impl` block under one name.
+//! `#[kopf::handlers]`: all handlers of a module or an `impl` block under one name.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,7 +10,7 @@ use syn::{
 
 use crate::kind::Kind;
 
-/// Collects the handlers of a module or of an `impl` block.
+/// Collects the handlers of a module or an `impl` block.
 pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !options.is_empty() {
         return Err(Error::new(options.span(), "`#[kopf::handlers]` has no options"));
@@ -98,7 +98,7 @@ fn collect_methods(mut block: ItemImpl) -> Result<TokenStream> {
     })
 }
 
-/// A function that takes `State<T>` in place of `&self`, with the attributes of the method.
+/// A function that takes `State<T>` instead of `&self`, with the attributes of the method.
 fn free_function(method: &ImplItemFn, state: &Type) -> Result<TokenStream> {
     let signature = &method.sig;
     let mut parameters = Vec::new();

@@ -1,4 +1,4 @@
-//! `#[kopf::on::convert(v1::Database, to = v2::Database)]`: where a conversion leads.
+//! `#[kopf::on::convert(v1::Database, to = v2::Database)]`: the target of a conversion.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote, quote_spanned};
@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::options::{Options, Positional};
 use crate::selector::{self, Target};
 
-/// The version that a conversion leads to.
+/// The version that a conversion converts to.
 enum Destination<'a> {
     Type(&'a Path),
     Version(&'a LitStr),
@@ -40,7 +40,7 @@ fn is_version(text: &str) -> bool {
 pub(crate) fn options(options: &Options) -> Result<TokenStream> {
     let kind = Kind::of("convert").expect("every attribute has its kind");
     let (target, destination) = (selector::target(kind, options)?, Destination::of(options)?);
-    refuse_itself(options, &target, &destination)?;
+    reject_same_version(options, &target, &destination)?;
     let private = quote!(::kopf::__private);
     let from = match &target {
         Target::Type(path) => quote_spanned!(path.span()=> #private::selector_of::<#path>()),
@@ -66,8 +66,8 @@ pub(crate) fn options(options: &Options) -> Result<TokenStream> {
     })
 }
 
-/// What the compiler cannot see is checked again when the operator starts.
-fn refuse_itself(options: &Options, target: &Target, to: &Destination<'_>) -> Result<()> {
+/// Mistakes that the compiler cannot detect are checked again when the operator starts.
+fn reject_same_version(options: &Options, target: &Target, to: &Destination<'_>) -> Result<()> {
     let (is_same, span) = match (target, to) {
         (Target::Type(from), Destination::Type(to)) => {
             (from.to_token_stream().to_string() == to.to_token_stream().to_string(), to.span())
@@ -83,7 +83,7 @@ fn refuse_itself(options: &Options, target: &Target, to: &Destination<'_>) -> Re
     Ok(())
 }
 
-/// The version of a resource that is named by texts, wherever it is written.
+/// The version of a resource given by strings, wherever it is written.
 fn version(options: &Options) -> Result<Option<String>> {
     let texts: Vec<String> = options
         .positional
@@ -99,7 +99,7 @@ fn version(options: &Options) -> Result<Option<String>> {
     Ok(options.text("version")?.map(|version| version.value()))
 }
 
-/// Lets the compiler refuse functions that return something else than what they convert to.
+/// Makes the compiler reject functions that return another type than the target version.
 pub(crate) fn checks(options: &Options, function: &ItemFn) -> Result<TokenStream> {
     let ReturnType::Type(_, returned) = &function.sig.output else {
         let advice = "a conversion returns the object in the other version";

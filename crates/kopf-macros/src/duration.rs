@@ -22,7 +22,7 @@ pub(crate) fn expression(value: &Expr) -> Result<TokenStream> {
     Ok(quote!(::std::time::Duration::from_secs_f64(#seconds)))
 }
 
-/// The seconds of a text such as `1h30m`, or none when it is not a duration.
+/// The seconds of a text such as `1h30m`, or `None` if it is not a duration.
 fn parse(text: &str) -> Option<f64> {
     let mut rest = text.trim();
     let mut seconds = 0.0;

@@ -1,4 +1,4 @@
-//! Writes the function back as it was, and next to it the type that declares its handlers.
+//! Emits the function unchanged, and next to it the type that declares its handlers.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -20,7 +20,7 @@ pub(crate) fn attribute(name: &str, options: TokenStream, item: TokenStream) -> 
     let original = item.clone();
     match expand(kind, options, item) {
         Ok(expanded) => expanded,
-        // The function is kept, so that its callers do not complain about its absence too.
+        // The function is kept, so that its callers do not cause errors about its absence.
         Err(error) => {
             let error = error.to_compile_error();
             let rest = syn::parse2::<ItemFn>(original.clone()).map_or(original, |mut function| {
@@ -154,7 +154,7 @@ fn index_source(function: &ItemFn, declared: &[Declared]) -> TokenStream {
     }
 }
 
-/// The erased function: inputs in, the call, changes back, the outcome out.
+/// The type-erased function: takes inputs, calls the function, returns changes and the outcome.
 fn write_invoke(
     invoke: &Ident,
     kind: Kind,
@@ -215,9 +215,9 @@ fn write_invoke(
     }
 }
 
-/// How an input is taken, and how it is passed to the function.
+/// How an input is taken and passed to the function.
 ///
-/// Calls the methods of the traits: then the compiler's complaints do not name functions of ours.
+/// Calls the trait methods, so that compiler errors do not name our functions.
 fn taking(
     passing: &Passing,
     ty: &Type,
@@ -249,7 +249,7 @@ fn taking(
     }
 }
 
-/// Checks of the inputs against one more kind.
+/// Checks the inputs against one more kind.
 fn checks(kind: Kind, parameters: &[Parameter]) -> TokenStream {
     let marker = kind.marker();
     let checks = parameters.iter().map(|Parameter { passing, ty }| {
@@ -264,7 +264,7 @@ fn checks(kind: Kind, parameters: &[Parameter]) -> TokenStream {
     quote!(#(#checks)*)
 }
 
-/// The kinds of children that are watched for the handler's sake.
+/// The kinds of children that are watched for the handler.
 fn children(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<TokenStream> {
     let resources = options.resources("children");
     let wanted = parameters.iter().find_map(Parameter::owned);
@@ -283,9 +283,9 @@ fn children(kind: Kind, options: &Options, parameters: &[Parameter]) -> Result<T
     Ok(quote!(#(handler.children.push(#children);)*))
 }
 
-/// Lets the compiler refuse `&Children<T>` of what is not among the children.
+/// Makes the compiler reject `&Children<T>` if `T` is not among the children.
 ///
-/// Children by name may be of any type; then it turns out when the handler is called.
+/// Children given by name may be of any type; they are checked when the handler is called.
 fn family_checks(options: &Options, parameters: &[Parameter]) -> TokenStream {
     let children = options.resources("children").iter().map(|child| match child {
         Positional::Type(path) => Some(path),
@@ -372,7 +372,7 @@ fn declaration(
     }))
 }
 
-/// What the function may have written for it, by its inputs and its result.
+/// What the engine may write for the function, according to its inputs and its result.
 fn touches(kind: Kind, function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     let marker = kind.marker();
     let inputs = parameters.iter().filter_map(|Parameter { passing, ty }| {
@@ -388,7 +388,7 @@ fn touches(kind: Kind, function: &ItemFn, parameters: &[Parameter]) -> TokenStre
         ReturnType::Type(_, ty) if kind.stores() && !matches!(**ty, Type::ImplTrait(_)) => {
             quote_spanned!(ty.span()=> ::kopf::__private::Answered::<#ty>::touches())
         }
-        // Only its caller could say what it is.
+        // Only its caller knows the concrete type.
         ReturnType::Type(..) if kind.stores() => {
             quote!(::kopf::__private::Touches::everything())
         }

@@ -1,4 +1,4 @@
-//! Filters in attributes: texts and values, `present`, `absent`, functions and closures.
+//! Filters in attributes: strings and values, `present`, `absent`, functions and closures.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -78,7 +78,8 @@ fn meta_filter(value: &Expr) -> Result<TokenStream> {
             let function = with_views(closure, &syn::parse_quote!(str))?;
             Ok(quote!(#path::Matches(#function)))
         }
-        // Only a bound that is a function itself tells the types of what a closure takes.
+        // Only a bound that is itself a function lets the compiler infer the closure's parameter
+        // types.
         Expr::Closure(closure) => {
             Ok(quote_spanned!(closure.span()=> ::kopf::__private::meta_matches(#closure)))
         }
@@ -126,7 +127,7 @@ fn with_views(closure: &syn::ExprClosure, value: &Type) -> Result<TokenStream> {
     })))
 }
 
-/// Statements that look at what a closure takes, and the arguments for it.
+/// Statements that create the views for a closure, and its arguments.
 fn views<'a>(inputs: impl Iterator<Item = &'a Pat>) -> Result<(TokenStream, Vec<TokenStream>)> {
     let mut views = TokenStream::new();
     let mut arguments = Vec::new();
@@ -170,7 +171,7 @@ fn when(condition: &Expr) -> Result<TokenStream> {
     }))
 }
 
-/// The argument for a parameter that is all there is to look at: `&Subject` or `&Occasion`.
+/// The argument for a parameter that is the whole input: `&Subject` or `&Occasion`.
 fn whole(ty: &Type) -> Option<TokenStream> {
     let Type::Reference(reference) = ty else { return None };
     let Type::Path(path) = reference.elem.as_ref() else { return None };

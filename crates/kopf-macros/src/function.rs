@@ -1,4 +1,4 @@
-//! The function under the attribute: its parameters, and what makes it unfit for a handler.
+//! The function under the attribute: its parameters, and why it cannot be a handler.
 
 use syn::spanned::Spanned;
 use syn::{Error, FnArg, GenericArgument, ItemFn, PathArguments, Result, Type};
@@ -38,7 +38,7 @@ impl Parameter {
     }
 }
 
-/// Refuses functions that cannot be called by the engine.
+/// Rejects functions that the engine cannot call.
 pub(crate) fn check(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if let Some(parameter) = signature.generics.params.first() {
@@ -79,12 +79,12 @@ fn parameter(input: &FnArg) -> Result<Parameter> {
         let advice = "name the input that you want instead of a trait";
         return Err(Error::new(unnamed.span(), advice));
     }
-    refuse_plain_types(ty)?;
+    reject_plain_types(ty)?;
     Ok(Parameter { passing, ty: ty.clone() })
 }
 
-/// Types that could be read from JSON, but never from a whole object.
-fn refuse_plain_types(ty: &Type) -> Result<()> {
+/// Types that can be read from JSON, but never from a whole object.
+fn reject_plain_types(ty: &Type) -> Result<()> {
     let Some(name) = last_segment(ty) else {
         if matches!(ty, Type::Path(_)) {
             return Ok(());

@@ -1,29 +1,29 @@
-//! The kinds of handlers: their attributes, markers, and which options make sense for them.
+//! The kinds of handlers: their attributes, markers and valid options.
 
 use proc_macro2::{Ident, Span};
 
-/// A kind of handlers.
+/// A kind of handler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
     /// The name of the attribute.
     pub(crate) attribute: &'static str,
     /// The name of the marker type and of the variant in the engine.
     pub(crate) marker: &'static str,
-    /// How people call such a handler, for error messages.
+    /// The name of such a handler in error messages.
     pub(crate) title: &'static str,
     /// Whether it selects resources.
     pub(crate) selects: bool,
-    /// Whether it is about an object.
+    /// Whether it handles an object.
     pub(crate) about_object: bool,
-    /// Whether its function is inlined when it is not async, rather than sent to the pool.
+    /// Whether its function runs inline if it is not async, rather than on the pool.
     pub(crate) inlined: bool,
-    /// Kinds of one family may share the erased function.
+    /// Kinds of one family may share the type-erased function.
     pub(crate) family: Family,
     /// The options beyond the common ones.
     pub(crate) options: &'static [&'static [&'static str]],
 }
 
-/// Kinds whose functions return the same things.
+/// Kinds whose functions return the same types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     Storing,
@@ -39,7 +39,7 @@ pub(crate) const COMMON: &[&str] = &["id", "was", "param", "needs"];
 /// Options of every handler with a selector.
 pub(crate) const SELECTION: &[&str] =
     &["group", "version", "kind", "plural", "singular", "shortcut", "category", "resources"];
-/// Options of handlers that select one resource in full.
+/// Options of handlers that select exactly one resource.
 const EXACT: &[&str] = &["group", "version", "plural"];
 const RETRYING: &[&str] = &["errors", "timeout", "retries", "backoff"];
 const FILTERS: &[&str] = &["labels", "annotations", "when", "field", "value"];
@@ -97,7 +97,7 @@ const KINDS: &[Kind] = &[
         family: Family::Admission,
         ..object("mutate", "Mutate", "a mutating webhook", &[FILTERS, WEBHOOK])
     },
-    // Pure computing, for thousands of objects in a row: not worth a thread each.
+    // Pure computation for thousands of objects in a row: not worth a thread each.
     Kind {
         inlined: true,
         family: Family::Conversion,
@@ -124,12 +124,12 @@ impl Kind {
         Ident::new(self.marker, Span::call_site())
     }
 
-    /// Whether what its functions return goes to the status.
+    /// Whether the results of its functions are stored in the status.
     pub(crate) fn stores(self) -> bool {
         self.family == Family::Storing && self.attribute != "event"
     }
 
-    /// All options that make sense, the most common first.
+    /// All valid options, the most common first.
     pub(crate) fn all_options(self) -> impl Iterator<Item = &'static str> {
         let selection = match self.family {
             Family::Conversion => EXACT,
@@ -140,12 +140,12 @@ impl Kind {
         COMMON.iter().chain(own).chain(selection).copied()
     }
 
-    /// Whether the option makes sense for this kind.
+    /// Whether the option is valid for this kind.
     pub(crate) fn has_option(self, name: &str) -> bool {
         self.all_options().any(|option| option == name)
     }
 
-    /// Whether the option makes sense for any kind at all.
+    /// Whether the option is valid for any kind.
     pub(crate) fn is_any_option(name: &str) -> bool {
         KINDS.iter().any(|kind| kind.has_option(name))
     }

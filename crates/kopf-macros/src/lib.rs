@@ -1,8 +1,8 @@
 //! Attributes and derives; emits paths into `kopf`.
 //!
-//! Reads the tokens of one function and its attributes, writes the function back as it was, and
-//! next to it a type of the same name that declares the handler. Knows names only, never types: what
-//! depends on types is left to the compiler, with checks placed at the user's own tokens.
+//! Reads the tokens of one function and its attributes, emits the function unchanged, and next to
+//! it a type of the same name that declares the handler. Knows only names, never types: checks that
+//! depend on types are left to the compiler, placed at the user's own tokens.
 
 mod collect;
 mod convert;
@@ -29,7 +29,7 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// Called once for every object that was never handled before.
+    /// Called once for every object that has never been handled.
     create;
     /// Called for every essential change of an object.
     update;
@@ -41,35 +41,35 @@ attributes! {
     field;
     /// Called for every raw event; errors are ignored.
     event;
-    /// Checks an object before it is stored.
+    /// Validates an object before it is stored.
     validate;
-    /// Checks and changes an object before it is stored.
+    /// Validates and mutates an object before it is stored.
     mutate;
     /// Converts an object from one version of its resource to another.
     convert;
-    /// Called before the operator touches the cluster.
+    /// Called before the operator connects to the cluster.
     startup;
-    /// Called after all else has stopped.
+    /// Called after everything else has stopped.
     cleanup;
-    /// Yields the credentials for the cluster.
+    /// Returns the credentials for the cluster.
     login;
-    /// Contributes to the answer of the liveness endpoint.
+    /// Contributes to the response of the liveness probe.
     probe;
     /// Runs from the creation of an object to its deletion.
     daemon;
     /// Runs repeatedly while an object exists.
     timer;
-    /// Keeps an in-memory index of objects.
+    /// Maintains an in-memory index of objects.
     index;
     /// Returns the children that an object should have; they are applied, repaired and pruned.
     desired;
-    /// Called when an object or one of its children changes, to conclude something from all of them.
+    /// Called when an object or one of its children changes, to draw conclusions from all of them.
     observe;
     /// A part of another handler, with its own retries.
     subhandler;
 }
 
-/// A test with an API server and a clock of its own: `async fn name(world: World)`.
+/// A test with its own API server and clock: `async fn name(world: World)`.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     testing::attribute(options.into(), item.into())
@@ -77,9 +77,9 @@ pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Collects the handlers of a module, or of the methods of a type that is the operator's state.
+/// Collects the handlers of a module, or the methods of a type that is the operator's state.
 ///
-/// Above `mod databases { ... }` it adds `databases::Handlers`; above `impl Cloud { ... }` it makes
+/// On `mod databases { ... }`, it adds `databases::Handlers`; on `impl Cloud { ... }`, it makes
 /// `Cloud` itself a name for all its handlers, which take `&self` from `State<Cloud>`.
 #[proc_macro_attribute]
 pub fn handlers(options: TokenStream, item: TokenStream) -> TokenStream {

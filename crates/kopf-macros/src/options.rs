@@ -1,4 +1,4 @@
-//! The arguments of an attribute, checked against what makes sense for its kind.
+//! The arguments of an attribute, checked against the valid options of its kind.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
@@ -12,7 +12,7 @@ use crate::kind::Kind;
 pub(crate) struct Options {
     pub(crate) positional: Vec<Positional>,
     named: Vec<Named>,
-    /// Where to complain about what is missing.
+    /// The span for errors about missing arguments.
     pub(crate) span: Span,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Named {
 enum Argument {
     Flag,
     Expression(Expr),
-    /// Resources in parentheses: types, or texts such as "deployments.apps".
+    /// Resources in parentheses: types, or strings such as "deployments.apps".
     Resources(Vec<Positional>),
     Map(Vec<(LitStr, Expr)>),
 }
@@ -41,7 +41,7 @@ const FLAGS: &[&str] =
     &["optional", "deleted", "sharp", "persistent", "side_effects", "ignore_failures"];
 
 impl Options {
-    /// Reads the arguments of an attribute.
+    /// Parses the arguments of an attribute.
     pub(crate) fn read(kind: Kind, span: Span, tokens: TokenStream) -> Result<Self> {
         let parse = |input: ParseStream<'_>| Self::parse(kind, span, input);
         let options = parse.parse2(tokens)?;
@@ -163,7 +163,7 @@ impl Options {
         Ok(())
     }
 
-    /// What the compiler would not notice: options that depend on each other.
+    /// Checks what the compiler would not notice: options that depend on each other.
     fn check(&self, kind: Kind) -> Result<()> {
         for name in ["value", "old", "new"] {
             if let Some(option) = self.get(name)
@@ -197,17 +197,17 @@ impl Options {
         Ok(())
     }
 
-    /// The option of this name.
+    /// The option with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&Named> {
         self.named.iter().find(|option| option.name == name)
     }
 
-    /// The text of an option.
+    /// The string of an option.
     pub(crate) fn text(&self, name: &str) -> Result<Option<LitStr>> {
         self.get(name).map(Named::text).transpose()
     }
 
-    /// The texts of an option; a single one may stand without brackets.
+    /// The strings of an option; a single one needs no brackets.
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<LitStr>> {
         self.get(name).map(Named::texts).transpose().map(Option::unwrap_or_default)
     }
@@ -249,7 +249,7 @@ impl Options {
 }
 
 impl Named {
-    /// The text.
+    /// The string.
     pub(crate) fn text(&self) -> Result<LitStr> {
         match &self.value {
             Argument::Expression(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => {
@@ -262,7 +262,7 @@ impl Named {
         }
     }
 
-    /// The texts, in brackets or a single one without.
+    /// The strings, in brackets, or a single one without.
     pub(crate) fn texts(&self) -> Result<Vec<LitStr>> {
         let name = &self.name;
         let mistake = || {

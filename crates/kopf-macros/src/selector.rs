@@ -1,4 +1,4 @@
-//! Resources in attributes: a type, or texts in all of Kopf's forms.
+//! Resources in attributes: a type, or strings in all of Kopf's forms.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,9 +8,9 @@ use syn::{Error, Expr, LitStr, Path, Result};
 use crate::kind::{Family, Kind};
 use crate::options::{Options, Positional};
 
-/// What a handler is for.
+/// The resource of a handler.
 pub(crate) enum Target {
-    /// A type that stands for a resource.
+    /// A type that represents a resource.
     Type(Path),
     /// An expression of a selector.
     Selector(TokenStream),
@@ -61,7 +61,7 @@ pub(crate) fn target(kind: Kind, options: &Options) -> Result<Target> {
         ));
     };
     if kind.family == Family::Conversion {
-        parts.refuse_vague(options)?;
+        parts.reject_inexact(options)?;
     }
     let (group, version) = (optional(parts.group), optional(parts.version));
     Ok(Target::Selector(quote!(::kopf::__private::Selector {
@@ -71,7 +71,7 @@ pub(crate) fn target(kind: Kind, options: &Options) -> Result<Target> {
     })))
 }
 
-/// The selector of one text, such as "deployments.apps".
+/// The selector of one string, such as "deployments.apps".
 pub(crate) fn parsed(text: &Positional) -> Result<TokenStream> {
     let mut parts = Parts { group: None, version: None, name: None };
     parts.add_positional(std::slice::from_ref(text))?;
@@ -133,8 +133,8 @@ impl Parts {
         Ok(())
     }
 
-    /// What is converted is one version of one custom resource.
-    fn refuse_vague(&self, options: &Options) -> Result<()> {
+    /// A conversion needs exactly one version of one custom resource.
+    fn reject_inexact(&self, options: &Options) -> Result<()> {
         let is_everything = matches!(options.positional.last(), Some(Positional::Everything(_)));
         if self.group.is_some() && self.version.is_some() && !is_everything {
             return Ok(());

@@ -1,6 +1,6 @@
-//! The signature of a handler as people write it, for `describe` and the web UI.
+//! The signature of a handler as written by users, for `describe` and the web UI.
 //!
-//! Tokens have no spaces of their own; this file puts them where `rustfmt` does.
+//! Tokens do not include spaces; this file adds them where `rustfmt` does.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use quote::ToTokens as _;
@@ -28,7 +28,7 @@ fn line(tokens: TokenStream) -> String {
 }
 
 fn append(text: &mut String, tokens: TokenStream) {
-    // Whether the last token was a word, which must not touch the next word.
+    // Whether the last token was a word, which must be separated from the next word.
     let mut is_word = false;
     for token in tokens {
         match token {
@@ -71,7 +71,7 @@ fn append(text: &mut String, tokens: TokenStream) {
     }
 }
 
-/// A space, unless there is one.
+/// Adds a space, unless there is one.
 fn pad(text: &mut String) {
     if !text.is_empty() && !text.ends_with(' ') {
         text.push(' ');

@@ -1,4 +1,4 @@
-//! `#[kopf::test]`: an async function of a world becomes a plain test.
+//! `#[kopf::test]`: turns an async function of a world into a plain test.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, FnArg, Ident, ItemFn, LitInt, Result, Token};
 
-/// How the test is run, beyond once in a world of its own.
+/// How the test runs, other than once in its own world.
 #[derive(Default)]
 struct Options {
     torture: Option<LitInt>,
@@ -51,7 +51,7 @@ impl Parse for Options {
 }
 
 impl Options {
-    /// What makes sense together only.
+    /// Checks options that are valid only together.
     fn check(&self) -> Result<()> {
         let lonely = match (&self.killed, &self.program) {
             (Some(_), None) => "killed",
@@ -81,7 +81,7 @@ fn program(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
     })
 }
 
-/// Refuses functions that cannot be a test in a world.
+/// Rejects functions that cannot be a test in a world.
 fn check(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if signature.asyncness.is_none() {
@@ -102,7 +102,7 @@ fn check(function: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-/// Wraps the function into a test that runs it in a world of its own.
+/// Wraps the function into a test that runs it in its own world.
 pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options: Options = syn::parse2(options)?;
     let function: ItemFn = syn::parse2(item)
@@ -131,7 +131,7 @@ pub(crate) fn attribute(options: TokenStream, item: TokenStream) -> Result<Token
         [] => (quote!(#output), quote!(::kopf::testing::run(#test))),
         runs => (TokenStream::new(), quote!(#(#runs)*)),
     };
-    // Code blocks of documentation are not compiled as tests, and call the function themselves.
+    // Code blocks of documentation are not compiled as tests; they call the function themselves.
     Ok(quote! {
         #[cfg_attr(test, ::core::prelude::v1::test)]
         #[cfg_attr(not(test), allow(dead_code))]

@@ -1,7 +1,7 @@
-//! Conditions of objects: changes by type, which merge into any newer list in `status.conditions`.
+//! Conditions of objects: changes per type, which merge into any newer list in `status.conditions`.
 //!
 //! A merge patch replaces whole lists, so the list is computed from the newest known object just
-//! before it is written. Conditions of other types stay as they are.
+//! before it is written. Conditions of other types are left unchanged.
 
 use serde_json::{Map, Value, json};
 
@@ -14,16 +14,16 @@ pub const CONDITIONS: &str = "conditions";
 /// Whether a condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// It is not known.
+    /// It is unknown whether the condition holds.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// As Kubernetes writes it.
+    /// The value as Kubernetes writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,22 +57,22 @@ impl std::fmt::Display for ConditionStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Condition {
-    /// The type, in CamelCase: the key of the condition within its object.
+    /// The type in CamelCase: the key of the condition within its object.
     pub kind: String,
-    /// Whether it holds.
+    /// Whether the condition holds.
     pub status: ConditionStatus,
-    /// The reason in one CamelCase word, for programs; Kubernetes wants one.
+    /// The reason as one CamelCase word, for programs; required by Kubernetes.
     pub reason: String,
-    /// A sentence for people.
+    /// A sentence for users.
     pub message: String,
-    /// The generation of the object that the condition is about.
+    /// The generation of the object that the condition refers to.
     pub observed_generation: Option<i64>,
-    /// When the status last changed; filled in when the condition is written.
+    /// When the status last changed; set when the condition is written.
     pub last_transition_time: Option<Timestamp>,
 }
 
 impl Condition {
-    /// A condition of a type, with a reason in one CamelCase word.
+    /// Creates a condition of a type, with a reason as one CamelCase word.
     pub fn new(
         kind: impl Into<String>,
         status: impl Into<ConditionStatus>,
@@ -88,25 +88,26 @@ impl Condition {
         }
     }
 
-    /// With a sentence for people.
+    /// Sets the message, a sentence for users.
     #[must_use]
     pub fn message(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 
-    /// About this generation of the object, in place of the one that the handler sees.
+    /// Sets the generation of the object that the condition refers to, instead of the one that the
+    /// handler sees.
     #[must_use]
     pub fn observed_generation(self, generation: i64) -> Self {
         Self { observed_generation: Some(generation), ..self }
     }
 
-    /// Whether it holds.
+    /// Whether the condition holds.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
 
-    /// The condition of a JSON value; `None` if it has no type or no known status.
+    /// Reads a condition from a JSON value; `None` if it has no type or no known status.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
@@ -126,8 +127,8 @@ impl Condition {
         })
     }
 
-    /// Writes the condition over the one that was there, by Kubernetes' rules: the time of the
-    /// transition changes only with the status, and fields that are not ours stay.
+    /// Returns the condition written over the previous one, by Kubernetes' rules: the transition
+    /// time changes only with the status, and unknown fields are kept.
     fn write_over(&self, former: Option<&Value>, now: Timestamp) -> Value {
         let status = self.status.as_str();
         let since = former
@@ -156,25 +157,25 @@ impl Condition {
     }
 }
 
-/// What is to become of the condition of one type.
+/// A change of the condition of one type.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
-    /// The condition, with the moment of the change.
+    /// Sets the condition at this time.
     Set(Condition, Timestamp),
-    /// The whole condition, as it was given.
+    /// Replaces the whole condition with the given one.
     Put(Map<String, Value>),
-    /// Some fields of the condition, as a merge patch.
+    /// Changes some fields of the condition, as a merge patch.
     Merge(Map<String, Value>),
-    /// No condition of this type.
+    /// Removes the condition.
     Remove,
 }
 
-/// Changes of conditions by type, in the order in which they were asked for.
+/// Changes of conditions per type, in the order of the requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConditionChanges(Vec<(String, Change)>);
 
 impl ConditionChanges {
-    /// Whether there are none.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -195,14 +196,14 @@ impl ConditionChanges {
         self.push(kind.to_owned(), Change::Remove);
     }
 
-    /// Adds later changes, which win where both are about the same type.
+    /// Adds later changes, which win where both concern the same type.
     pub fn absorb(&mut self, later: Self) {
         for (kind, change) in later.0 {
             self.push(kind, change);
         }
     }
 
-    /// Forgets all changes.
+    /// Discards all changes.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -213,7 +214,7 @@ impl ConditionChanges {
             self.0.push((kind, change));
             return;
         };
-        // At most two changes per type: a whole one, and one of some fields after it.
+        // At most two changes per type: one of the whole condition, then one of some fields.
         let last = self.0.iter_mut().rfind(|(known, _)| *known == kind);
         match last {
             Some((_, Change::Merge(known))) => merge::combine(known, fields),
@@ -221,9 +222,10 @@ impl ConditionChanges {
         }
     }
 
-    /// The changes that a whole list in a patch means: its conditions are set, all others stay.
+    /// The changes expressed by a whole list in a patch: its conditions are set, all others are
+    /// kept.
     ///
-    /// `None` if it is no list of conditions, each with a type of its own.
+    /// `None` if it is not a list of conditions with distinct types.
     #[must_use]
     pub fn of_list(list: &Value) -> Option<Self> {
         let conditions = by_type(list.as_array()?)?;
@@ -233,9 +235,9 @@ impl ConditionChanges {
         Some(Self(conditions.into_iter().map(put).collect()))
     }
 
-    /// The changes from one list to another: types that are not there any more are removed.
+    /// The changes from one list to another: types that are missing in `after` are removed.
     ///
-    /// `None` if one of them is no list of conditions, each with a type of its own.
+    /// `None` if either is not a list of conditions with distinct types.
     #[must_use]
     pub fn between(before: &[Value], after: &[Value]) -> Option<Self> {
         let (before, after) = (by_type(before)?, by_type(after)?);
@@ -254,7 +256,7 @@ impl ConditionChanges {
         Some(changes)
     }
 
-    /// The list with all changes in it; `None` if they change nothing.
+    /// The list with all changes applied; `None` if they change nothing.
     #[must_use]
     pub fn applied_to(&self, known: Option<&Value>) -> Option<Value> {
         let mut list = known.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -268,7 +270,7 @@ impl ConditionChanges {
         (!is_same).then_some(Value::Array(list))
     }
 
-    /// The types for which both ask for different things.
+    /// The types that both change differently.
     #[must_use]
     pub fn clashes(&self, other: &Self) -> Vec<String> {
         let mut kinds: Vec<String> = Vec::new();
@@ -285,7 +287,7 @@ impl ConditionChanges {
         let of = |changes: &Self| -> Vec<Change> {
             let own = changes.0.iter().filter(|(known, _)| known == kind);
             own.map(|(_, change)| match change {
-                // When it was said does not matter.
+                // The time of the change does not matter.
                 Change::Set(condition, _) => Change::Set(condition.clone(), Timestamp::UNIX_EPOCH),
                 other => other.clone(),
             })
@@ -326,7 +328,7 @@ fn type_of(condition: &Value) -> Option<&str> {
     condition.get("type").and_then(Value::as_str)
 }
 
-/// The conditions of a list by type; `None` if one has no type, or two have the same.
+/// The conditions of a list by type; `None` if one has no type, or two have the same type.
 fn by_type(list: &[Value]) -> Option<Vec<(&str, &Map<String, Value>)>> {
     let mut all: Vec<(&str, &Map<String, Value>)> = Vec::with_capacity(list.len());
     for condition in list {
@@ -343,7 +345,7 @@ fn find<'a>(all: &[(&str, &'a Map<String, Value>)], kind: &str) -> Option<&'a Ma
     all.iter().find(|(known, _)| *known == kind).map(|(_, fields)| *fields)
 }
 
-/// The merge patch between two conditions, whose fields are not nested.
+/// The merge patch between two conditions; their fields are not nested.
 fn shallow_difference(
     before: &Map<String, Value>,
     after: &Map<String, Value>,

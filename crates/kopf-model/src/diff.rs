@@ -1,6 +1,6 @@
 //! What differs between two versions of an object, field by field.
 //!
-//! Lists are atomic, null equals absence, and numbers are compared by what they mean, as in Kopf.
+//! Lists are atomic, null equals absence, and numbers are compared by value, as in Kopf.
 
 use std::sync::OnceLock;
 
@@ -15,11 +15,11 @@ use crate::field::FieldPath;
 pub struct DiffItem {
     /// What happened to the field.
     pub operation: DiffOperation,
-    /// Where; the root path when the whole value was added or removed.
+    /// The path of the field; the root path if the whole value was added or removed.
     pub field: FieldPath,
-    /// The value before, if there was one.
+    /// The old value, if there was one.
     pub old: Option<Value>,
-    /// The value after, if there is one.
+    /// The new value, if there is one.
     pub new: Option<Value>,
 }
 
@@ -37,7 +37,7 @@ pub enum DiffOperation {
 /// All changed fields of one change, in a stable order.
 #[derive(Clone, Default)]
 pub struct Diff {
-    /// A value that was added as a whole; copied into an item only when it is looked at.
+    /// A value that was added as a whole; copied into an item only on access.
     added: Option<Essence>,
     items: OnceLock<Vec<DiffItem>>,
 }
@@ -45,17 +45,17 @@ pub struct Diff {
 /// Which keys of two maps are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiffScope {
-    /// The keys of both.
+    /// The keys of both maps.
     Full,
-    /// Only the keys of the old one: what the new one has in addition does not matter.
+    /// Only the keys of the old map; additional keys in the new one are ignored.
     Left,
 }
 
 impl Diff {
-    /// What differs between an old and a new value; none and null both mean absence.
+    /// The differences between an old and a new value; `None` and null both mean absence.
     ///
-    /// Within a map: first the added keys, then the removed ones, then the common ones, each in the
-    /// order in which the maps have them.
+    /// Within a map, added keys come first, then removed ones, then common ones, each in the order
+    /// of the maps.
     ///
     /// ```
     /// use kopf_model::Diff;
@@ -68,7 +68,7 @@ impl Diff {
         Self::scoped(old, new, DiffScope::Full)
     }
 
-    /// The same for a part of the keys.
+    /// Like [`between`](Self::between), for a subset of the keys.
     #[must_use]
     pub fn scoped(old: Option<&Value>, new: Option<&Value>, scope: DiffScope) -> Self {
         let mut items = Vec::new();
@@ -82,7 +82,7 @@ impl Diff {
         Self { added: Some(new), items: OnceLock::new() }
     }
 
-    /// The same change as seen from one field: paths start at the field.
+    /// The same change relative to one field: paths start at the field.
     #[must_use]
     pub fn reduce(&self, field: &FieldPath) -> Self {
         let mut reduced = Vec::new();
@@ -167,7 +167,7 @@ impl DiffOperation {
     }
 }
 
-/// Written as in Kopf's logs: `(('change', ('spec', 'size'), 1, 2),)`, with values as JSON.
+/// Formatted as in Kopf's logs: `(('change', ('spec', 'size'), 1, 2),)`, with values as JSON.
 impl std::fmt::Display for Diff {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("(")?;

@@ -1,11 +1,11 @@
-//! When two values mean the same.
+//! Equality of values.
 //!
-//! Handlers return `1.0`, servers store it as `1`, and Python holds both for equal. Taken for a
-//! change, it would be written again and again, and missed in every answer.
+//! Handlers return `1.0`, servers store it as `1`, and Python treats both as equal. If this counted
+//! as a change, the value would be written again and again and never be found in a response.
 
 use serde_json::{Number, Value};
 
-/// Whether two values are equal, with numbers compared by what they mean.
+/// Whether two values are equal, with numbers compared by value.
 ///
 /// ```
 /// use kopf_model::equality::equal;
@@ -30,7 +30,7 @@ pub fn equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether one is an integer and the other a float of exactly that value.
+/// Whether one is an integer and the other a float with exactly that value.
 fn are_same(one: &Number, other: &Number) -> bool {
     match (integer(one), integer(other)) {
         (Some(one), None) => is_float_of(other, one),

@@ -1,7 +1,8 @@
-//! What of an object counts as its configuration: everything but the status, system metadata and
-//! the notes of operators. Also its fingerprint, taken from the bytes without building a tree.
+//! The part of an object that counts as its configuration: everything except the status, system
+//! metadata and the records of operators. Also its fingerprint, computed from the bytes without
+//! building a tree.
 //!
-//! Two essences are compared to find out whether anything worth handling has changed.
+//! Two essences are compared to find out whether there is anything to handle.
 
 use std::borrow::Borrow;
 
@@ -21,12 +22,13 @@ const KOPF_DOMAIN: &str = "kopf.zalando.org";
 const MARKER_NAME: &str = "kopf-managed";
 const KUBECTL_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Builds the essence of an object: the copy that is compared and stored as last handled.
+/// Builds the essence of an object: the copy that is compared, and stored as the last-handled
+/// state.
 ///
 /// `extra` fields are added even if they are usually not essential, such as `status.phase`;
-/// `ignored` fields are removed at the end. Of the annotations, `keeps` says which ones to keep.
+/// `ignored` fields are removed at the end. `keeps` decides which annotations to keep.
 ///
-/// Without such fields no tree is built: the text is made of parts of the object's own.
+/// If there are no such fields, no tree is built: the text consists of parts of the object's text.
 #[must_use]
 pub fn build(
     object: &Object,
@@ -63,7 +65,7 @@ pub fn build(
     }
 }
 
-/// Drops empty labels, annotations, metadata and status, which mean the same as absent ones.
+/// Drops empty labels, annotations, metadata and status, which are equivalent to absent ones.
 pub fn drop_empty_stanzas(essence: &mut Value) {
     let Some(map) = essence.as_object_mut() else { return };
     let is_empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
@@ -81,7 +83,7 @@ pub fn drop_empty_stanzas(essence: &mut Value) {
     }
 }
 
-/// Keeps only the annotations that the condition accepts, and drops what becomes empty.
+/// Keeps only the annotations that `keep` accepts, and drops maps that become empty.
 pub(crate) fn retain_annotations(essence: &mut Essence, keep: impl FnMut(&str) -> bool) {
     if essence.may_have("annotations") {
         essence.edit(|tree| retain_in(tree, keep));
@@ -116,12 +118,12 @@ fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<V
     (!essential.is_empty()).then_some(Value::Object(essential))
 }
 
-/// The prefixes under which operators made with Kopf keep their notes on this object.
+/// The prefixes under which operators made with Kopf store their records on this object.
 fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut prefixes = Vec::new();
     for (prefix, name) in annotations.filter_map(|key| key.split_once('/')) {
         let is_owned = name == MARKER_NAME || is_kopf_domain(prefix);
-        // Their notes usually stand together.
+        // The records of an operator are usually adjacent.
         if is_owned && prefixes.last() != Some(&prefix) {
             prefixes.push(prefix);
         }

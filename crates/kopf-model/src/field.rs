@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 pub struct FieldPath(Arc<[Box<str>]>);
 
 impl FieldPath {
-    /// A path from its keys; keys may contain dots.
+    /// Creates a path from its keys; keys may contain dots.
     #[must_use]
     pub fn from_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self(keys.into_iter().map(Box::from).collect())
     }
 
-    /// The keys from the root down.
+    /// The keys, starting at the root.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &str> + DoubleEndedIterator {
         self.0.iter().map(AsRef::as_ref)
     }
@@ -44,19 +44,19 @@ impl FieldPath {
         self.0.is_empty()
     }
 
-    /// Whether the other path leads to this one or to something above it.
+    /// Whether the other path is this one or one of its ancestors.
     #[must_use]
     pub fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// The rest of the path after its first keys; the root when there are no more.
+    /// The path without its first keys; the root path if none are left.
     #[must_use]
     pub fn tail(&self, skipped: usize) -> Self {
         Self(self.0.iter().skip(skipped).cloned().collect())
     }
 
-    /// Sets the value at this path, creating maps on the way in place of anything else.
+    /// Sets the value at this path, creating maps on the way and replacing other values.
     pub fn set(&self, root: &mut Value, value: Value) {
         let place = self.keys().fold(root, |place, key| {
             if !place.is_object() {
@@ -68,21 +68,21 @@ impl FieldPath {
         *place = value;
     }
 
-    /// Removes the value at this path, and the maps on the way that are empty then.
+    /// Removes the value at this path, and the maps on the way that become empty.
     ///
-    /// Returns what was there. The root itself is never removed.
+    /// Returns the removed value. The root itself is never removed.
     pub fn remove(&self, root: &mut Value) -> Option<Value> {
         remove_keys(&self.0, root)
     }
 
-    /// The value at this path, or `None` when any step is absent or not a map.
+    /// The value at this path, or `None` if any step is absent or not a map.
     #[must_use]
     pub fn resolve<'a>(&self, root: &'a Value) -> Option<&'a Value> {
         resolve_keys(self.keys(), root)
     }
 }
 
-/// The value below these keys, or `None` when any step is absent or not a map.
+/// The value below these keys, or `None` if any step is absent or not a map.
 pub(crate) fn resolve_keys<'a, 'b>(
     mut keys: impl Iterator<Item = &'b str>,
     root: &'a Value,

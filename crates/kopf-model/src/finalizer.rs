@@ -1,4 +1,4 @@
-//! Edits of the list of finalizers, by which an operator holds an object until its work is done.
+//! Edits the list of finalizers, which keep an object until the operator's work is done.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ pub fn is_present(body: &Value, finalizer: &str) -> bool {
     finalizers().is_some_and(|finalizers| finalizers.iter().any(|name| name == finalizer))
 }
 
-/// Adds the finalizer at the end, unless it is there.
+/// Appends the finalizer, unless it is present.
 pub fn add(body: &mut Value, finalizer: &str) {
     if is_present(body, finalizer) {
         return;

@@ -1,8 +1,8 @@
-//! The state of an object that a handler has finished for, as kept in its progress record.
+//! The state of an object for which a handler has finished, as stored in its progress record.
 //!
-//! Kopf's records have no such field and Kopf ignores it. The state is stored as its differences
-//! from another state that is on the object anyway (the anchor), or whole if there is none. It is a
-//! list, which merge patches replace as a whole: `[digest, "changes", [[path, value], [path]]]`,
+//! Kopf's records have no such field, and Kopf ignores it. The state is stored as its differences
+//! from another state on the object (the anchor), or completely if there is none. It is a list,
+//! which merge patches replace as a whole: `[digest, "changes", [[path, value], [path]]]`,
 //! `[digest, "state", {...}]` or `[digest]`; long content is compressed (`"state+zstd"`).
 
 use base64::Engine as _;
@@ -16,22 +16,23 @@ use crate::essence::Essence;
 use crate::field::FieldPath;
 use crate::json::deep;
 
-/// Content with a longer text is compressed.
+/// Longer content is compressed.
 const COMPRESSED_FROM: usize = 4 * 1024;
-/// A whole state that is longer even then is not stored: only its digest is. There is none while the
-/// last handled state, which may take most of what annotations may have, is stored as well.
+/// If a complete state is longer than this after compression, only its digest is stored. A complete
+/// state is never stored together with the last-handled state, which may use most of the space for
+/// annotations.
 const STATE_MAX: usize = 48 * 1024;
-/// The same for differences, which are stored next to the last handled state.
+/// The same limit for differences, which are stored together with the last-handled state.
 const CHANGES_MAX: usize = 6 * 1024;
 const DECOMPRESSED_MAX: usize = 16 * 1024 * 1024;
 const COMPRESSION_LEVEL: i32 = 3;
 
-/// The state of an object that a handler has finished for.
+/// The state of an object for which a handler has finished.
 #[derive(Clone, Debug)]
 pub enum HandledState {
-    /// The state itself.
+    /// The complete state.
     Known(Essence),
-    /// Only its digest: the state was too large to store, or its anchor is gone.
+    /// Only its digest, because the state was too large to store or its anchor is gone.
     Digest(String),
 }
 
@@ -54,7 +55,7 @@ impl HandledState {
         }
     }
 
-    /// The stored form; without an anchor, the state is stored whole.
+    /// The stored form; without an anchor, the complete state is stored.
     #[must_use]
     pub fn encode(&self, anchor: Option<&Essence>) -> Value {
         let essence = match self {
@@ -79,9 +80,9 @@ impl HandledState {
         }
     }
 
-    /// Reads a stored form; `None` if it is not one.
+    /// Parses a stored form; `None` if it is not one.
     ///
-    /// The digest tells whether the anchor is the one that the state was stored with.
+    /// The digest shows whether the anchor is the one that the state was stored with.
     #[must_use]
     pub fn decode(stored: &Value, anchor: Option<&Essence>) -> Option<Self> {
         let digest = stored.get(0)?.as_str()?;
@@ -103,7 +104,7 @@ impl HandledState {
     }
 }
 
-/// The name of the content's form and the content.
+/// The name of the content's form, and the content.
 fn content_of(stored: &Value) -> Option<(&str, Value)> {
     let (form, content) = (stored.get(1)?.as_str()?, stored.get(2)?);
     let Some(form) = form.strip_suffix("+zstd") else { return Some((form, content.clone())) };
@@ -152,7 +153,7 @@ fn remove(path: &FieldPath, tree: &mut Value) {
     }
 }
 
-/// A digest that is equal for states between which [`Diff`] finds no difference.
+/// A digest that is equal for states without differences according to [`Diff`].
 fn digest_of(essence: &Essence) -> String {
     let mut digest = [0; 12];
     let mut hasher = Blake2bVar::new(digest.len()).expect("12 bytes is a valid digest size");
@@ -161,7 +162,7 @@ fn digest_of(essence: &Essence) -> String {
     STANDARD.encode(digest)
 }
 
-/// What null means: within lists, which are compared as wholes, it differs from absence.
+/// How to treat null: in lists, which are compared as a whole, it differs from absence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Absent,
@@ -194,7 +195,7 @@ fn hash(value: &Value, nulls: Nulls, hasher: &mut Blake2bVar) {
     }
 }
 
-/// Whole floats get the text of the integers that they equal.
+/// Floats without a fraction get the text of the equal integer.
 fn number_text(number: &Number) -> String {
     match number.as_f64().filter(|_| number.is_f64()) {
         Some(float) if float.fract() == 0.0 => format!("{float:.0}"),

@@ -1,20 +1,20 @@
-//! The random start of fingerprints.
+//! The random seed of fingerprints.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use foldhash::SharedSeed;
 use foldhash::quality::{FoldHasher, SeedableRandomState};
 
-/// What fingerprints begin with: random, so that no one can construct a change with the same one.
+/// The seed of fingerprints: random, so that nobody can construct a change with the same
+/// fingerprint.
 ///
-/// Everything that comes in is hashed, and the standard library's hasher would take several times
-/// as long for it.
+/// Everything received is hashed, and the standard library's hasher would be several times slower.
 #[derive(Clone, Debug)]
 pub(crate) struct Seed(SeedableRandomState);
 
 impl Default for Seed {
     fn default() -> Self {
-        // From the system, which is better than what the hasher would find itself.
+        // From the system, which is more random than the hasher's own seed.
         let random = RandomState::new().hash_one(());
         Self(SeedableRandomState::with_seed(random, SharedSeed::global_random()))
     }

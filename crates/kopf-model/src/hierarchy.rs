@@ -1,6 +1,6 @@
-//! Making objects the children of another one: owner references, labels, names, namespaces.
+//! Makes objects the children of another object: owner references, labels, names, namespaces.
 //!
-//! All functions change trees in place and accept one object or lists of them at any depth.
+//! All functions modify trees in place and accept one object or nested lists of objects.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,11 @@ use crate::field::FieldPath;
 /// How a child is adopted.
 #[derive(Clone, Debug)]
 pub struct Adoption {
-    /// Overwrite names, namespaces and labels that the child has already.
+    /// Whether to overwrite the child's existing names, namespaces and labels.
     pub is_forced: bool,
-    /// Give the child exactly the owner's name, not one that begins with it.
+    /// Whether the child gets exactly the owner's name instead of one that begins with it.
     pub is_strict: bool,
-    /// Paths to objects inside of the child that get the labels too, such as `spec.template`.
+    /// Paths to objects inside the child that also get the labels, such as `spec.template`.
     pub nested: Vec<FieldPath>,
     /// Whether the owner is the controller of the child.
     pub is_controller: bool,
@@ -21,7 +21,7 @@ pub struct Adoption {
     pub blocks_owner_deletion: bool,
 }
 
-/// Why something cannot become a child.
+/// The value cannot become a child.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("only objects and lists of them can be adopted or labelled, not {0}")]
 pub struct NotAnObject(pub String);
@@ -38,7 +38,7 @@ impl Default for Adoption {
     }
 }
 
-/// A reference to an object: apiVersion, kind, name, uid and namespace, without empty ones.
+/// Builds a reference to an object: apiVersion, kind, name, uid and namespace, without empty ones.
 #[must_use]
 pub fn build_object_reference(body: &Value) -> Value {
     let mut reference = identity(body);
@@ -48,7 +48,7 @@ pub fn build_object_reference(body: &Value) -> Value {
     Value::Object(reference)
 }
 
-/// A reference to an owner.
+/// Builds a reference to an owner.
 #[must_use]
 pub fn build_owner_reference(
     body: &Value,
@@ -65,7 +65,7 @@ pub fn build_owner_reference(
 /// Adds an owner, unless there is a reference with the same uid.
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn append_owner_reference(
     children: &mut Value,
     owner: &Value,
@@ -84,7 +84,7 @@ pub fn append_owner_reference(
 /// Removes an owner by its uid.
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn remove_owner_reference(children: &mut Value, owner: &Value) -> Result<(), NotAnObject> {
     let uid = owner.get("metadata").and_then(|metadata| metadata.get("uid"));
     for_each(children, &mut |child| {
@@ -92,10 +92,10 @@ pub fn remove_owner_reference(children: &mut Value, owner: &Value) -> Result<(),
     })
 }
 
-/// Sets labels that are not there (all of them when forced), also on nested objects that exist.
+/// Sets missing labels (all of them if forced), also on nested objects that exist.
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn label(
     children: &mut Value,
     labels: &Map<String, Value>,
@@ -114,11 +114,11 @@ pub fn label(
     })
 }
 
-/// Names children after their owner, unless they have a name or the beginning of one (or when
-/// forced): exactly so when strict, else with `name-` as the beginning of a generated name.
+/// Names children after their owner, unless they have a name or `generateName` (or if forced):
+/// exactly like the owner if strict, otherwise with `name-` as `generateName`.
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn harmonize_naming(
     children: &mut Value,
     name: &str,
@@ -141,11 +141,11 @@ pub fn harmonize_naming(
     })
 }
 
-/// Puts children into a namespace, unless they are in one (or when forced); none takes a forced
-/// child out of its namespace.
+/// Puts children into a namespace, unless they are in one (or if forced); `None` removes the
+/// namespace of a forced child.
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn adjust_namespace(
     children: &mut Value,
     namespace: Option<&str>,
@@ -166,7 +166,7 @@ pub fn adjust_namespace(
     })
 }
 
-/// Makes the children belong to the owner: reference, name, namespace and labels.
+/// Makes the children belong to the owner: sets owner reference, name, namespace and labels.
 ///
 /// ```
 /// use kopf_model::hierarchy::{Adoption, adopt};
@@ -178,7 +178,7 @@ pub fn adjust_namespace(
 /// ```
 ///
 /// # Errors
-/// Fails when the children are not objects.
+/// Fails if the children are not objects.
 pub fn adopt(children: &mut Value, owner: &Value, adoption: &Adoption) -> Result<(), NotAnObject> {
     let Adoption { is_forced, is_strict, nested, is_controller, blocks_owner_deletion } = adoption;
     append_owner_reference(children, owner, *is_controller, *blocks_owner_deletion)?;
@@ -221,7 +221,7 @@ fn for_each(children: &mut Value, change: &mut dyn FnMut(&mut Value)) -> Result<
     }
 }
 
-/// The map under a key, made if it is not there.
+/// The map under a key, created if absent.
 fn map_at<'a>(parent: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     if !parent.get(key).is_some_and(Value::is_object) {
         parent[key] = json!({});

@@ -1,8 +1,8 @@
-//! JSON in less time than with `serde_json` alone, and JSON as Kopf writes it.
+//! Faster JSON than `serde_json` alone, and JSON in Kopf's format.
 //!
-//! Everything that comes in from a watch is scanned here without building trees, and everything that
-//! goes out is written here. `cargo run --release -p benches --bin hot-paths` shows what it costs.
-//! A faster parser would not help: most objects are never parsed as a whole.
+//! Everything received from a watch is scanned here without building trees, and everything sent is
+//! written here. `cargo run --release -p benches --bin hot-paths` measures the cost. A faster
+//! parser would not help: most objects are never parsed completely.
 
 pub mod bytes;
 pub(crate) mod deep;

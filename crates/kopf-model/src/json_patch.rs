@@ -1,8 +1,8 @@
-//! JSON patches (RFC 6902) between two trees, with add, remove and replace only.
+//! JSON patches (RFC 6902) between two trees, with only add, remove and replace.
 //!
-//! Moves are never used: one that crosses into the status could not be split into the two requests
-//! that resources with a status subresource need. The crate `json-patch` is not used, since for it
-//! `1` and `1.0` differ: see `equality`.
+//! Moves are never used: a move into the status could not be split into the two requests that
+//! resources with a status subresource need. The crate `json-patch` is not used, because it treats
+//! `1` and `1.0` as different; see `equality`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,47 +13,47 @@ use crate::equality::equal;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Operation {
-    /// Refuse the whole patch unless the value is there.
+    /// Rejects the whole patch unless the path has this value.
     Test {
-        /// Where, as a JSON pointer.
+        /// The place, as a JSON pointer.
         path: String,
         /// The expected value.
         value: Value,
     },
-    /// Put in a new value.
+    /// Adds a value.
     Add {
-        /// Where, as a JSON pointer.
+        /// The place, as a JSON pointer.
         path: String,
         /// The value.
         value: Value,
     },
-    /// Put a value in place of another.
+    /// Replaces a value.
     Replace {
-        /// Where, as a JSON pointer.
+        /// The place, as a JSON pointer.
         path: String,
         /// The value.
         value: Value,
     },
-    /// Take a value out.
+    /// Removes a value.
     Remove {
-        /// Where, as a JSON pointer.
+        /// The place, as a JSON pointer.
         path: String,
     },
 }
 
-/// Why a patch cannot be applied.
+/// The patch cannot be applied at this path.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the patch does not apply at {0:?}")]
 pub struct ApplyError(pub String);
 
 impl Operation {
-    /// The test that the object has not changed since this version.
+    /// Tests that the object still has this version.
     #[must_use]
     pub fn test_version(version: &str) -> Self {
         Self::Test { path: "/metadata/resourceVersion".to_owned(), value: version.into() }
     }
 
-    /// Where the step applies, as a JSON pointer.
+    /// The place that the operation applies to, as a JSON pointer.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -64,14 +64,14 @@ impl Operation {
         }
     }
 
-    /// Whether the step is about the status.
+    /// Whether the operation concerns the status.
     #[must_use]
     pub fn is_about_status(&self) -> bool {
         self.path() == "/status" || self.path().starts_with("/status/")
     }
 }
 
-/// The steps that turn one tree into another; none for equal trees.
+/// The operations that turn one tree into another; empty for equal trees.
 #[must_use]
 pub fn between(from: &Value, to: &Value) -> Vec<Operation> {
     let mut operations = Vec::new();
@@ -79,10 +79,10 @@ pub fn between(from: &Value, to: &Value) -> Vec<Operation> {
     operations
 }
 
-/// Applies steps in order; on failure the tree is left half-changed.
+/// Applies operations in order; on failure, the tree is left partially changed.
 ///
 /// # Errors
-/// Fails at a path that does not exist and at a test that does not hold.
+/// Fails if a path does not exist or a test does not hold.
 pub fn apply(tree: &mut Value, operations: &[Operation]) -> Result<(), ApplyError> {
     for operation in operations {
         apply_one(tree, operation).ok_or_else(|| ApplyError(operation.path().to_owned()))?;
@@ -117,7 +117,7 @@ fn compare(from: &Value, to: &Value, path: &mut String, operations: &mut Vec<Ope
     }
 }
 
-/// Leaves the common beginning and end of two lists alone and edits what is between.
+/// Skips the common beginning and end of two lists and edits the part between.
 fn compare_lists(from: &[Value], to: &[Value], path: &mut String, operations: &mut Vec<Operation>) {
     let start = from.iter().zip(to).take_while(|(from, to)| from == to).count();
     let (from, to) = (&from[start..], &to[start..]);

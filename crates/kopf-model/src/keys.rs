@@ -1,8 +1,8 @@
 //! Names of annotations for logical keys, such as handler ids.
 //!
-//! Annotation names are at most 63 characters of a small alphabet, so long ids are cut and marked
-//! with a hash. Two versions exist: v2 is current, v1 is what old releases wrote; both are written
-//! so that an operator can be moved in either direction.
+//! Annotation names have at most 63 characters from a small alphabet, so long ids are truncated and
+//! get a hash. There are two versions: v2 is current, v1 was written by old releases. Both are
+//! written, so that an operator can be moved in either direction.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::field::FieldPath;
 use crate::object::Object;
 
-/// How long the name part of an annotation key may be.
+/// The maximum length of the name part of an annotation key.
 const NAME_LENGTH_MAX: usize = 63;
 
 /// Makes annotation keys under one prefix.
@@ -24,26 +24,26 @@ const NAME_LENGTH_MAX: usize = 63;
 pub struct KeyMaker {
     prefix: String,
     with_v1: bool,
-    /// What was made before: handlers are few, and asked for with every object.
+    /// The keys made so far: handlers are few, and needed for every object.
     known: Arc<RwLock<HashMap<String, Keys, foldhash::fast::RandomState>>>,
 }
 
 /// The annotation keys for one logical key.
 type Keys = Arc<[String]>;
 
-/// How many keys are remembered; sub-handlers can have any number of names.
+/// The maximum number of cached keys; sub-handlers can have any number of names.
 const KNOWN_MAX: usize = 1024;
 
-/// Why a prefix cannot be used for annotations.
+/// The prefix for annotations is empty.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the annotation prefix must not be empty")]
 pub struct EmptyPrefix;
 
 impl KeyMaker {
-    /// Keys under a prefix, in both versions.
+    /// Creates keys under a prefix, in both versions.
     ///
     /// # Errors
-    /// Fails when the prefix is empty.
+    /// Fails if the prefix is empty.
     pub fn new(prefix: impl Into<String>) -> Result<Self, EmptyPrefix> {
         let prefix = prefix.into();
         if prefix.is_empty() {
@@ -53,7 +53,7 @@ impl KeyMaker {
         }
     }
 
-    /// The same without the keys of old releases.
+    /// Omits the keys of old releases.
     #[must_use]
     pub fn without_v1(mut self) -> Self {
         self.with_v1 = false;
@@ -73,7 +73,7 @@ impl KeyMaker {
         annotation.strip_prefix(&*self.prefix).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// All keys for a logical key on an object: to be read in this order, and all written.
+    /// All keys for a logical key on an object: read in this order, and all written.
     #[must_use]
     pub fn keys(&self, logical: &str, object: &Object) -> Arc<[String]> {
         if is_replica_set_of_deployment(object) {
@@ -83,7 +83,7 @@ impl KeyMaker {
     }
 
     fn remembered(&self, logical: &str) -> Keys {
-        // A poisoned lock is as good as any: entries are put in whole.
+        // A poisoned lock is harmless: entries are inserted as a whole.
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(keys) = known.get(logical) {
             return Arc::clone(keys);
@@ -108,7 +108,7 @@ impl KeyMaker {
         Arc::new([current])
     }
 
-    /// The current key: only the name part counts for the limit.
+    /// The current key: only the name part counts towards the limit.
     #[must_use]
     pub fn v2(&self, logical: &str) -> String {
         let safe = safe_name(logical);
@@ -121,7 +121,7 @@ impl KeyMaker {
         format!("{}/{}{suffix}", self.prefix, first_characters(&safe, kept))
     }
 
-    /// The key of old releases: the prefix counts for the limit too.
+    /// The key of old releases: the prefix counts towards the limit too.
     #[must_use]
     pub fn v1(&self, logical: &str) -> String {
         let safe = safe_name(logical);
@@ -131,7 +131,7 @@ impl KeyMaker {
             return format!("{}/{safe}", self.prefix);
         }
         let suffix = hash_suffix(&safe);
-        // A negative count means "all but the last ones", as old releases happened to do.
+        // A negative count means "all but the last ones", as it did in old releases.
         let kept = limit - signed(suffix.chars().count());
         let kept = if kept < 0 { (length + kept).max(0) } else { kept };
         let kept = usize::try_from(kept).expect("negative counts were resolved above");

@@ -1,6 +1,6 @@
-//! Leases of `coordination.k8s.io/v1`, with the fields and their meaning as client-go has them.
+//! Leases of `coordination.k8s.io/v1`, with the same fields and semantics as in client-go.
 //!
-//! Only the wire format. What the records mean is decided in `kopf-core`.
+//! Only the wire format. `kopf-core` decides what the records mean.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::record::parse_time;
 
 /// The API group of Leases.
 pub const GROUP: &str = "coordination.k8s.io";
-/// Their version.
+/// The API version of Leases.
 pub const VERSION: &str = "v1";
 
-/// What the `spec` of a Lease says.
+/// The `spec` of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Who holds the Lease; empty if it was released.
+    /// The holder of the Lease; empty if it was released.
     pub holder: String,
-    /// How long others must leave it alone after a change; `None` if it does not say.
+    /// How long others must not take it after a change; `None` if not specified.
     pub duration: Option<Duration>,
     /// When the holder acquired it, by the holder's clock. Never compared with other clocks.
     pub acquired: Option<Timestamp>,
-    /// When the holder renewed it last, by the holder's clock. Never compared with other clocks.
+    /// When the holder last renewed it, by the holder's clock. Never compared with other clocks.
     pub renewed: Option<Timestamp>,
     /// How often the holder has changed.
     pub transitions: u64,
@@ -47,7 +47,7 @@ impl LeaseRecord {
         }
     }
 
-    /// The `spec` of a Lease that says this.
+    /// The `spec` of a Lease with this record.
     #[must_use]
     pub fn spec(&self) -> Value {
         let mut spec = Map::new();
@@ -66,7 +66,7 @@ impl LeaseRecord {
     }
 }
 
-/// A `MicroTime` as Kubernetes writes it.
+/// Formats a `MicroTime` as Kubernetes does.
 fn micro_time(time: Timestamp) -> String {
     const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
     PRINTER.timestamp_to_string(&time)

@@ -1,6 +1,6 @@
 //! Values: keys, objects, selectors, diffs, patches, essences and stored records.
 //!
-//! No I/O, no async, no clock. What is persisted on objects has its types here and nowhere else,
+//! No I/O, no async, no clock. The types of data persisted on objects are only here,
 //! byte-compatible with Kopf's formats by default.
 
 pub mod callback;
@@ -42,5 +42,5 @@ pub use resource::{Resource, Selector};
 pub use storage::{DiffBaseStorage, ProgressStorage, StoredForm};
 pub use version::Version;
 
-/// A moment in time; stored with an explicit offset and six fractional digits.
+/// A point in time; stored with an explicit offset and six fractional digits.
 pub use jiff::Timestamp;

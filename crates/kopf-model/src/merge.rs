@@ -1,4 +1,5 @@
-//! Merge patches (RFC 7386) on trees: applying, combining, and telling whether they do anything.
+//! Merge patches (RFC 7386) on trees: applying, combining, and checking whether they change
+//! anything.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +26,7 @@ pub fn apply(target: &mut Value, patch: &Map<String, Value>) {
     }
 }
 
-/// Puts one merge patch on top of another, so that one request does the work of both.
+/// Adds a later merge patch to another, so that one request has the effect of both.
 pub fn combine(base: &mut Map<String, Value>, later: Map<String, Value>) {
     if base.is_empty() {
         *base = later;
@@ -43,15 +44,15 @@ pub fn combine(base: &mut Map<String, Value>, later: Map<String, Value>) {
 
 /// Whether a merge patch would change the body at all.
 ///
-/// Removing what is not there is no change, even though the letter of the RFC would create the
-/// empty maps above it.
+/// Removing an absent value is no change, even though by the RFC it would create the empty maps
+/// above it.
 #[must_use]
 pub fn changes(body: &Value, patch: &Map<String, Value>) -> bool {
     let existing = body.as_object();
     patch.iter().any(|(key, change)| is_change(existing.and_then(|map| map.get(key)), change))
 }
 
-/// The same for one entry of the patch, given what is there now.
+/// The same for one entry of the patch, given the current value.
 #[must_use]
 pub fn is_change(current: Option<&Value>, change: &Value) -> bool {
     match (current, change) {

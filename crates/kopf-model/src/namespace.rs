@@ -1,5 +1,5 @@
-//! Which namespaces an operator serves: comma-separated globs with negation, as in Kopf, or regular
-//! expressions.
+//! The namespaces that an operator serves: comma-separated globs with negation, as in Kopf, or
+//! regular expressions.
 
 use regex::Regex;
 
@@ -11,13 +11,13 @@ pub struct NamespacePattern {
     regex: Option<Regex>,
 }
 
-/// A regular expression of namespaces is malformed.
+/// A regular expression for namespaces is malformed.
 #[derive(Debug, thiserror::Error)]
 #[error("`{text}` is not a valid namespace pattern")]
 pub struct InvalidNamespacePattern {
     /// The expression.
     pub text: String,
-    /// What is wrong with it.
+    /// The error in it.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
@@ -37,7 +37,7 @@ struct Glob {
 }
 
 impl NamespacePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let mut globs: Vec<Glob> = text
@@ -54,10 +54,10 @@ impl NamespacePattern {
         Self { text: text.trim().to_owned(), globs, regex: None }
     }
 
-    /// Reads a regular expression, which must match whole names.
+    /// Parses a regular expression, which must match whole names.
     ///
     /// # Errors
-    /// Fails when it is malformed.
+    /// Fails if it is malformed.
     pub fn regex(text: &str) -> Result<Self, InvalidNamespacePattern> {
         let regex = Regex::new(&format!("^(?:{text})$")).map_err(|source| {
             InvalidNamespacePattern { text: text.to_owned(), source: source.into() }
@@ -65,7 +65,7 @@ impl NamespacePattern {
         Ok(Self { text: text.to_owned(), globs: Vec::new(), regex: Some(regex) })
     }
 
-    /// Whether a namespace is meant.
+    /// Whether a namespace matches.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         if let Some(regex) = &self.regex {
@@ -81,7 +81,7 @@ impl NamespacePattern {
         })
     }
 
-    /// The name, if the pattern is just that.
+    /// The name, if the pattern is a plain name.
     #[must_use]
     pub fn exact(&self) -> Option<&str> {
         let is_plain = self.regex.is_none()
@@ -125,7 +125,7 @@ fn closing(pattern: &[char]) -> Option<usize> {
     if pattern.get(start) == Some(&'!') {
         start += 1;
     }
-    // A bracket right at the beginning of the set is a member of it.
+    // A bracket right at the beginning of the set is one of its members.
     (start + 1..pattern.len()).find(|index| pattern[*index] == ']')
 }
 

@@ -1,4 +1,4 @@
-//! One Kubernetes object as bytes, with its identity read once and the tree only when asked for.
+//! A Kubernetes object as bytes, with its identity read once and its tree built on demand.
 //!
 //! Comes from list pages, watch events and patch responses; goes to causes and handlers.
 
@@ -32,16 +32,16 @@ pub struct Object(Arc<Inner>);
 struct Inner {
     raw: Bytes,
     identity: Identity,
-    // Boxed, since most objects at rest have none and the tree itself is large.
+    // Boxed because most objects at rest have no tree, and the tree itself is large.
     tree: OnceLock<Box<Value>>,
 }
 
-/// Why bytes could not be taken as a Kubernetes object.
+/// The bytes are not a Kubernetes object.
 #[derive(Debug, thiserror::Error)]
 #[error("the object is not valid JSON with Kubernetes metadata")]
 pub struct ParseError(#[from] serde_json::Error);
 
-/// Which object: the identity used for queues, stores and memories.
+/// The identity of an object, used for queues, stores and memos.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// The namespace, or `None` for cluster-scoped objects.
@@ -56,18 +56,18 @@ impl Object {
     /// Reads the identity from the bytes of one JSON object.
     ///
     /// # Errors
-    /// Fails when the bytes are not a JSON object with the usual metadata types.
+    /// Fails if the bytes are not a JSON object with the usual metadata types.
     pub fn parse(raw: impl Into<Bytes>) -> Result<Self, ParseError> {
         let raw = raw.into();
         let (identity, _) = Identity::read(&raw)?;
         Ok(Self::of(raw, identity))
     }
 
-    /// The same for a copy of the bytes without `metadata.managedFields`, which are often a third
-    /// of an object and concern only the server.
+    /// Like [`parse`](Self::parse), for a copy of the bytes without `metadata.managedFields`, which
+    /// are often a third of an object and concern only the server.
     ///
     /// # Errors
-    /// Fails when the bytes are not a JSON object with the usual metadata types.
+    /// Fails if the bytes are not a JSON object with the usual metadata types.
     pub fn parse_lean(raw: &[u8]) -> Result<Self, ParseError> {
         let (mut identity, managed) = Identity::read(raw)?;
         let Some(cut) = managed.and_then(|managed| member_at(raw, managed)) else {
@@ -80,7 +80,7 @@ impl Object {
         Ok(Self::of(Bytes::from(lean), identity))
     }
 
-    /// Takes an already parsed tree; unusual metadata types are read as absent.
+    /// Takes a parsed tree; metadata of unusual types is treated as absent.
     #[must_use]
     pub fn from_value(tree: Value) -> Self {
         let raw = Bytes::from(tree.to_string());
@@ -92,7 +92,7 @@ impl Object {
         Self(Arc::new(Inner { raw, identity, tree: OnceLock::new() }))
     }
 
-    /// The same object without its tree, to be kept for long.
+    /// The same object without its tree, for long-term storage.
     #[must_use]
     pub fn at_rest(&self) -> Self {
         match self.0.tree.get() {
@@ -101,7 +101,7 @@ impl Object {
         }
     }
 
-    /// The same bytes with a tree of their own, which others do not keep in memory.
+    /// The same bytes with a separate tree, which is not kept alive by others.
     #[must_use]
     pub fn detached(&self) -> Self {
         Self::of(self.0.raw.clone(), self.0.identity.clone())
@@ -113,16 +113,16 @@ impl Object {
         &self.0.raw
     }
 
-    /// The whole object as a tree, parsed at the first use.
+    /// The whole object as a tree, parsed on first use.
     ///
-    /// Null if the bytes are not JSON after all: only their structure was looked at before. The same
-    /// for more than 256 levels.
+    /// Null if the bytes turn out not to be JSON (only their structure was checked before), or if
+    /// they nest deeper than 256 levels.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.0.tree.get_or_init(|| Box::new(deep::read(&self.0.raw).unwrap_or_default()))
     }
 
-    /// One of the top-level values, such as the status; the rest is not parsed for it.
+    /// A top-level value, such as the status; nothing else is parsed.
     #[must_use]
     pub fn stanza(&self, key: &str) -> Option<Cow<'_, Value>> {
         if let Some(tree) = self.0.tree.get() {
@@ -135,12 +135,12 @@ impl Object {
         self.members(|other| other == key).shift_remove(key).map(Cow::Owned)
     }
 
-    /// The value at a path, like [`get`](Self::get), without parsing more than its stanza.
+    /// The value at a path, like [`get`](Self::get), parsing at most its stanza.
     pub(crate) fn field(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
         let mut keys = path.keys();
         let first = keys.next()?;
         if self.0.tree.get().is_none() && first == "status" && !self.raw_status().is_empty() {
-            // Looked at with every change, and hardly ever there.
+            // Checked on every change, and rarely present.
             let mut raw = self.raw_status();
             for key in keys {
                 raw = raw::member(raw, key).ok()??;
@@ -161,7 +161,7 @@ impl Object {
             return self.annotation(key).map(Cow::Borrowed);
         }
         let annotations = self.raw_annotations();
-        // Most keys that are asked for are not there: progress, for each of the handlers.
+        // Most requested keys are absent: the progress records of all handlers.
         if !raw::may_mention(annotations, key) {
             return None;
         }
@@ -169,15 +169,15 @@ impl Object {
         cursor.text().and_then(|text| text.read()).ok()
     }
 
-    /// The annotations that are texts.
+    /// The annotations that are strings.
     pub(crate) fn notes(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
         let entries = raw::entries(self.raw_annotations()).unwrap_or_default();
         let text = |raw| Cursor::new(raw).text().and_then(|text| text.read()).ok();
         entries.into_iter().filter_map(|(key, raw)| Some((key, text(raw)?))).collect()
     }
 
-    /// Whether a top-level value is or has all of this; false also where that cannot be told
-    /// without parsing it.
+    /// Whether a top-level value equals this or contains all of it; also false if that cannot be
+    /// determined without parsing it.
     #[must_use]
     pub fn has_plainly(&self, key: &str, value: &Value) -> bool {
         let raw = match key {
@@ -187,12 +187,13 @@ impl Object {
         has_plainly(raw, value)
     }
 
-    /// Those of the top-level values whose keys are accepted.
+    /// The top-level values whose keys are accepted.
     pub(crate) fn members(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
         self.readable_members(accepts).unwrap_or_default()
     }
 
-    /// The same; `None` for what is not JSON after all, or too deep, and has nothing as `value` says.
+    /// The same; `None` if the bytes turn out not to be JSON or nest too deep, see
+    /// [`value`](Self::value).
     pub(crate) fn readable_members(
         &self,
         accepts: impl Fn(&str) -> bool,
@@ -203,7 +204,7 @@ impl Object {
         }
     }
 
-    /// Those of the metadata whose keys are accepted.
+    /// The metadata values whose keys are accepted.
     pub(crate) fn metadata(&self, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
         if let Some(tree) = self.0.tree.get() {
             return accepted(tree.get("metadata"), accepts);
@@ -222,7 +223,8 @@ impl Object {
         self.0.identity.status(&self.0.raw)
     }
 
-    /// The fingerprint of everything but the system's stanzas and the metadata, with the labels.
+    /// The fingerprint of everything except the system's stanzas and the metadata, but with the
+    /// labels.
     ///
     /// `None` for unusual objects.
     pub(crate) fn essence_hash(&self) -> Option<u64> {
@@ -232,12 +234,12 @@ impl Object {
     /// The whole object as a typed value.
     ///
     /// # Errors
-    /// Fails when the object does not fit the type.
+    /// Fails if the object does not match the type.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0.raw)
     }
 
-    /// The value at a path of map keys, or `None` when any step is absent or not a map.
+    /// The value at a path of map keys, or `None` if any step is absent or not a map.
     #[must_use]
     pub fn get(&self, path: &FieldPath) -> Option<&Value> {
         path.resolve(self.value())
@@ -329,7 +331,7 @@ impl Object {
         Some(self.text(field)).filter(|text| !text.is_empty())
     }
 
-    /// The key by which the engine knows this object.
+    /// The key that identifies this object in the engine.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         ObjectKey {
@@ -340,15 +342,15 @@ impl Object {
     }
 }
 
-/// Whether a value is in the bytes, or all of its members are; false also for other ways to write
-/// the same.
+/// Whether a value, or each of its members, is in the bytes; also false for other encodings of the
+/// same value.
 fn has_plainly(raw: &[u8], value: &Value) -> bool {
     match value {
         Value::Object(fields) if !fields.is_empty() => fields.iter().all(|(key, field)| {
             raw::member(raw, key).ok().flatten().is_some_and(|raw| has_plainly(raw, field))
         }),
         Value::Bool(value) => raw == if *value { &b"true"[..] } else { b"false" },
-        // Asks for a removal.
+        // Null requests a removal.
         Value::Null => false,
         other => {
             let mut written = Vec::new();
@@ -358,14 +360,14 @@ fn has_plainly(raw: &[u8], value: &Value) -> bool {
     }
 }
 
-/// A copy of those members of a map whose keys are accepted.
+/// A copy of the members of a map whose keys are accepted.
 fn accepted(map: Option<&Value>, accepts: impl Fn(&str) -> bool) -> Map<String, Value> {
     let entries = map.and_then(Value::as_object).into_iter().flatten();
     let accepted = entries.filter(|(key, _)| accepts(key));
     accepted.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Whether a top-level key is the system's or the operators'.
+/// Whether a top-level key belongs to the system or to operators.
 pub(crate) fn is_system_key(key: impl AsRef<[u8]>) -> bool {
     matches!(key.as_ref(), b"apiVersion" | b"kind" | b"metadata" | b"status")
 }

@@ -1,4 +1,4 @@
-//! What a cycle wants to change on an object: a merge patch plus transformation functions.
+//! The changes that a cycle makes to an object: a merge patch plus transformation functions.
 
 mod conflict;
 
@@ -16,14 +16,14 @@ pub use conflict::{Conflict, Ledger, clashes};
 
 /// A change that a merge patch cannot express, such as an edit of a list.
 ///
-/// May run several times against newer bodies, so it must be idempotent.
+/// May run several times on newer bodies, so it must be idempotent.
 #[derive(Clone)]
 pub enum Transformation {
     /// Any change to the whole body.
     Function(Arc<TransformFn>),
     /// The finalizer is to be there.
     AddFinalizer(Arc<str>),
-    /// The finalizer is not to be there.
+    /// Ensures that the finalizer is absent.
     RemoveFinalizer(Arc<str>),
 }
 
@@ -44,7 +44,7 @@ impl Transformation {
         Ok(())
     }
 
-    /// Whether it is about nothing but the list of finalizers.
+    /// Whether it changes only the list of finalizers.
     #[must_use]
     pub fn is_about_finalizers(&self) -> bool {
         matches!(self, Self::AddFinalizer(_) | Self::RemoveFinalizer(_))
@@ -56,11 +56,11 @@ impl Transformation {
 pub struct Patch {
     /// The merge patch: null removes, maps merge, everything else replaces.
     pub merge: Map<String, Value>,
-    /// Applied to the freshest body after the merge, sent as a JSON patch.
+    /// Applied to the newest body after the merge, and sent as a JSON patch.
     pub transformations: Vec<Transformation>,
-    /// Changes of single conditions in `status.conditions`, which other writers use as well.
+    /// Changes of single conditions in `status.conditions`, which has other writers too.
     pub conditions: ConditionChanges,
-    /// Who asked for what, as far as they have said so.
+    /// Which writer requested what, if they identified themselves.
     pub ledger: Option<Box<Ledger>>,
 }
 
@@ -71,13 +71,13 @@ impl Patch {
         self.merge.is_empty() && self.transformations.is_empty() && self.conditions.is_empty()
     }
 
-    /// Asks for a value at a path; null asks for its removal. The root path is ignored.
+    /// Requests a value at a path; null requests its removal. The root path is ignored.
     pub fn set(&mut self, path: &FieldPath, value: Value) {
         let Some(last) = path.keys().next_back() else { return };
         self.map_at(path.keys().take(path.len() - 1)).insert(last.to_owned(), value);
     }
 
-    /// The map at these keys, made in place of anything else.
+    /// The map at these keys, created on the way, replacing other values.
     fn map_at<'a>(&mut self, keys: impl Iterator<Item = &'a str>) -> &mut Map<String, Value> {
         keys.fold(&mut self.merge, |place, key| {
             let child = place.entry(key).or_insert(Value::Null);
@@ -88,7 +88,7 @@ impl Patch {
         })
     }
 
-    /// What the patch asks for at a path; null means removal.
+    /// The requested value at a path; null means removal.
     #[must_use]
     pub fn get(&self, path: &FieldPath) -> Option<&Value> {
         let mut keys = path.keys();
@@ -96,7 +96,7 @@ impl Patch {
         keys.try_fold(first, |value, key| value.as_object()?.get(key))
     }
 
-    /// Takes back what was asked for at a path, with the maps that become empty by it.
+    /// Withdraws the request at a path, and removes the maps that become empty.
     pub fn forget(&mut self, path: &FieldPath) {
         let mut whole = Value::Object(std::mem::take(&mut self.merge));
         path.remove(&mut whole);
@@ -105,26 +105,26 @@ impl Patch {
         }
     }
 
-    /// What the patch asks for about an annotation; null means removal.
+    /// The requested value of an annotation; null means removal.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&Value> {
         self.merge.get("metadata")?.get("annotations")?.get(key)
     }
 
-    /// Asks for an annotation's value, or for its removal.
+    /// Requests the value of an annotation, or its removal.
     pub fn set_annotation(&mut self, key: &str, value: Option<String>) {
         let annotations = self.map_at(["metadata", "annotations"].into_iter());
         annotations.insert(key.to_owned(), value.map_or(Value::Null, Value::String));
     }
 
-    /// Asks for a label's value, or for its removal.
+    /// Requests the value of a label, or its removal.
     pub fn set_label(&mut self, key: &str, value: Option<String>) {
         let labels = self.map_at(["metadata", "labels"].into_iter());
         labels.insert(key.to_owned(), value.map_or(Value::Null, Value::String));
     }
 
-    /// Puts the result of a handler under its id in the status: maps are merged with what is there
-    /// already, everything else replaces it.
+    /// Stores the result of a handler in the status under its id: a map is merged with the existing
+    /// one, other values replace it.
     pub fn set_result(&mut self, id: &str, result: &Value) {
         match result {
             Value::Null => {}
@@ -138,12 +138,12 @@ impl Patch {
         }
     }
 
-    /// Asks for the finalizer.
+    /// Requests the finalizer.
     pub fn add_finalizer(&mut self, finalizer: &str) {
         self.transformations.push(Transformation::AddFinalizer(finalizer.into()));
     }
 
-    /// Asks for the removal of the finalizer.
+    /// Requests the removal of the finalizer.
     pub fn remove_finalizer(&mut self, finalizer: &str) {
         self.transformations.push(Transformation::RemoveFinalizer(finalizer.into()));
     }
@@ -164,14 +164,14 @@ impl Patch {
         self.transformations.push(Transformation::Function(Arc::new(change)));
     }
 
-    /// Adds everything that the other patch asks for; the other wins where both ask.
+    /// Adds all requests of another patch, which wins in case of conflict.
     ///
-    /// A list of conditions in the status is merged by their types.
+    /// A list of conditions in the status is merged by type.
     pub fn absorb(&mut self, mut other: Self) {
         self.adopt_conditions();
         other.adopt_conditions();
         if other.conditions_value().is_some() {
-            // It replaces or removes all of them.
+            // The other patch replaces or removes all of them.
             self.conditions.clear();
         }
         merge::combine(&mut self.merge, other.merge);
@@ -179,7 +179,7 @@ impl Patch {
         self.conditions.absorb(other.conditions);
     }
 
-    /// The same, and remembers who asks for it: see [`Self::take_conflicts`].
+    /// Like [`absorb`](Self::absorb), and records the writer; see [`Self::take_conflicts`].
     pub fn absorb_from(&mut self, writer: &Arc<str>, mut other: Self) {
         other.adopt_conditions();
         let ledger = self.ledger.get_or_insert_default();
@@ -187,7 +187,7 @@ impl Patch {
         self.absorb(other);
     }
 
-    /// What writers have asked for differently since this was last called.
+    /// Returns the conflicts between writers since the last call.
     pub fn take_conflicts(&mut self) -> Vec<Conflict> {
         let taken = self.ledger.as_mut().map(|ledger| std::mem::take(&mut ledger.conflicts));
         taken.unwrap_or_default()
@@ -202,13 +202,13 @@ impl Patch {
         }
     }
 
-    /// Whether the merge patch depends on the conditions that are there: see [`Self::merge_for`].
+    /// Whether the merge patch depends on the existing conditions; see [`Self::merge_for`].
     #[must_use]
     pub fn has_conditions(&self) -> bool {
         !self.conditions.is_empty() || self.conditions_value().is_some_and(Value::is_array)
     }
 
-    /// What the merge patch asks for about conditions, or about the whole status.
+    /// The requested value of the conditions, or of the whole status.
     fn conditions_value(&self) -> Option<&Value> {
         match self.merge.get("status")? {
             Value::Object(status) => status.get(CONDITIONS),
@@ -216,7 +216,7 @@ impl Patch {
         }
     }
 
-    /// The merge patch with the list of conditions that follows from the newest known status.
+    /// The merge patch with the list of conditions computed from the newest known status.
     #[must_use]
     pub fn merge_for(&self, status: Option<&Value>) -> Cow<'_, Map<String, Value>> {
         if !self.has_conditions() {
@@ -227,7 +227,7 @@ impl Patch {
         whole.adopt_conditions();
         whole.conditions.absorb(self.conditions.clone());
         if whole.merge.get("status").is_some_and(|status| !status.is_object()) {
-            // The whole status goes, and all conditions with it.
+            // The whole status is removed, including all conditions.
             return Cow::Owned(whole.merge);
         }
         let wanted = whole.conditions_value().filter(|wanted| !wanted.is_null());
@@ -241,7 +241,7 @@ impl Patch {
         Cow::Owned(whole.merge)
     }
 
-    /// The status as it would be after the merge, conditions included; null if there is none.
+    /// The status after the merge, including conditions; null if there is none.
     #[must_use]
     pub fn status_after(&self, status: Option<&Value>) -> Value {
         let mut after = status.cloned().unwrap_or_default();

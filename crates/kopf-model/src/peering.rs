@@ -1,4 +1,4 @@
-//! Records by which operators know of each other, kept in the status of peering objects.
+//! Records through which operators know of each other, stored in the status of peering objects.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 
 use crate::record::{format_time, parse_time};
 
-/// The API groups of peering resources; each of them may be there.
+/// The API groups of peering resources; any of them may exist.
 pub const GROUPS: [&str; 2] = ["kopf.dev", "zalando.org"];
 
 /// The version of peering resources.
 pub const VERSION: &str = "v1";
 
-/// The lifetime of a record that does not tell its own.
+/// The lifetime of a record that does not specify one.
 const DEFAULT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// One operator as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Who it is.
+    /// The identity of the operator.
     pub identity: String,
-    /// The highest priority works, the others pause.
+    /// The priority; the operator with the highest one works, the others pause.
     pub priority: i64,
     /// How long the record is valid.
     pub lifetime: Duration,
@@ -30,7 +30,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Reads the records of a peering object; missing fields have defaults, unknown are ignored.
+    /// Reads the records of a peering object; missing fields get defaults, unknown ones are
+    /// ignored.
     #[must_use]
     pub fn read_all(body: &Value, now: Timestamp) -> Vec<Self> {
         let Some(records) = body.get("status").and_then(Value::as_object) else {
@@ -62,7 +63,7 @@ impl Peer {
         self.lastseen.checked_add(self.lifetime).unwrap_or(Timestamp::MAX)
     }
 
-    /// Whether the record is not valid any more.
+    /// Whether the record is no longer valid.
     #[must_use]
     pub fn is_dead(&self, now: Timestamp) -> bool {
         self.deadline() <= now
@@ -87,7 +88,7 @@ impl Peer {
     }
 }
 
-/// The peering resource of operators that serve the whole cluster, or some namespaces.
+/// The peering resource of operators that serve the whole cluster or some namespaces.
 #[must_use]
 pub fn plural(is_clusterwide: bool) -> &'static str {
     if is_clusterwide { "clusterkopfpeerings" } else { "kopfpeerings" }

@@ -1,7 +1,7 @@
 //! The progress of one handler on one object, as stored on the object.
 //!
-//! Field names, their order and the time format are Kopf's, so that either engine can finish what
-//! the other one began.
+//! Field names, their order and the time format are Kopf's, so that either engine can continue the
+//! work of the other.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -9,33 +9,33 @@ use jiff::fmt::temporal::DateTimePrinter;
 use jiff::tz::{Offset, TimeZone};
 use serde_json::{Map, Value};
 
-/// What is remembered of a handler between its attempts.
+/// The stored progress of a handler between its attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgressRecord {
     /// When the handler was first considered.
     pub started: Option<Timestamp>,
-    /// When it came to its final outcome.
+    /// When it reached its final outcome.
     pub stopped: Option<Timestamp>,
-    /// Not to be tried before this moment.
+    /// The handler must not run before this time.
     pub delayed: Option<Timestamp>,
-    /// The reason for which it was called: `create`, `update`, `delete`, `resume`.
+    /// The reason why it was called: `create`, `update`, `delete`, `resume`.
     pub purpose: Option<String>,
     /// How many attempts are finished.
     pub retries: u32,
     /// Whether it has succeeded.
     pub success: bool,
-    /// Whether it has failed for good.
+    /// Whether it has failed permanently.
     pub failure: bool,
     /// The text of the last error.
     pub message: Option<String>,
     /// The ids of all its sub-handlers at any depth, sorted.
     pub subrefs: Vec<String>,
-    /// The stored form of the state that it has finished for, see
+    /// The stored form of the state for which it has finished, see
     /// [`HandledState`](crate::handled::HandledState). Not one of Kopf's fields.
     pub handled: Option<Value>,
 }
 
-/// Whether absent fields are written.
+/// How absent fields are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
     /// They are left out.
@@ -51,7 +51,7 @@ impl ProgressRecord {
         self.success || self.failure
     }
 
-    /// The record as stored.
+    /// The record in its stored form.
     #[must_use]
     pub fn to_value(&self, absent: Absent) -> Value {
         let time = |moment: Option<Timestamp>| moment.map(|moment| format_time(moment).into());
@@ -81,7 +81,7 @@ impl ProgressRecord {
         Value::Object(record)
     }
 
-    /// Reads a stored record; missing and unusual fields get their defaults, unknown are ignored.
+    /// Reads a stored record; missing and unusual fields get defaults, unknown ones are ignored.
     #[must_use]
     pub fn from_value(record: &Value) -> Self {
         let text = |name: &str| record.get(name).and_then(Value::as_str).filter(|s| !s.is_empty());
@@ -108,14 +108,14 @@ impl ProgressRecord {
     }
 }
 
-/// Writes a moment in UTC with six fractional digits and the explicit offset `+00:00`.
+/// Formats a time in UTC with six fractional digits and the explicit offset `+00:00`.
 #[must_use]
 pub fn format_time(moment: Timestamp) -> String {
     const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
     PRINTER.timestamp_with_offset_to_string(&moment, Offset::UTC)
 }
 
-/// Reads a moment in ISO 8601; without an offset it is taken as UTC, as old releases meant it.
+/// Parses a time in ISO 8601; without an offset it is UTC, as in old releases.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| {

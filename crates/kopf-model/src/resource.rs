@@ -1,4 +1,4 @@
-//! Kinds of objects as the cluster's discovery tells them, and selectors to choose among them.
+//! Kinds of objects from the cluster's discovery, and selectors to choose among them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::callback::CallbackError;
 
 /// One resource of a cluster, such as `deployments.v1.apps`.
 ///
-/// Equality and hash are by group, version and plural only.
+/// Equality and hash use only group, version and plural.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// The API group; empty for the core group.
@@ -26,7 +26,7 @@ pub struct Resource {
     pub categories: BTreeSet<String>,
     /// The subresources, such as `status`.
     pub subresources: BTreeSet<String>,
-    /// Whether objects live in namespaces.
+    /// Whether the objects are namespaced.
     pub namespaced: bool,
     /// Whether this is the preferred version of its group.
     pub preferred: bool,
@@ -35,7 +35,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A cluster-wide resource of the first version of its group, known without discovery.
+    /// Creates a cluster-wide resource in `v1` of its group, known without discovery.
     #[must_use]
     pub fn cluster_wide(group: &str, plural: &str, kind: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Resource {
     }
 }
 
-/// Which resources a handler is for; all given criteria must match.
+/// Selects the resources of a handler; all given criteria must match.
 #[derive(Clone, Default)]
 pub struct Selector {
     /// The group, if restricted.

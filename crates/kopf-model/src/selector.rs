@@ -1,29 +1,29 @@
-//! Reading resource selectors in all of Kopf's forms, and choosing among discovered resources.
+//! Parses resource selectors in all of Kopf's forms, and chooses among discovered resources.
 
 use std::sync::Arc;
 
 use crate::callback::CallbackError;
 use crate::resource::{Resource, Selector, SelectorName};
 
-/// Why a selector cannot be understood.
+/// Why a selector is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectorError {
     /// Nothing was given.
     #[error("a resource selector needs at least the name of a resource")]
     Nameless,
-    /// More than one of kind, plural, singular, short name, category.
+    /// More than one of kind, plural, singular, short name and category.
     #[error("a resource selector takes only one of the names, not {0}")]
     SeveralNames(String),
     /// More than group, version and name.
     #[error("a resource selector takes at most 3 positional arguments, not {0}")]
     TooMany(usize),
-    /// A name of no characters.
+    /// An empty name.
     #[error("the names in a resource selector must not be empty")]
     EmptyName,
 }
 
-/// The criteria of a selector by their names, as given with keywords.
+/// The criteria of a selector by name, as given with keywords.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Criteria {
     /// The API group.
@@ -44,19 +44,19 @@ pub struct Criteria {
     pub any_name: Option<String>,
 }
 
-/// What a selector finds among the resources of a cluster.
+/// The resources that a selector finds in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// These resources; none of them when the resource does not exist (yet).
+    /// These resources; empty if the resource does not exist (yet).
     Resources(Vec<Arc<Resource>>),
-    /// Several resources where one was meant: the selector must become more specific.
+    /// Several resources instead of one: the selector must be more specific.
     Ambiguous(Vec<Arc<Resource>>),
 }
 
 impl Selector {
-    /// Reads the positional form: `name`, `group, name` or `group, version, name`, where a name may
-    /// be `plural.group` or `plural.version.group`, a group may be `group/version` or `v1`, and the
-    /// name `*` means everything.
+    /// Parses the positional form: `name`, `group, name` or `group, version, name`, where a name
+    /// may be `plural.group` or `plural.version.group`, a group may be `group/version` or `v1`, and
+    /// the name `*` means everything.
     ///
     /// ```
     /// use kopf_model::Selector;
@@ -66,7 +66,7 @@ impl Selector {
     /// ```
     ///
     /// # Errors
-    /// Fails when there are no or too many arguments, or an empty name.
+    /// Fails if there are no or too many arguments, or an empty name.
     pub fn parse(arguments: &[&str]) -> Result<Self, SelectorError> {
         let selector = match arguments {
             [] => return Err(SelectorError::Nameless),
@@ -85,10 +85,10 @@ impl Selector {
         }
     }
 
-    /// Takes the keyword form: exactly one of the names, with or without group and version.
+    /// Takes the keyword form: exactly one of the names, and optionally group and version.
     ///
     /// # Errors
-    /// Fails when no or several names are given, or one is empty.
+    /// Fails if no name or several are given, or one is empty.
     pub fn from_criteria(criteria: Criteria) -> Result<Self, SelectorError> {
         type Maker = fn(String) -> SelectorName;
         let names: [(&str, Maker, Option<String>); 6] = [
@@ -112,13 +112,13 @@ impl Selector {
         Ok(Self { group: criteria.group, version: criteria.version, name: make(name) })
     }
 
-    /// Everything except Kubernetes events.
+    /// Selects everything except Kubernetes events.
     #[must_use]
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Exactly one resource by its URL parts.
+    /// Selects exactly one resource by its URL parts.
     #[must_use]
     pub fn exact(group: &str, version: &str, plural: &str) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Selector {
         }
     }
 
-    /// Whether the selector means one resource rather than a family.
+    /// Whether the selector means one resource rather than several.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         !matches!(
@@ -169,7 +169,7 @@ impl Selector {
         Ok(is_group && is_version && self.name.matches(resource)?)
     }
 
-    /// Chooses among the resources of a cluster; resources of the core group win over others.
+    /// Chooses among the resources of a cluster; resources of the core group take precedence.
     #[must_use]
     pub fn select<'a>(&self, resources: impl IntoIterator<Item = &'a Arc<Resource>>) -> Selected {
         let mut found: Vec<_> =
@@ -239,7 +239,7 @@ impl SelectorName {
     }
 }
 
-/// Watching these by accident would make an endless loop of events about events.
+/// Watching these by accident would cause an endless loop of events about events.
 fn is_kubernetes_events(resource: &Resource) -> bool {
     resource.plural == "events" && matches!(&*resource.group, "" | "events.k8s.io")
 }
@@ -251,7 +251,7 @@ fn is_version(text: &str) -> bool {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (number, stage) = rest.split_at(digits);
     let stage = stage.strip_prefix("alpha").or_else(|| stage.strip_prefix("beta")).or_else(|| {
-        // No stage at all is a stable version.
+        // A version without a stage is stable.
         stage.is_empty().then_some("0")
     });
     is_number(number) && stage.is_some_and(is_number)
@@ -263,7 +263,8 @@ impl std::fmt::Debug for Selector {
     }
 }
 
-/// As in warnings about selectors: `kopf.dev/v1/kopfexamples`, with `*` for what is not given.
+/// Formatted as in warnings about selectors: `kopf.dev/v1/kopfexamples`, with `*` for missing
+/// parts.
 impl std::fmt::Display for Selector {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.group {

@@ -1,7 +1,7 @@
-//! Which share of the objects an object belongs to, and the stored table of who has which share.
+//! Assigns objects to ranges, and stores the table of which member owns which range.
 //!
-//! The hash is that of KEP-5866 (`shardRange`): FNV-1a with 64 bits of the `metadata.uid` or the
-//! `metadata.namespace`. The 64-bit space is cut into equal ranges, which are numbered from 0.
+//! The hash is that of KEP-5866 (`shardRange`): 64-bit FNV-1a of the `metadata.uid` or the
+//! `metadata.namespace`. The 64-bit space is divided into equal ranges, numbered from 0.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::json::raw::{Cursor, Malformed};
 
-/// The annotation of a Lease that has the table.
+/// The annotation of a Lease that holds the table.
 pub const TABLE_ANNOTATION: &str = "kopf.dev/shards";
-/// The label of all Leases of one group of replicas, with the name of the group.
+/// The label of all Leases of a group of replicas; its value is the name of the group.
 pub const GROUP_LABEL: &str = "kopf.dev/shards-of";
 
-/// Most ranges that there may be.
+/// The maximum number of ranges.
 pub const RANGES_MAX: u32 = 1024;
 
-/// FNV-1a with 64 bits.
+/// 64-bit FNV-1a.
 #[must_use]
 pub fn hash(text: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
@@ -25,17 +25,17 @@ pub fn hash(text: &[u8]) -> u64 {
     text.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// The field whose hash decides.
+/// The field that is hashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ShardField {
-    /// `metadata.uid`: the objects are shared evenly.
+    /// `metadata.uid`: distributes objects evenly.
     #[default]
     Uid,
-    /// `metadata.namespace`: the objects of one namespace stay together.
+    /// `metadata.namespace`: keeps the objects of a namespace together.
     Namespace,
 }
 
-/// What decides to which range an object belongs, read from its bytes; nothing else is read.
+/// The fields that determine the range of an object, read from its bytes; nothing else is read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sighting<'a> {
     /// The uid.
@@ -46,36 +46,36 @@ pub struct Sighting<'a> {
     pub version: Cow<'a, str>,
 }
 
-/// The equal ranges that the hash space is cut into.
+/// The equal ranges of the hash space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges {
-    /// The field whose hash decides.
+    /// The field that is hashed.
     pub field: ShardField,
     count: u32,
 }
 
-/// A member of the group in one of its lives: a member that was given up begins another one.
+/// A member of the group in one of its lives. A member that was given up starts a new life.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
-    /// Who it is, unique to a process.
+    /// The identity, unique to a process.
     pub identity: String,
     /// The number of the life.
     pub life: u64,
 }
 
-/// Who has which range.
+/// The owners of the ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Grows with every change.
+    /// Incremented with every change.
     pub revision: u64,
     /// The ranges.
     pub ranges: Ranges,
-    /// The owner of every range, if it has one.
+    /// The owner of each range, if it has one.
     pub owners: Vec<Option<Member>>,
 }
 
 impl ShardField {
-    /// The path as KEP-5866 writes it.
+    /// The path as written in KEP-5866.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl ShardField {
         }
     }
 
-    /// The field of a path, or of its last part.
+    /// Parses a path or its last part.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix("object.metadata.").unwrap_or(text) {
@@ -96,7 +96,7 @@ impl ShardField {
 }
 
 impl<'a> Sighting<'a> {
-    /// Reads the bytes of an object; `None` if they are damaged.
+    /// Reads the bytes of an object; `None` if they are malformed.
     #[must_use]
     pub fn read(raw: &'a [u8]) -> Option<Self> {
         let mut found = Self::default();
@@ -122,13 +122,13 @@ impl<'a> Sighting<'a> {
 }
 
 impl Ranges {
-    /// This many ranges; at least one, at most [`RANGES_MAX`].
+    /// Creates this many ranges; at least one, at most [`RANGES_MAX`].
     #[must_use]
     pub fn new(field: ShardField, count: u32) -> Self {
         Self { field, count: count.clamp(1, RANGES_MAX) }
     }
 
-    /// How many there are.
+    /// The number of ranges.
     #[must_use]
     pub fn count(self) -> u32 {
         self.count
@@ -151,13 +151,14 @@ impl Ranges {
         u32::try_from(range).unwrap_or(self.count - 1)
     }
 
-    /// The first hash of a range; that of the one after the last is 2^64.
+    /// The first hash of a range; 2^64 for the one after the last.
     #[must_use]
     pub fn start(self, range: u32) -> u128 {
         (u128::from(range) << 64).div_ceil(u128::from(self.count))
     }
 
-    /// The `shardSelector` of some ranges; neighbours are one term. `None` for no range at all.
+    /// The `shardSelector` for some ranges; adjacent ones form one term. `None` if there are no
+    /// ranges.
     #[must_use]
     pub fn selector(self, ranges: impl IntoIterator<Item = u32>) -> Option<String> {
         let mut spans: Vec<(u32, u32)> = Vec::new();
@@ -169,7 +170,7 @@ impl Ranges {
         }
         let term = |(start, end): &(u32, u32)| {
             let (path, start, end) = (self.field.path(), self.start(*start), self.start(*end));
-            // Servers want exactly 16 digits, except for 2^64.
+            // Servers require exactly 16 digits, except for 2^64.
             format!("shardRange({path}, '{start:#018x}', '{end:#018x}')")
         };
         let terms: Vec<String> = spans.iter().map(term).collect();
@@ -178,13 +179,13 @@ impl Ranges {
 }
 
 impl Table {
-    /// A table in which nobody has anything.
+    /// Creates a table without owners.
     #[must_use]
     pub fn empty(ranges: Ranges) -> Self {
         Self { revision: 0, ranges, owners: vec![None; ranges.count() as usize] }
     }
 
-    /// The text of the annotation.
+    /// The value of the annotation.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut members: Vec<&Member> = self.owners.iter().flatten().collect();
@@ -205,7 +206,7 @@ impl Table {
         .to_string()
     }
 
-    /// Reads the text of the annotation; `None` if it is damaged.
+    /// Parses the value of the annotation; `None` if it is malformed.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;

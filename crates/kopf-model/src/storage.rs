@@ -1,6 +1,7 @@
-//! Where operators keep their notes on objects: the last handled state and the handlers' progress.
+//! Where operators store their records on objects: the last-handled state and the progress of
+//! handlers.
 //!
-//! Storages read bodies and write into patches; they never talk to a cluster. All of Kopf's kinds
+//! Storages read bodies and write into patches; they never access a cluster. All of Kopf's storages
 //! are here with Kopf's formats, plus [`CompactDiffBase`] for objects whose copy would not fit.
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ pub use compact::{ANNOTATIONS_SIZE_MAX, CompactDiffBase};
 pub use multi::{MultiDiffBase, MultiProgress, SmartProgress};
 pub use status::{StatusDiffBase, StatusProgress};
 
-/// Keeps the last handled state of objects.
+/// Stores the last-handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
     /// The essence of an object, without this storage's own notes.
     ///
@@ -30,13 +31,12 @@ pub trait DiffBaseStorage: Send + Sync {
     /// Fails when a storage of a user does, as all methods here.
     fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError>;
 
-    /// The last handled essence, or `None` if the object was never handled.
+    /// The last-handled essence, or `None` if the object was never handled.
     ///
-    /// `new` is the current essence: values that were stored as a digest only are taken from there
-    /// when they are unchanged.
+    /// `new` is the current essence: it provides unchanged values that were stored only as digests.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails if the stored state is malformed.
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError>;
 
     /// Asks for an essence to be stored; tells in which form.
@@ -56,26 +56,26 @@ pub trait DiffBaseStorage: Send + Sync {
         Vec::new()
     }
 
-    /// The fields outside of annotations that are written by [`store`](Self::store).
+    /// The fields outside annotations that [`store`](Self::store) writes.
     fn own_fields(&self) -> Vec<FieldPath> {
         Vec::new()
     }
 
-    /// Whether [`build`](Self::build) may put in what is usually not essential and not among the
-    /// `extra` fields, such as a part of the status.
+    /// Whether [`build`](Self::build) may add fields that are usually not essential and not among
+    /// the `extra` fields, such as a part of the status.
     ///
-    /// If not, events about such fields need not be looked at.
+    /// If not, events about such fields can be skipped.
     fn adds_fields(&self) -> bool {
         true
     }
 }
 
-/// Keeps the progress of handlers on objects.
+/// Stores the progress of handlers on objects.
 pub trait ProgressStorage: Send + Sync {
-    /// The record of one handler, or none.
+    /// The record of one handler, or `None`.
     ///
     /// # Errors
-    /// Fails when the notes on the object cannot be understood.
+    /// Fails if the stored record is malformed.
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError>;
 
     /// Asks for a record to be stored.
@@ -118,31 +118,31 @@ pub trait ProgressStorage: Send + Sync {
         Vec::new()
     }
 
-    /// The fields outside of annotations that are written by this storage.
+    /// The fields outside annotations that this storage writes.
     fn own_fields(&self) -> Vec<FieldPath> {
         Vec::new()
     }
 }
 
-/// In which form an essence was stored, for the log.
+/// The form in which an essence was stored, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredForm {
-    /// As it is.
+    /// Unmodified.
     Plain,
     /// Compressed, because the plain form would not fit.
     Compressed {
         /// The size of the plain form in bytes.
         plain_size: usize,
-        /// The size of what is stored.
+        /// The stored size in bytes.
         stored_size: usize,
     },
     /// With digests in place of large values, because even the compressed form would not fit.
     Digested {
         /// The size of the plain form in bytes.
         plain_size: usize,
-        /// The size of what is stored.
+        /// The stored size in bytes.
         stored_size: usize,
-        /// How many values are known by their digest only.
+        /// How many values are stored only as digests.
         digests: usize,
     },
 }
@@ -165,25 +165,25 @@ pub enum StorageError {
     Callback(#[from] CallbackError),
 }
 
-/// What is wrong with stored notes.
+/// The kinds of errors in stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageErrorKind {
-    /// Not JSON.
+    /// It is not JSON.
     #[error("it is not valid JSON")]
     Json(#[from] serde_json::Error),
-    /// Not base64.
+    /// It is not base64.
     #[error("it is not valid base64")]
     Base64(#[from] base64::DecodeError),
-    /// Not compressed data, or too much of it.
+    /// It is not compressed data, or too large when decompressed.
     #[error("it cannot be decompressed")]
     Compression(#[from] std::io::Error),
-    /// Written by a newer release.
+    /// It was written by a newer release.
     #[error("it has the unknown form {0:?}")]
     UnknownForm(String),
 }
 
-/// Shared handles behave as the storage itself.
+/// Shared handles behave like the storage itself.
 impl<S: DiffBaseStorage + ?Sized> DiffBaseStorage for Arc<S> {
     fn build(&self, object: &Object, extra: &[FieldPath]) -> Result<Essence, CallbackError> {
         (**self).build(object, extra)

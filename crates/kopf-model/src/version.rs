@@ -1,8 +1,8 @@
-//! Which of two states of an object is newer.
+//! Determines which of two states of an object is newer.
 
 use crate::object::Object;
 
-/// The version of an object, comparable as Kubernetes promises; zero if it is not a number.
+/// The version of an object, comparable as Kubernetes guarantees; zero if it is not a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(u64);
 
@@ -13,7 +13,7 @@ impl Version {
         Self::parse(object.resource_version())
     }
 
-    /// A version as the server writes it.
+    /// Parses a version as written by the server.
     #[must_use]
     pub fn parse(version: &str) -> Self {
         Self(version.parse().unwrap_or(0))
@@ -31,19 +31,19 @@ impl Version {
         Self(number)
     }
 
-    /// Whether this is not newer than what is known; unknown versions are always newer.
+    /// Whether this is not newer than the known version; unknown versions are always newer.
     #[must_use]
     pub fn is_covered_by(self, known: Self) -> bool {
         self.0 != 0 && self.0 <= known.0
     }
 
-    /// Whether this is older than what is known; unknown versions never are.
+    /// Whether this is older than the known version; unknown versions never are.
     #[must_use]
     pub fn is_older_than(self, known: Self) -> bool {
         self.0 != 0 && self.0 < known.0
     }
 
-    /// The later of two states of the same object; the other one if that is not known.
+    /// The newer of two states of the same object; `other` if that is unknown.
     #[must_use]
     pub fn newest(one: Object, other: Object) -> Object {
         if Self::of(&other) >= Self::of(&one) { other } else { one }

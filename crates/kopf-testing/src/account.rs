@@ -1,30 +1,31 @@
-//! Who operators are in a world, and what they may do.
+//! The account of operators in a world, and its rights.
 
 use kopf_core::rights::Right;
 use serde_json::{Value, json};
 
-/// The namespace that objects are in by default.
+/// The default namespace of objects.
 pub(crate) const NAMESPACE: &str = "default";
 /// The name of the operators' account.
 pub(crate) const OPERATOR: &str = "operator";
-/// On objects that the test kit itself has made.
+/// The label of objects that the test kit itself created.
 pub(crate) const OURS: &str = "kopf.dev/testing";
 /// The API group of roles and bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What operators may do.
+/// The rights of operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
-    /// Everything.
+    /// All rights.
     All,
-    /// Exactly what is derived from their handlers.
+    /// Exactly the rights derived from their handlers.
     Own,
-    /// The same without one verb: the number of the right, and of the verb in it.
+    /// The same without one verb: the index of the right, and of the verb in it.
     OwnWithout(usize, usize),
 }
 
 impl Rights {
-    /// The operator's account, and what lets it do these things; nothing where all is allowed.
+    /// The operator's account and the objects that grant its rights; empty if everything is
+    /// allowed.
     pub(crate) fn documents(self, rights: &[Right]) -> Vec<Value> {
         if self == Self::All {
             return Vec::new();

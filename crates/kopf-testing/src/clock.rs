@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// The moment at which all virtual time begins in this process.
+/// The start of virtual time in this process.
 static ORIGIN: LazyLock<(Timestamp, Instant)> =
     LazyLock::new(|| (Timestamp::now(), Instant::from_std(std::time::Instant::now())));
 
@@ -16,7 +16,7 @@ static ORIGIN: LazyLock<(Timestamp, Instant)> =
 pub struct VirtualClock;
 
 impl VirtualClock {
-    /// Now, as the test sees it.
+    /// The current time of the test.
     #[must_use]
     pub fn now(self) -> Timestamp {
         let (timestamp, instant) = *ORIGIN;

@@ -1,4 +1,4 @@
-//! The difference of two texts, line by line, for people.
+//! The difference of two texts, line by line, for users.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use similar::{ChangeTag, TextDiff};
 
 /// How many common lines are shown around each difference.
 const CONTEXT: usize = 3;
-/// How many lines are shown altogether.
+/// The maximum number of lines shown.
 const LINES_MAX: usize = 120;
 
-/// The lines that differ, with some of those around them; empty for equal texts.
+/// The lines that differ, with some context; empty for equal texts.
 pub(crate) fn between(expected: &str, found: &str) -> String {
     let difference = TextDiff::from_lines(expected, found);
     let groups = difference.grouped_ops(CONTEXT);

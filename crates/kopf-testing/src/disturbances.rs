@@ -1,4 +1,4 @@
-//! What happens to each request of a tortured operator: decided by a seed, written down for people.
+//! Decides from a seed what happens to each request of a tortured operator, and records it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use parking_lot::Mutex;
 
-/// How many disturbances there are in a round, so that every round comes to an end.
+/// The maximum number of disturbances per round, so that every round ends.
 const DISTURBANCES_MAX: usize = 16;
-/// How many crashes there are in a round at most.
+/// The maximum number of crashes per round.
 const CRASHES_MAX: usize = 3;
 
-/// What is asked for, as far as disturbances depend on it.
+/// The properties of a request that disturbances depend on.
 pub(crate) struct Asked {
     method: Method,
     target: String,
@@ -21,17 +21,17 @@ pub(crate) struct Asked {
 
 /// What happens to a request.
 pub(crate) enum Act {
-    /// Nothing special.
+    /// It is passed on unchanged.
     Pass,
-    /// The operator is killed; the server has taken the request, or not.
+    /// The operator is killed before or after the server has processed the request.
     Crash { is_taken: bool },
-    /// The answer is a failure, though the server may have taken the request.
+    /// The response is a failure, although the server may have processed the request.
     Refuse { code: StatusCode, is_taken: bool },
-    /// There is no answer, though the server may have taken the request.
+    /// There is no response, although the server may have processed the request.
     Break { is_taken: bool },
-    /// It takes longer.
+    /// The response is delayed.
     Late(Duration),
-    /// The answer is a former one.
+    /// The response is an outdated one.
     Stale(Bytes),
     /// The watch is disturbed.
     Distort(Distortion),
@@ -40,7 +40,7 @@ pub(crate) enum Act {
 /// What happens to the events of one watch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Distortion {
-    /// It ends after some events, without a word.
+    /// It ends silently after some events.
     CutAfter(usize),
     /// After some events, all others are lost until the connection breaks a while later.
     LoseAfter(usize, Duration),
@@ -48,7 +48,7 @@ pub(crate) enum Distortion {
     Double,
     /// Every event is delayed.
     Delay(Duration),
-    /// The version is too old: the whole collection has to be listed again.
+    /// The version is too old: the whole collection must be listed again.
     Expire,
 }
 
@@ -57,26 +57,25 @@ pub(crate) struct Disturbances(Mutex<Inner>);
 
 struct Inner {
     random: fastrand::Rng,
-    /// Counts all requests of all lives.
+    /// The number of requests of all lives.
     requests: usize,
-    /// At which requests the operator is killed, and whether the server takes them.
+    /// The requests at which the operator is killed, and whether the server processes them.
     crashes: BTreeMap<usize, bool>,
     disturbances: usize,
-    /// Whether the present life has come so far as to watch.
+    /// Whether the current life has started to watch.
     is_watching: bool,
-    /// The former answers to lists.
+    /// Earlier responses to lists.
     lists: HashMap<String, Bytes>,
     record: Vec<String>,
 }
 
 impl Disturbances {
-    /// Only counts.
+    /// Only counts requests.
     pub(crate) fn none() -> Self {
         Self::with(0, BTreeMap::new(), 0)
     }
 
-    /// A round: the even ones kill at evenly spread requests, the odd ones anywhere among
-    /// disturbances.
+    /// A round: even rounds kill at evenly spaced requests, odd ones anywhere among disturbances.
     pub(crate) fn planned(seed: u64, round: usize, rounds: usize, requests: usize) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut crashes = BTreeMap::new();
@@ -92,7 +91,7 @@ impl Disturbances {
         Self::with(seed, crashes, disturbances)
     }
 
-    /// Nothing but one kill, at one of evenly spread requests.
+    /// A single kill, at one of evenly spaced requests.
     pub(crate) fn killing(round: usize, rounds: usize, requests: usize) -> Self {
         let number = (2 * round + 1) * requests / (2 * rounds.max(1));
         Self::with(0, BTreeMap::from([(number, round.is_multiple_of(2))]), 0)
@@ -110,19 +109,19 @@ impl Disturbances {
         }))
     }
 
-    /// Nothing happens any more.
+    /// Stops all disturbances.
     pub(crate) fn end(&self) {
         let mut inner = self.0.lock();
         inner.disturbances = 0;
         inner.crashes.clear();
     }
 
-    /// How many requests there were.
+    /// The number of requests.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
 
-    /// Whether the operator watches since it was last killed.
+    /// Whether the operator has started to watch since it was last killed.
     pub(crate) fn is_watching(&self) -> bool {
         self.0.lock().is_watching
     }
@@ -130,13 +129,13 @@ impl Disturbances {
     /// What was done, one line each.
     pub(crate) fn record(&self) -> String {
         let inner = self.0.lock();
-        inner.record.iter().fold(String::new(), |mut text, deed| {
-            let _infallible = writeln!(text, "  {deed}");
+        inner.record.iter().fold(String::new(), |mut text, action| {
+            let _infallible = writeln!(text, "  {action}");
             text
         })
     }
 
-    /// Remembers the answer to a list.
+    /// Remembers the response to a list.
     pub(crate) fn remember(&self, asked: &Asked, answer: &Bytes) {
         self.0.lock().lists.insert(asked.target.clone(), answer.clone());
     }
@@ -155,10 +154,10 @@ impl Disturbances {
             None if inner.disturbances == 0 => return Act::Pass,
             None => inner.disturb(asked),
         };
-        let Some(deed) = told(&act) else { return act };
+        let Some(action) = describe(&act) else { return act };
         inner.disturbances = inner.disturbances.saturating_sub(1);
         let Asked { method, target } = asked;
-        inner.record.push(format!("request {number}, {method} {target}: {deed}"));
+        inner.record.push(format!("request {number}, {method} {target}: {action}"));
         act
     }
 }
@@ -201,7 +200,7 @@ impl Inner {
     }
 }
 
-fn told(act: &Act) -> Option<String> {
+fn describe(act: &Act) -> Option<String> {
     let taken = |is_taken: &bool| if *is_taken { "after" } else { "before" };
     Some(match act {
         Act::Pass => return None,
@@ -230,7 +229,7 @@ impl Asked {
         self.target.contains("watch=true")
     }
 
-    /// Whether it is about a collection, and not discovery.
+    /// Whether it is about a collection, not discovery.
     pub(crate) fn is_list(&self) -> bool {
         let path = self.target.split('?').next().unwrap_or_default().trim_matches('/');
         let parts: Vec<&str> = path.split('/').collect();

@@ -1,22 +1,22 @@
-//! What goes wrong in a world.
+//! Errors of a world.
 
 use std::time::Duration;
 
-/// What went wrong in a world.
+/// An error of a world.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The server refused.
+    /// The server rejected a request.
     #[error("the server refused: {}", told(.0))]
     Refused(#[from] kube::Error),
-    /// A condition did not come true.
+    /// A condition was not met in time.
     #[error("timed out waiting for {what} after {patience:?} of virtual time; last seen: {last}")]
     Never {
         /// The condition.
         what: String,
-        /// How long it was waited for.
+        /// How long the test waited for it.
         patience: Duration,
-        /// What was seen instead.
+        /// The last observed state.
         last: String,
     },
     /// The server has no such resource.
@@ -24,14 +24,14 @@ pub enum WorldError {
     Unknown(String),
 }
 
-/// The text itself: this is what `unwrap` prints, and what a test returns.
+/// The message itself: this is what `unwrap` prints and what a test returns.
 impl std::fmt::Debug for WorldError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, formatter)
     }
 }
 
-/// What the server said, with the code and the reason that tests can compare.
+/// The message of the server, with the code and the reason, which tests can compare.
 fn told(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => {
@@ -41,7 +41,7 @@ fn told(error: &kube::Error) -> String {
     }
 }
 
-/// An error with its causes, without those that it repeats itself.
+/// An error with its causes, without those that its message already contains.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

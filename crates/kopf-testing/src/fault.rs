@@ -1,4 +1,4 @@
-//! Faults in a few words: which requests of the operator get into which trouble.
+//! Describes faults concisely: which requests of the operator fail, and how.
 //!
 //! ```
 //! # use kopf_testing::{World, fault};
@@ -7,7 +7,7 @@
 //! world.fault(fault::on("pods").watches().cut_after(3));
 //! # }
 //! ```
-//! Requests of the test itself are never troubled.
+//! Requests of the test itself are not affected.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kopf_apiserver::{Details, Fault, RequestMatcher, StatusError, Trouble, User,
 
 use crate::account::{NAMESPACE, OPERATOR};
 
-/// Which requests of the operator; every part that is named must match.
+/// Matches requests of the operator; every given criterion must match.
 #[derive(Clone, Debug)]
 #[must_use = "say what happens to them, such as `.status(503)`"]
 pub struct On(RequestMatcher);
@@ -32,59 +32,59 @@ pub fn on(resource: &str) -> On {
 }
 
 impl On {
-    /// Those with this verb; calling it again adds another verb.
+    /// Only those with this verb; calling it again adds another verb.
     pub fn verb(self, verb: Verb) -> Self {
         Self(self.0.verb(verb))
     }
 
-    /// The patches.
+    /// Only patches.
     pub fn patches(self) -> Self {
         self.verb(Verb::Patch)
     }
 
-    /// The creations.
+    /// Only creations.
     pub fn creates(self) -> Self {
         self.verb(Verb::Create)
     }
 
-    /// The deletions.
+    /// Only deletions.
     pub fn deletes(self) -> Self {
         self.verb(Verb::Delete)
     }
 
-    /// The lists.
+    /// Only lists.
     pub fn lists(self) -> Self {
         self.verb(Verb::List)
     }
 
-    /// The watches.
+    /// Only watches.
     pub fn watches(self) -> Self {
         self.verb(Verb::Watch)
     }
 
-    /// Those about the object with this name.
+    /// Only those about the object with this name.
     pub fn named(self, name: &str) -> Self {
         Self(self.0.name(name))
     }
 
-    /// Those in this namespace.
+    /// Only those in this namespace.
     pub fn in_namespace(self, namespace: &str) -> Self {
         Self(self.0.namespace(namespace))
     }
 
-    /// Those through a subresource, such as `status`.
+    /// Only those through a subresource, such as `status`.
     pub fn through(self, subresource: &str) -> Self {
         Self(self.0.subresource(subresource))
     }
 
-    /// They are answered with this HTTP status, and nothing is done.
+    /// They fail with this HTTP status, and nothing is done.
     #[must_use]
     pub fn status(self, code: u16) -> Fault {
         let status = StatusError::new(code, reason(code), "the test wants it so");
         self.trouble(Trouble::Status(status))
     }
 
-    /// They are answered with 429 and a `Retry-After` header.
+    /// They fail with 429 and a `Retry-After` header.
     #[must_use]
     pub fn too_many(self, retry_after: Duration) -> Fault {
         let seconds = u32::try_from(retry_after.as_secs()).unwrap_or(u32::MAX);
@@ -94,49 +94,49 @@ impl On {
         self.trouble(Trouble::Status(status))
     }
 
-    /// Their answers take this much longer.
+    /// Their responses are delayed by this time.
     #[must_use]
     pub fn slow(self, latency: Duration) -> Fault {
         self.trouble(Trouble::Latency(latency))
     }
 
-    /// The version that they ask for is too old.
+    /// The version that they request is too old.
     #[must_use]
     pub fn expired(self) -> Fault {
         self.trouble(Trouble::Expired)
     }
 
-    /// Watches end after this many events, without a word.
+    /// Watches end silently after this many events.
     #[must_use]
     pub fn cut_after(self, events: usize) -> Fault {
         self.trouble(Trouble::DropWatch(events))
     }
 
-    /// Watches go silent after this many events, but stay open.
+    /// Watches send nothing after this many events, but stay open.
     #[must_use]
     pub fn frozen_after(self, events: usize) -> Fault {
         self.trouble(Trouble::FreezeWatch(events))
     }
 
-    /// Watches tell every event twice.
+    /// Watches send every event twice.
     #[must_use]
     pub fn doubled(self) -> Fault {
         self.trouble(Trouble::DuplicateEvents)
     }
 
-    /// Watches tell every event this much later.
+    /// Watches send every event with this delay.
     #[must_use]
     pub fn delayed(self, delay: Duration) -> Fault {
         self.trouble(Trouble::DelayEvents(delay))
     }
 
-    /// Watches swap neighbouring events.
+    /// Watches swap adjacent events.
     #[must_use]
     pub fn reordered(self) -> Fault {
         self.trouble(Trouble::ReorderEvents)
     }
 
-    /// Any trouble of the server.
+    /// Any fault that the server supports.
     #[must_use]
     pub fn trouble(self, trouble: Trouble) -> Fault {
         Fault::new(self.0, trouble)

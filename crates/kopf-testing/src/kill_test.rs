@@ -1,7 +1,7 @@
-//! Kill -9: a scenario whose process is killed at any request ends as an undisturbed one does.
+//! Kill -9: a scenario whose process is killed at any request ends like an undisturbed one.
 //!
-//! Owns the rounds and their comparison. The process itself is started and killed in `program`, at
-//! the requests that `disturbances` chooses. Everything is real here but the cluster.
+//! Owns the rounds and their comparison. `program` starts the process and kills it at the requests
+//! that `disturbances` chooses. Everything is real here except the cluster.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,42 +18,43 @@ use crate::scenario_result::{ScenarioResult, panic_text};
 use crate::torture::number_in;
 use crate::world::{World, in_world_of};
 
-/// With this variable, every test has this many rounds.
+/// Sets the number of rounds of every test.
 const ROUNDS_VARIABLE: &str = "KOPF_KILL_ROUNDS";
-/// How long nothing must happen before the end state is looked at.
+/// How long nothing must happen before the final state is compared.
 const QUIET: Duration = Duration::from_millis(500);
-/// How often to look whether anything happens.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
-/// How long a killed run may take to come to the same end.
+/// How often to check whether anything happens.
+const CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// How long a killed run may take to reach the same final state.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How much of the output of a program is shown.
+/// How many lines of a program's output are shown.
 const LINES_MAX: usize = 60;
 
 impl Program {
-    /// Runs a scenario with this program in place of the operator, undisturbed and then killed, as
-    /// [`kill_test`] does.
+    /// Runs a scenario with this program instead of the operator, undisturbed and then killed, like
+    /// [`kill_test`].
     ///
-    /// So that the same scenario can be tortured and killed: where it calls [`World::operate`], the
-    /// program is started.
+    /// This allows the same scenario to be tortured and killed: [`World::operate`] starts the
+    /// program.
     ///
     /// # Panics
-    /// As [`kill_test`].
+    /// See [`kill_test`].
     pub fn kill_test<E: ScenarioResult>(self, rounds: usize, scenario: impl AsyncFn(World) -> E) {
         KillTest::new(rounds).of(self).run(scenario);
     }
 }
 
-/// Runs a scenario undisturbed, and then so many times with its process killed; all must end alike.
+/// Runs a scenario undisturbed, and then this many times with its process killed; all runs must end
+/// in the same state.
 ///
 /// The scenario starts a process with [`World::launch`]. In each round it is killed (`kill -9`) at
-/// one of its requests, spread evenly over all of them, before or after the server has taken it;
-/// then it is started again. The cluster has RBAC on, and the process only the rights of its own
-/// manifests. Time is real, so scenarios should wait for nothing but what happens anyway.
-/// `KOPF_KILL_ROUNDS=50` in the environment makes it so many rounds.
+/// one of its requests, evenly spaced over all of them, before or after the server has processed
+/// it; then it is started again. The cluster has RBAC enabled, and the process has only the rights
+/// of its own manifests. Time is real, so scenarios should wait only for what happens anyway.
+/// `KOPF_KILL_ROUNDS=50` in the environment sets the number of rounds.
 ///
 /// # Panics
-/// Panics when the undisturbed scenario fails or is refused anything, and when a round fails or ends
-/// differently; then it tells what was done, the difference, and what the program has said.
+/// Panics if the undisturbed scenario fails or a request of it is forbidden, or if a round fails or
+/// ends differently. The message has what was done, the difference, and the output of the program.
 pub fn kill_test<E: ScenarioResult>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
     KillTest::new(rounds).run(scenario);
 }
@@ -67,26 +68,26 @@ pub struct KillTest {
     program: Option<Program>,
 }
 
-/// How one round ended: what the scenario returned, and the state of the world.
+/// The end of one round: the result of the scenario, and the state of the world.
 struct End {
-    told: String,
+    result: String,
     state: String,
 }
 
 impl KillTest {
-    /// So many rounds.
+    /// Sets the number of rounds.
     pub fn new(rounds: usize) -> Self {
         let rounds = number_in(ROUNDS_VARIABLE).unwrap_or(rounds);
         Self { rounds, ignored: Vec::new(), program: None }
     }
 
-    /// With this program in place of what [`World::operate`] would start.
+    /// Runs this program instead of the operator of [`World::operate`].
     pub fn of(mut self, program: Program) -> Self {
         self.program = Some(program);
         self
     }
 
-    /// Ignores the field at a dotted path when end states are compared.
+    /// Ignores the field at a dotted path when final states are compared.
     pub fn ignoring(mut self, path: &str) -> Self {
         self.ignored.push(path.to_owned());
         self
@@ -95,7 +96,7 @@ impl KillTest {
     /// Runs the scenario, undisturbed and then killed.
     ///
     /// # Panics
-    /// As [`kill_test`].
+    /// See [`kill_test`].
     pub fn run<E: ScenarioResult>(&self, scenario: impl AsyncFn(World) -> E) {
         let calm = Arc::new(Disturbances::none());
         let expected = match self.round(&calm, None, &scenario) {
@@ -128,12 +129,12 @@ impl KillTest {
         let program = self.program.clone();
         in_world_of(program, Rights::Own, Some(Arc::clone(disturbances)), async |world: World| {
             let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
-            let told = match ended.map(ScenarioResult::into_text) {
-                Ok(Ok(told)) => told,
+            let result = match ended.map(ScenarioResult::into_text) {
+                Ok(Ok(result)) => result,
                 Ok(Err(failure)) => return Err(with_output(&world, &failure)),
                 Err(panic) => return Err(with_output(&world, &panic_text(&*panic))),
             };
-            let end = self.finish(&world, disturbances, told, expected).await;
+            let end = self.finish(&world, disturbances, result, expected).await;
             let programs = std::mem::take(&mut *world.0.programs.lock());
             for life in &programs {
                 let forbidden = life.requests(world.server()).answered(403);
@@ -146,29 +147,29 @@ impl KillTest {
         })
     }
 
-    /// Waits until nothing happens any more, and the state is as expected.
+    /// Waits until nothing happens any more and the state is as expected.
     async fn finish(
         &self,
         world: &World,
         disturbances: &Disturbances,
-        told: String,
+        result: String,
         expected: Option<&End>,
     ) -> Result<End, String> {
         let deadline = Instant::now() + PATIENCE;
         quiet(world, disturbances, deadline).await;
-        // Fewer requests than in the calm run are no failure.
+        // Fewer requests than in the undisturbed run are not a failure.
         disturbances.end();
         loop {
             quiet(world, disturbances, deadline).await;
             let state = world.snapshot().await.map_err(|error| error.to_string())?;
             let state = self.ignored.iter().fold(state, |it, path| it.without(path)).to_string();
-            let Some(expected) = expected else { return Ok(End { told, state }) };
-            let told_otherwise = difference::between(&expected.told, &told);
-            // What the scenario has returned stays as it is; the state may still change.
-            let is_final = !told_otherwise.is_empty() || Instant::now() >= deadline;
-            let problem = told_otherwise + &difference::between(&expected.state, &state);
+            let Some(expected) = expected else { return Ok(End { result, state }) };
+            let message_difference = difference::between(&expected.result, &result);
+            // The result of the scenario is final; the state may still change.
+            let is_final = !message_difference.is_empty() || Instant::now() >= deadline;
+            let problem = message_difference + &difference::between(&expected.state, &state);
             if problem.is_empty() {
-                return Ok(End { told, state });
+                return Ok(End { result, state });
             }
             if is_final {
                 let problem = format!("what came of it (- undisturbed, + killed):\n{problem}");
@@ -178,12 +179,12 @@ impl KillTest {
     }
 }
 
-/// Resolves when the program watches, and nothing has happened for a while.
+/// Resolves when the program watches and nothing has happened for a while.
 async fn quiet(world: &World, disturbances: &Disturbances, deadline: Instant) {
     let glance = || (world.server().resource_version(), disturbances.requests());
     let (mut seen, mut since) = (glance(), Instant::now());
     while Instant::now() < deadline {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         world.server().settle().await;
         let newest = glance();
         if newest != seen || !disturbances.is_watching() {

@@ -1,10 +1,10 @@
 //! Engine, embedded server and a controlled clock in three lines.
 //!
-//! A [`World`] is an API server of its own, forked in microseconds from a prepared one. Time is
+//! A [`World`] is a separate API server, forked in microseconds from a prepared one. Time is
 //! virtual: waiting costs nothing, and the clocks of the server, the engine and the test agree.
 //!
 //! [`run`] gives a test its world, [`torture`] repeats it with crashes and disturbances,
-//! [`least_privilege`] with every single right taken away in turn, and [`Program::kill_test`] with a
+//! [`least_privilege`] with each single right removed in turn, and [`Program::kill_test`] with a
 //! process that is killed.
 
 mod account;

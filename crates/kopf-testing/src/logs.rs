@@ -1,6 +1,6 @@
-//! What was logged in a world: lines of the engine and of handlers, with the objects they are about.
+//! The log of a world: lines of the engine and of handlers, with their objects.
 //!
-//! A layer for `tracing` on the thread of the test, which the engine takes along to the threads of
+//! A layer for `tracing` on the thread of the test, which the engine also uses on the threads of
 //! blocking handlers. Lines of threads that handlers start go to the process's subscriber instead.
 
 use std::fmt::{self, Write as _};
@@ -16,23 +16,23 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// How many lines are kept.
 const LINES_MAX: usize = 20_000;
-/// How many of them are shown when a test fails.
+/// How many of them are shown if a test fails.
 const SHOWN_MAX: usize = 60;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// How important it is.
+    /// The level.
     pub level: Level,
-    /// Who said it: `kopf.objects` for lines about objects.
+    /// The source: `kopf.objects` for lines about objects.
     pub target: String,
-    /// The name of the object that it is about, if any.
+    /// The name of its object, if any.
     pub object: Option<String>,
-    /// The text, with the fields after it.
+    /// The text, followed by the fields.
     pub message: String,
 }
 
-/// The lines so far; clones see the same lines.
+/// The lines so far; clones share them.
 #[derive(Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<LogLine>>>);
 
@@ -65,40 +65,39 @@ impl Logs {
         self.0.lock().iter().any(|line| line.message.contains(text))
     }
 
-    /// Forgets the lines so far.
+    /// Discards the lines so far.
     pub fn clear(&self) {
         self.0.lock().clear();
     }
 
-    /// Listens on this thread for as long as the guard lives, unless the test has a subscriber of
-    /// its own.
+    /// Captures lines on this thread while the guard lives, unless the test has its own subscriber.
     pub(crate) fn capture(&self) -> Option<Capturing> {
         let is_free = tracing::dispatcher::get_default(|it| it.is::<NoSubscriber>());
         is_free.then(|| {
-            let ear = IDLE.lock().pop().unwrap_or_else(Ear::new);
+            let ear = IDLE.lock().pop().unwrap_or_else(LogCapture::new);
             *ear.heard.lock() = Some(self.clone());
             let guard = Some(tracing::dispatcher::set_default(&ear.dispatch));
             Capturing { guard, ear: Some(ear) }
         })
     }
 
-    /// Shows the last lines when the test panics.
+    /// Prints the last lines if the test panics.
     pub(crate) fn shown_on_panic(&self) -> ShownOnPanic {
         ShownOnPanic(self.clone())
     }
 }
 
-/// A subscriber, which serves one test after the other, since making one takes long.
-struct Ear {
+/// A subscriber, reused by one test after the other, since creating one is slow.
+struct LogCapture {
     dispatch: Dispatch,
-    // Written when a test begins and ends; read by the listener in the subscriber.
+    // Written when a test starts and ends; read by the listener in the subscriber.
     heard: Arc<Mutex<Option<Logs>>>,
 }
 
-/// The subscribers that no test uses now: at most as many as there were tests at a time.
-static IDLE: Mutex<Vec<Ear>> = Mutex::new(Vec::new());
+/// The subscribers that no test uses now: at most as many as there were concurrent tests.
+static IDLE: Mutex<Vec<LogCapture>> = Mutex::new(Vec::new());
 
-impl Ear {
+impl LogCapture {
     fn new() -> Self {
         let heard = Arc::default();
         let listener = Listener(Arc::clone(&heard));
@@ -106,10 +105,10 @@ impl Ear {
     }
 }
 
-/// Listens until it is dropped.
+/// Captures until it is dropped.
 pub(crate) struct Capturing {
     guard: Option<DefaultGuard>,
-    ear: Option<Ear>,
+    ear: Option<LogCapture>,
 }
 
 impl Drop for Capturing {
@@ -122,7 +121,7 @@ impl Drop for Capturing {
     }
 }
 
-/// Shows the log of a failing test.
+/// Prints the log of a failing test.
 pub(crate) struct ShownOnPanic(Logs);
 
 impl Drop for ShownOnPanic {
@@ -133,7 +132,7 @@ impl Drop for ShownOnPanic {
     }
 }
 
-/// The last lines, without those for debugging.
+/// The last lines, without debug lines.
 impl fmt::Display for Logs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = self.lines();
@@ -153,10 +152,10 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// Writes down what is heard, for the test that listens now.
+/// Records lines for the test that is currently captured.
 struct Listener(Arc<Mutex<Option<Logs>>>);
 
-/// The name of the object that a span is about.
+/// The name of the object of a span.
 struct ObjectName(String);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {

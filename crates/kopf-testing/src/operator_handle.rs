@@ -1,4 +1,4 @@
-//! An operator that is started again after each crash.
+//! An operator that is restarted after each crash.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::program::RunningProgram;
 use crate::transport::Transport;
 
-/// How long a crashed operator is away.
-const AWAY: Duration = Duration::from_secs(2);
-/// How long to wait until it watches; under torture it may not come so far.
-const BEGINNING: Duration = Duration::from_secs(60);
+/// How long a crashed operator stays down.
+const DOWNTIME: Duration = Duration::from_secs(2);
+/// How long to wait until it watches; under torture it may not get that far.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// An operator in a world; it lives as long as the world does.
+/// An operator in a world; it runs until the end of the world.
 #[derive(Clone)]
 pub struct OperatorHandle {
     commands: mpsc::UnboundedSender<Command>,
@@ -28,7 +28,7 @@ enum Command {
 }
 
 impl OperatorHandle {
-    /// Starts an operator, and again after each crash.
+    /// Starts an operator, and restarts it after each crash.
     pub(crate) async fn start(spawn: impl Fn() -> (Running, Transport) + Send + 'static) -> Self {
         let (commands, received) = mpsc::unbounded_channel();
         let crashes = Arc::new(AtomicUsize::new(0));
@@ -41,13 +41,13 @@ impl OperatorHandle {
             transport.is_asked().await;
         };
         // If it takes longer, the test itself waits.
-        let _ = tokio::time::timeout(BEGINNING, is_watching).await;
+        let _ = tokio::time::timeout(START_TIMEOUT, is_watching).await;
         let supervisor = Supervisor { spawn, commands: received, crashes: Arc::clone(&crashes) };
         tokio::spawn(supervisor.supervise(running, transport));
         Self { commands, crashes }
     }
 
-    /// The handle of a program that runs in place of an operator.
+    /// The handle of a program that runs instead of an operator.
     pub(crate) fn of(program: RunningProgram) -> Self {
         let (commands, mut received) = mpsc::unbounded_channel();
         let crashes = Arc::new(AtomicUsize::new(0));
@@ -71,7 +71,7 @@ impl OperatorHandle {
         Self { commands, crashes }
     }
 
-    /// Asks for the end and waits for it; the operator winds up in order.
+    /// Asks the operator to stop and waits until it has; it shuts down gracefully.
     pub async fn stop(&self) {
         let (done, is_done) = oneshot::channel();
         if self.commands.send(Command::Stop(done)).is_ok() {
@@ -79,7 +79,7 @@ impl OperatorHandle {
         }
     }
 
-    /// Kills the operator at once, as `kill -9` would, and starts it again.
+    /// Kills the operator at once, as `kill -9` would, and restarts it.
     pub async fn crash(&self) {
         let (done, is_done) = oneshot::channel();
         if self.commands.send(Command::Crash(done)).is_ok() {
@@ -110,7 +110,7 @@ impl<F: Fn() -> (Running, Transport)> Supervisor<F> {
             };
             let done = match command {
                 Some(Command::Stop(done)) => {
-                    // A failing cleanup is the operator's business, and in its log.
+                    // A failing cleanup is the operator's own problem and is in its log.
                     if let Err(error) = running.stop().await {
                         tracing::error!(target: "kopf.testing", %error, "the operator failed");
                     }
@@ -123,7 +123,7 @@ impl<F: Fn() -> (Running, Transport)> Supervisor<F> {
             transport.kill();
             running.abort();
             self.crashes.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(AWAY).await;
+            tokio::time::sleep(DOWNTIME).await;
             (running, transport) = (self.spawn)();
             if let Some(done) = done {
                 let _ = done.send(());

@@ -11,7 +11,7 @@ pub struct PostedEvent {
     pub about: String,
     /// `Normal` or `Warning`.
     pub kind: String,
-    /// The reason in one word.
+    /// The reason as one word.
     pub reason: String,
     /// The text.
     pub message: String,
@@ -20,7 +20,7 @@ pub struct PostedEvent {
 }
 
 impl PostedEvent {
-    /// The events among these objects, in the order of their posting.
+    /// The events among these objects, in posting order.
     pub(crate) fn of_all(mut events: Vec<Value>) -> Vec<Self> {
         let version = |event: &Value| -> u64 {
             event["metadata"]["resourceVersion"]

@@ -1,7 +1,7 @@
-//! Servers that are prepared once per process, and forked for every world.
+//! Servers that are prepared once per process and forked for every world.
 //!
-//! Owns the prepared servers: those without anything, and those with the definitions of operators
-//! that were started before. Preparing one takes milliseconds, forking it does not.
+//! Owns the prepared servers: those without definitions, and those with the definitions of
+//! operators that were started before. Preparing one takes milliseconds, forking it does not.
 
 use std::sync::LazyLock;
 
@@ -17,28 +17,29 @@ use crate::clock::VirtualClock;
 use crate::error::WorldError;
 use crate::rest::send;
 
-/// Servers whose schemas are parsed, and whose controllers had their say.
-static PREPARED: LazyLock<Server> = LazyLock::new(|| apart(|| prepared(false)));
-static PREPARED_WITH_RBAC: LazyLock<Server> = LazyLock::new(|| apart(|| prepared(true)));
-/// The same with definitions; locked while one is made, since other tests wait for the same one.
+/// Servers with parsed schemas, whose controllers have finished their initial work.
+static PREPARED: LazyLock<Server> = LazyLock::new(|| on_own_thread(|| prepared(false)));
+static PREPARED_WITH_RBAC: LazyLock<Server> = LazyLock::new(|| on_own_thread(|| prepared(true)));
+/// The same with definitions; locked while one is prepared, since other tests wait for the same
+/// one.
 static DEFINED: Mutex<Vec<(bool, Definitions, Server)>> = Mutex::new(Vec::new());
 /// How many sets of definitions are kept.
 const DEFINED_MAX: usize = 64;
-/// Where definitions of custom resources are.
+/// The path of custom resource definitions.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A server of one world, and the way to it.
+/// The server of one world, and its client.
 pub(crate) struct PreparedServer {
     pub(crate) server: Server,
     pub(crate) client: Client,
 }
 
-/// What an operator needs to be defined.
+/// The definitions that an operator needs.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Definitions {
-    /// Brought up to date if they are there already.
+    /// Updated if they exist.
     own: Vec<Value>,
-    /// Left alone if they are: they may be more complete than ours.
+    /// Left unchanged if they exist: the existing ones may be more complete.
     implied: Vec<Value>,
 }
 
@@ -64,12 +65,12 @@ impl Definitions {
 }
 
 impl PreparedServer {
-    /// One on which nothing is defined.
+    /// A server without definitions.
     pub(crate) fn plain(rights: Rights) -> Self {
         Self::on(base(rights))
     }
 
-    /// One on which everything is defined already; `None` if the server refuses a definition.
+    /// A server with all definitions; `None` if the server rejects a definition.
     pub(crate) fn with(rights: Rights, definitions: &Definitions) -> Option<Self> {
         let rbac = rights != Rights::All;
         let mut known = DEFINED.lock();
@@ -77,7 +78,8 @@ impl PreparedServer {
         if let Some((_, _, server)) = known.iter().find(is_meant) {
             return Some(Self::on(server));
         }
-        let server = apart(|| runtime(false).block_on(defined(base(rights), definitions))).ok()?;
+        let server =
+            on_own_thread(|| runtime(false).block_on(defined(base(rights), definitions))).ok()?;
         let prepared_server = Self::on(&server);
         if known.len() < DEFINED_MAX {
             known.push((rbac, definitions.clone(), server));
@@ -92,7 +94,7 @@ impl PreparedServer {
     }
 }
 
-/// Creates a definition, or brings one that is there already up to date.
+/// Creates or updates a definition.
 pub(crate) async fn apply_definition(
     client: &Client,
     definition: &Value,
@@ -103,7 +105,7 @@ pub(crate) async fn apply_definition(
     send(client, Method::PATCH, &path, content_type, definition).await.map(drop)
 }
 
-/// Creates a definition, unless there is one already.
+/// Creates a definition, unless it exists.
 async fn create_definition(client: &Client, definition: &Value) -> Result<(), WorldError> {
     match send(client, Method::POST, DEFINITIONS, "application/json", definition).await {
         Err(WorldError::Refused(kube::Error::Api(status))) if status.code == 409 => Ok(()),
@@ -115,7 +117,7 @@ fn base(rights: Rights) -> &'static Server {
     if rights == Rights::All { &PREPARED } else { &PREPARED_WITH_RBAC }
 }
 
-/// A server whose controllers have created what every namespace has.
+/// A server whose controllers have created the default objects of every namespace.
 fn prepared(rbac: bool) -> Server {
     let server = Server::builder().clock(VirtualClock).rbac(rbac).build();
     runtime(false).block_on(server.settle());
@@ -130,13 +132,13 @@ async fn defined(base: &Server, definitions: &Definitions) -> Result<Server, Wor
     Ok(server.fork())
 }
 
-/// Does it on a thread of its own, since worlds may be made inside of a runtime.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+/// Runs on a separate thread, since worlds may be created inside a runtime.
+fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join())
         .expect("preparing a server needs nothing from outside")
 }
 
-/// A runtime of one thread.
+/// A single-threaded runtime.
 pub(crate) fn runtime(is_paused: bool) -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

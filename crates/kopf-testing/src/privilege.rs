@@ -1,4 +1,5 @@
-//! Proofs about rights: an operator gets by with what is derived from its handlers, and needs it all.
+//! Tests of rights: an operator works with the rights derived from its handlers, and needs all of
+//! them.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -10,14 +11,14 @@ use crate::account::Rights;
 use crate::scenario_result::{ScenarioResult, panic_text};
 use crate::world::{World, in_world};
 
-/// How often to look whether something was refused.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often to check whether a request was forbidden.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs a test in a world with RBAC, where the operator may do exactly what is derived from its
+/// Runs a test in a world with RBAC, where the operator has exactly the rights derived from its
 /// handlers.
 ///
 /// # Panics
-/// Panics when the test fails, and when the operator was refused anything.
+/// Panics if the test fails, or if any request of the operator was forbidden.
 pub fn with_derived_rights<E: ScenarioResult>(test: impl AsyncFnOnce(World) -> E) {
     in_world(Rights::Own, None, async |world: World| {
         let ended = test(world.clone()).await.into_text();
@@ -31,12 +32,12 @@ pub fn with_derived_rights<E: ScenarioResult>(test: impl AsyncFnOnce(World) -> E
 }
 
 /// Proves that the rights derived from an operator's handlers are enough for a scenario, and that
-/// none of them is superfluous: without any single verb the operator is refused something.
+/// none of them is superfluous: without any single verb, some request of the operator is forbidden.
 ///
 /// The scenario starts the operator with [`World::operate`]. Returns the rights.
 ///
 /// # Panics
-/// Panics when the scenario fails with all the rights, and when it gets by without one of them.
+/// Panics if the scenario fails with all the rights, or if it works without one of them.
 pub fn least_privilege<E: ScenarioResult>(scenario: impl AsyncFn(World) -> E) -> Vec<Right> {
     let rights = in_world(Rights::Own, None, async |world: World| {
         let outcome = attempt(&scenario, &world).await;
@@ -59,7 +60,7 @@ pub fn least_privilege<E: ScenarioResult>(scenario: impl AsyncFn(World) -> E) ->
     rights
 }
 
-/// Runs the scenario to its end, or until the operator is refused something.
+/// Runs the scenario until it ends or a request of the operator is forbidden.
 async fn attempt<E: ScenarioResult>(
     scenario: &impl AsyncFn(World) -> E,
     world: &World,
@@ -74,7 +75,7 @@ async fn attempt<E: ScenarioResult>(
         Ok(Err(failure)) => return Err(failure),
         Err(panic) => return Err(panic_text(&*panic)),
     }
-    // What an operator does while it stops counts as well.
+    // Requests of an operator while it stops count too.
     world.stop_operators().await;
     let forbidden = world.forbidden();
     if forbidden.is_empty() { Ok(()) } else { Err(forbidden.to_string()) }
@@ -86,7 +87,7 @@ async fn refusal(world: &World) -> String {
         if !forbidden.is_empty() {
             return format!("the operator was refused:\n{forbidden}");
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 

@@ -1,8 +1,8 @@
-//! Operators as programs: processes of their own, with the rights of their own manifests.
+//! Operators as programs: separate processes, with the rights of their own manifests.
 //!
-//! Owns the processes and the port that they reach the server by. Each life of a process has a
-//! [`Transport`] of its own, as operators in the test's process have; when it is shut, the process is
-//! killed with a signal that it cannot catch, and started again.
+//! Owns the processes and the port through which they reach the server. Each life of a process has
+//! its own [`Transport`], like operators in the test's process. When the transport is shut, the
+//! process is killed with a signal that it cannot catch, and restarted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ use crate::disturbances::Disturbances;
 use crate::requests::Requests;
 use crate::transport::Transport;
 
-/// What `manifests` makes for the program itself, and tests do not need.
+/// The manifests of the program itself, which tests do not need.
 const OF_THE_PROGRAM: &[&str] = &["Deployment", "Service"];
-/// How long a killed process is away.
-const AWAY: Duration = Duration::from_millis(50);
+/// How long a killed process stays down.
+const DOWNTIME: Duration = Duration::from_millis(50);
 
-/// An operator as a program: a file that understands `run` and `manifests`, as
-/// `kopf::Operator::main` does.
+/// An operator as a program: an executable with the commands `run` and `manifests`, as with
+/// `kopf::Operator::main`.
 ///
 /// ```no_run
 /// # use kopf_testing::{Program, World, WorldError};
@@ -46,7 +46,7 @@ const AWAY: Duration = Duration::from_millis(50);
 /// # Ok(())
 /// # }
 /// ```
-/// In tests of the same package, the file is `env!("CARGO_BIN_EXE_my-operator")`.
+/// In tests of the same package, the path is `env!("CARGO_BIN_EXE_my-operator")`.
 #[derive(Clone, Debug)]
 #[must_use = "start it with `world.launch(program)`"]
 pub struct Program {
@@ -61,13 +61,13 @@ impl Program {
         Self { file: file.into(), arguments: Vec::new(), variables: Vec::new() }
     }
 
-    /// With one more argument after `run --all-namespaces`.
+    /// Adds an argument after `run --all-namespaces`.
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// With a variable in its environment.
+    /// Adds an environment variable.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.push((name.into(), value.into()));
         self
@@ -75,14 +75,14 @@ impl Program {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.file);
-        // Never the cluster of the developer.
+        // Never use the developer's cluster.
         command.env_remove("KUBERNETES_SERVICE_HOST").env_remove("KUBECONFIG");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null());
         command
     }
 
-    /// What is to be deployed for the program, besides the program itself.
+    /// The manifests to deploy, except those of the program itself.
     pub(crate) async fn manifests(&self) -> Vec<Value> {
         let mut command = self.command();
         command.args(["manifests", "--image", "program:1", "--namespace", NAMESPACE]);
@@ -116,7 +116,7 @@ impl Program {
     }
 }
 
-/// A program that runs in a world; it lives as long as the world does.
+/// A program that runs in a world until the end of the world.
 #[derive(Clone)]
 pub struct RunningProgram {
     server: Server,
@@ -127,7 +127,8 @@ pub struct RunningProgram {
 pub(crate) struct Life {
     user: String,
     folder: tempfile::TempDir,
-    // Of the present process; written when the former one was killed, read by connections.
+    // The transport of the current process; written when the previous one was killed, read by
+    // connections.
     transport: Mutex<Transport>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -137,14 +138,14 @@ struct Guarded(Child);
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // It may have ended by itself; either way nothing of it is left.
+        // It may have exited by itself; nothing of it is left in either case.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl RunningProgram {
-    /// Starts a program as this user, and again whenever it is killed.
+    /// Starts a program as this user, and restarts it whenever it is killed.
     pub(crate) async fn start(
         program: Program,
         server: &Server,
@@ -172,17 +173,17 @@ impl RunningProgram {
         Arc::clone(&self.life)
     }
 
-    /// Ends the process for good.
+    /// Ends the process permanently.
     pub async fn end(&self) {
         self.life.end().await;
     }
 
-    /// Kills the process with a signal that it cannot catch; it is started again.
+    /// Kills the process with a signal that it cannot catch; it is restarted.
     pub fn kill(&self) {
         self.life.transport.lock().kill();
     }
 
-    /// What the program has written to its outputs so far.
+    /// The output of the program so far.
     #[must_use]
     pub fn output(&self) -> String {
         self.life.output()
@@ -200,7 +201,7 @@ impl Life {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
             task.abort();
-            // Only an aborted task has dropped the guard of its process.
+            // The process guard is dropped only when the aborted task has ended.
             let _ = task.await;
         }
     }
@@ -230,7 +231,7 @@ async fn serve(listener: TcpListener, life: Arc<Life>) {
                 }
             });
             let http = auto::Builder::new(TokioExecutor::new());
-            // Processes hang up when they are killed.
+            // Processes close connections when they are killed.
             let _ = http.serve_connection(TokioIo::new(stream), answer).await;
         });
     }
@@ -242,12 +243,12 @@ async fn supervise(program: Program, life: Arc<Life>, make_transport: impl Fn() 
         let transport = life.transport.lock().clone();
         transport.killed().await;
         drop(process);
-        tokio::time::sleep(AWAY).await;
+        tokio::time::sleep(DOWNTIME).await;
         *life.transport.lock() = make_transport();
     }
 }
 
-/// A way to the server on this machine, as whom the transport says.
+/// A kubeconfig for the server on this machine; the transport determines the user.
 fn kubeconfig(port: u16) -> String {
     format!(
         "apiVersion: v1\nkind: Config\nclusters:\n- name: world\n  cluster:\n    \

@@ -1,4 +1,4 @@
-//! What operators asked the server for, to be counted and looked at.
+//! The requests of operators, for counting and inspection.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::account::{NAMESPACE, OPERATOR};
 
-/// How much of a body is shown.
+/// How many characters of a body are shown.
 const BODY_MAX: usize = 200;
 
-/// Requests about objects, oldest first; the methods narrow them down.
+/// Requests about objects, oldest first; the methods filter them.
 ///
 /// ```
 /// # use kopf_testing::World;
@@ -36,87 +36,87 @@ impl Requests {
         Self(server.requests(matcher))
     }
 
-    /// Those with this verb.
+    /// Only those with this verb.
     #[must_use]
     pub fn verb(self, verb: Verb) -> Self {
         self.filter(|request| request.info.verb == verb)
     }
 
-    /// The patches, merging and applying ones alike.
+    /// Only patches, including server-side apply.
     #[must_use]
     pub fn patches(self) -> Self {
         self.verb(Verb::Patch)
     }
 
-    /// The creations.
+    /// Only creations.
     #[must_use]
     pub fn creates(self) -> Self {
         self.verb(Verb::Create)
     }
 
-    /// The deletions of single objects.
+    /// Only deletions of single objects.
     #[must_use]
     pub fn deletes(self) -> Self {
         self.verb(Verb::Delete)
     }
 
-    /// The lists.
+    /// Only lists.
     #[must_use]
     pub fn lists(self) -> Self {
         self.verb(Verb::List)
     }
 
-    /// The watches.
+    /// Only watches.
     #[must_use]
     pub fn watches(self) -> Self {
         self.verb(Verb::Watch)
     }
 
-    /// Everything that changes something.
+    /// Only writes.
     #[must_use]
     pub fn writes(self) -> Self {
         self.filter(|request| !matches!(request.info.verb, Verb::Get | Verb::List | Verb::Watch))
     }
 
-    /// Those about a resource, as `plural` or `plural.group`, including its subresources.
+    /// Only those about a resource, as `plural` or `plural.group`, including its subresources.
     #[must_use]
     pub fn on(self, resource: &str) -> Self {
         let matcher = RequestMatcher::any().resource(resource);
         self.filter(|request| matcher.matches(&request.info, &request.user))
     }
 
-    /// Those through a subresource, such as `status`; empty means the main resource.
+    /// Only those through a subresource, such as `status`; empty means the main resource.
     #[must_use]
     pub fn through(self, subresource: &str) -> Self {
         self.filter(|request| request.info.subresource == subresource)
     }
 
-    /// Those about one object.
+    /// Only those about one object.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         self.filter(|request| request.info.name == name)
     }
 
-    /// Those in one namespace.
+    /// Only those in one namespace.
     #[must_use]
     pub fn in_namespace(self, namespace: &str) -> Self {
         self.filter(|request| request.info.namespace == namespace)
     }
 
-    /// Those that were answered with this HTTP status.
+    /// Only those with this HTTP status in the response.
     #[must_use]
     pub fn answered(self, status: u16) -> Self {
         self.filter(|request| request.status == status)
     }
 
-    /// Those that a function accepts.
+    /// Only those that a function accepts.
     #[must_use]
     pub fn filter(mut self, wanted: impl Fn(&LoggedRequest) -> bool) -> Self {
         self.0.retain(wanted);
         self
     }
 
-    /// How many there are.
+    /// The number of requests.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
@@ -128,31 +128,31 @@ impl Requests {
         self.0.is_empty()
     }
 
-    /// One by one.
+    /// Iterates over the requests.
     pub fn iter(&self) -> impl Iterator<Item = &LoggedRequest> {
         self.0.iter()
     }
 
-    /// Their bodies as JSON; null for those without.
+    /// Their bodies as JSON; null for those without one.
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
         self.iter().map(body).collect()
     }
 
-    /// Fails the test unless there are exactly so many, and tells which there are.
+    /// Fails the test unless there are exactly this many, and shows them.
     ///
     /// # Panics
-    /// Panics when there are more or fewer.
+    /// Panics if there are more or fewer.
     #[track_caller]
     pub fn assert_count(&self, expected: usize) {
         let found = self.count();
         assert!(found == expected, "expected {expected} requests, not {found}:\n{self}");
     }
 
-    /// Fails the test if there are any, and tells which.
+    /// Fails the test if there are any, and shows them.
     ///
     /// # Panics
-    /// Panics when there are any.
+    /// Panics if there are any.
     #[track_caller]
     pub fn assert_none(&self) {
         self.assert_count(0);
@@ -163,7 +163,7 @@ fn body(request: &LoggedRequest) -> Value {
     serde_json::from_slice(&request.body).unwrap_or(Value::Null)
 }
 
-/// One line per request: verb, place, answer, and the beginning of the body.
+/// One line per request: verb, resource, response, and the beginning of the body.
 impl fmt::Display for Requests {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

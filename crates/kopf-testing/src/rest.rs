@@ -15,7 +15,7 @@ pub(crate) fn group_version_of(resource: &Resource) -> String {
     }
 }
 
-/// The path of an object, or of a collection without a name.
+/// The path of an object, or of a collection if there is no name.
 pub(crate) fn path(group_version: &str, namespace: &str, plural: &str, name: &str) -> String {
     let root = if group_version.contains('/') { "/apis" } else { "/api" };
     let place = match namespace {
@@ -26,7 +26,7 @@ pub(crate) fn path(group_version: &str, namespace: &str, plural: &str, name: &st
     format!("{root}/{group_version}{place}/{plural}{slash}{name}")
 }
 
-/// Sends a request with a body, unless that is null.
+/// Sends a request with a body, unless the body is null.
 pub(crate) async fn send(
     client: &Client,
     method: Method,

@@ -1,7 +1,7 @@
-//! The way from the server to an operator's handlers of reviews: a function call.
+//! Connects the server to an operator's review handlers through a function call.
 //!
-//! Nothing goes through a socket, so that reviews work in virtual time. The engine's own server is
-//! left out; what it does with bytes and certificates is tested where it is written.
+//! No sockets are involved, so reviews work in virtual time. The engine's own server is bypassed;
+//! how it handles bytes and certificates is tested there.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use crate::account::OPERATOR;
 use crate::transport::Transport;
 
-/// What an operator that has crashed answers.
+/// The error of a crashed operator.
 const REFUSED: &str = "dial tcp 127.0.0.1:443: connect: connection refused";
 
-/// Points the server to an operator, if it has handlers of reviews.
+/// Makes the server send reviews to an operator, if it has review handlers.
 pub(crate) fn connect(
     server: &Server,
     operator: EngineBuilder,
@@ -37,7 +37,7 @@ pub(crate) fn connect(
     (operator.review_gate(gate.clone()), transport.with_reviews(gate))
 }
 
-/// Answers what is sent to a path, as long as the operator is alive.
+/// Responds to reviews sent to a path, while the operator is alive.
 fn target(path: String, gate: ReviewGate, transport: Transport) -> WebhookTarget {
     WebhookTarget::Fallible(Arc::new(move |review: Value| {
         let (path, gate, transport) = (path.clone(), gate.clone(), transport.clone());

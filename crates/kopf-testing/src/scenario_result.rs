@@ -1,16 +1,16 @@
-//! How a scenario ended: what its function may return.
+//! The result of a scenario.
 
 use std::fmt::Debug;
 
 /// What the function of a scenario may return: nothing, or a `Result`.
 ///
-/// What is in the `Result` is a part of the end state that is compared, such as what exists outside
-/// of the cluster.
+/// The value in the `Result` is a part of the compared final state, such as what exists outside the
+/// cluster.
 pub trait ScenarioResult {
     /// The value as text, or the failure.
     ///
     /// # Errors
-    /// The failure of the scenario.
+    /// Returns the failure of the scenario.
     fn into_text(self) -> Result<String, String>;
 }
 
@@ -29,7 +29,7 @@ impl<T: Debug, E: Debug> ScenarioResult for Result<T, E> {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());

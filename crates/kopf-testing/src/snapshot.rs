@@ -1,7 +1,7 @@
-//! The state of a whole world as text, without what differs from run to run.
+//! The state of a whole world as text, without values that differ between runs.
 //!
 //! Uids, versions, times, addresses and generated names are replaced, so that two runs of the same
-//! scenario give the same text. What every cluster has from its beginning is left out.
+//! scenario give the same text. Objects that every new cluster has are left out.
 
 mod normal;
 
@@ -17,10 +17,10 @@ use crate::account::OURS;
 use crate::error::WorldError;
 use crate::rest::{group_version_of, path, send};
 
-/// Resources that tell nothing about the state that an operator is responsible for.
+/// Resources that are irrelevant for the state that an operator manages.
 const IGNORED: &[&str] =
     &["events", "leases", "customresourcedefinitions", "componentstatuses", "nodes"];
-/// What the controllers put into every namespace.
+/// Objects that controllers create in every namespace.
 const USUAL: &[(&str, &str)] = &[
     ("ConfigMap", "kube-root-ca.crt"),
     ("ServiceAccount", "default"),
@@ -29,10 +29,10 @@ const USUAL: &[(&str, &str)] = &[
     ("EndpointSlice", "kubernetes"),
     ("ServiceCIDR", "kubernetes"),
 ];
-/// The namespaces that every cluster has.
+/// The namespaces of every cluster.
 const SYSTEM: &[&str] = &["kube-system", "kube-public", "kube-node-lease"];
 
-/// Everything in a world that was not there from the beginning, in a comparable form.
+/// Everything in a world that did not exist at the beginning, in a comparable form.
 ///
 /// ```
 /// # use kopf_testing::{World, WorldError};
@@ -65,7 +65,7 @@ impl Snapshot {
             for mut object in items {
                 object["apiVersion"] = group_version_of(&resource).into();
                 object["kind"] = resource.kind.clone().into();
-                // Some resources are served by several groups.
+                // Several groups serve some resources.
                 let uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 if !is_usual(&object) && seen.insert(uid) {
                     objects.push(object);
@@ -94,14 +94,14 @@ fn is_usual(object: &Value) -> bool {
 }
 
 impl Snapshot {
-    /// Only the objects of these kinds.
+    /// Keeps only the objects of these kinds.
     #[must_use]
     pub fn only(mut self, kinds: &[&str]) -> Self {
         self.0.retain(|object| kinds.iter().any(|kind| object["kind"] == *kind));
         self
     }
 
-    /// Without the field at a dotted path, in all objects.
+    /// Removes the field at a dotted path from all objects.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         for object in &mut self.0 {
@@ -110,7 +110,7 @@ impl Snapshot {
         self
     }
 
-    /// The objects, in the order of kind, namespace and name.
+    /// The objects, ordered by kind, namespace and name.
     #[must_use]
     pub fn objects(&self) -> &[Value] {
         &self.0

@@ -1,4 +1,4 @@
-//! An operator made of closures, for the tests of this crate.
+//! An operator made from closures, for the tests of this crate.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Invoke for BlockingFunction {
     }
 }
 
-/// A handler for greetings, which are not defined by anybody.
+/// A handler for greetings, which have no explicit definition.
 pub(crate) fn handler(id: &str, kind: HandlerKind, function: fn(&Call) -> Returned) -> Handler {
     Handler::new(id, kind, Arc::new(Function(function))).for_resources(Selector::exact(
         "kopf.dev",
@@ -37,7 +37,7 @@ pub(crate) fn handler(id: &str, kind: HandlerKind, function: fn(&Call) -> Return
     ))
 }
 
-/// Greets on creation, holds until deletion.
+/// Greets on creation, and holds the object until its deletion.
 pub(crate) fn greeter() -> EngineBuilder {
     let create = handler("create_fn", HandlerKind::Create, |_| {
         Ok(Output::Json(json!({"message": "hello"})))
@@ -52,7 +52,7 @@ pub(crate) fn greeter() -> EngineBuilder {
     Engine::builder(Registry::from_iter(handlers))
 }
 
-/// Whether the engine is done with an object.
+/// Whether the engine has finished with an object.
 pub(crate) fn is_handled(object: &Value) -> bool {
     let notes = &object["metadata"]["annotations"];
     notes["kopf.zalando.org/last-handled-configuration"].is_string()

@@ -1,6 +1,6 @@
-//! Torture: a scenario with crashes anywhere, losses and delays ends as an undisturbed one does.
+//! Torture: a scenario with crashes anywhere, losses and delays ends like an undisturbed one.
 //!
-//! Owns the rounds and their comparison; what happens to each request is decided in `disturbances`.
+//! Owns the rounds and their comparison; `disturbances` decides what happens to each request.
 
 use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
@@ -15,23 +15,23 @@ use crate::scenario_result::{ScenarioResult, panic_text};
 use crate::snapshot::Snapshot;
 use crate::world::{World, in_world};
 
-/// Where seeds begin, so that the same rounds are run every time.
+/// The first seed, so that the same rounds run every time.
 const FIRST_SEED: u64 = 0x6b6f_7066;
-/// With this variable, only the round of one seed is run.
+/// Runs only the round with this seed.
 const SEED_VARIABLE: &str = "KOPF_TORTURE_SEED";
-/// With this variable, every test has this many rounds.
+/// Sets the number of rounds of every test.
 const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 
-/// Runs a scenario undisturbed, and then so many times under torture; all must end alike.
+/// Runs a scenario undisturbed, and then this many times under torture; all runs must end in the
+/// same state.
 ///
-/// Every round kills the operator at some of its requests, before or after the server has taken
-/// them; every second round also refuses, delays and breaks requests, answers lists with former
-/// states, and loses, repeats and delays the events of watches. Rounds are the same every time.
-/// `KOPF_TORTURE_ROUNDS=500` in the environment makes it so many.
+/// Every round kills the operator at some of its requests, before or after the server has processed
+/// them. Every second round also rejects, delays and breaks requests, responds to lists with
+/// outdated states, and loses, repeats and delays the events of watches. Rounds are reproducible.
+/// `KOPF_TORTURE_ROUNDS=500` in the environment sets the number of rounds.
 ///
-/// The scenario starts the operator with [`World::operate`]. What it returns in an `Ok` is compared,
-/// too. Timers that keep writing never end in the same state: delete their objects at the end of
-/// the scenario.
+/// The scenario starts the operator with [`World::operate`]. Its `Ok` value is compared too. Timers
+/// that keep writing never end in the same state: delete their objects at the end of the scenario.
 ///
 /// ```no_run
 /// # use kopf_testing::{World, WorldError, torture};
@@ -47,8 +47,8 @@ const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 /// ```
 ///
 /// # Panics
-/// Panics when the undisturbed scenario fails, and when a round fails or ends differently; then it
-/// tells the seed, what was done in the round, and the difference.
+/// Panics if the undisturbed scenario fails, or if a round fails or ends differently. The message
+/// has the seed, what was done in the round, and the difference.
 pub fn torture<E: ScenarioResult>(rounds: usize, scenario: impl AsyncFn(World) -> E) {
     Torture::new(rounds).run(scenario);
 }
@@ -62,26 +62,26 @@ pub struct Torture {
     has_crashes: bool,
 }
 
-/// How one round ended.
+/// The end of one round.
 struct End {
-    told: String,
+    result: String,
     state: Snapshot,
 }
 
 impl Torture {
-    /// So many rounds.
+    /// Sets the number of rounds.
     pub fn new(rounds: usize) -> Self {
         let rounds = number_in(ROUNDS_VARIABLE).unwrap_or(rounds);
         Self { rounds, ignored: Vec::new(), has_crashes: true }
     }
 
-    /// Ignores the field at a dotted path when end states are compared.
+    /// Ignores the field at a dotted path when final states are compared.
     pub fn ignoring(mut self, path: &str) -> Self {
         self.ignored.push(path.to_owned());
         self
     }
 
-    /// Only disturbances, no crashes.
+    /// Disables crashes; only disturbances remain.
     pub fn without_crashes(mut self) -> Self {
         self.has_crashes = false;
         self
@@ -90,7 +90,7 @@ impl Torture {
     /// Runs the scenario, undisturbed and then tortured.
     ///
     /// # Panics
-    /// As [`torture`].
+    /// See [`torture`].
     pub fn run<E: ScenarioResult>(&self, scenario: impl AsyncFn(World) -> E) {
         let calm = Arc::new(Disturbances::none());
         let expected = match self.round(&calm, &scenario) {
@@ -127,29 +127,29 @@ impl Torture {
     ) -> Result<End, String> {
         in_world(Rights::All, Some(Arc::clone(disturbances)), async |world: World| {
             let ended = AssertUnwindSafe(scenario(world.clone())).catch_unwind().await;
-            let told = match ended.map(ScenarioResult::into_text) {
-                Ok(told) => told.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
+            let result = match ended.map(ScenarioResult::into_text) {
+                Ok(result) => result.map_err(|failure| format!("{failure}\n{}", world.logs()))?,
                 Err(panic) => return Err(format!("{}\n{}", panic_text(&*panic), world.logs())),
             };
             disturbances.end();
             world.calmed().await;
             world.stop_operators().await;
             let state = world.snapshot().await.map_err(|error| error.to_string())?;
-            Ok(End { told, state })
+            Ok(End { result, state })
         })
     }
 
     fn difference(&self, expected: &End, found: &End) -> String {
-        let told = difference::between(&expected.told, &found.told);
+        let result = difference::between(&expected.result, &found.result);
         let text = |end: &End| {
             let state = self.ignored.iter().fold(end.state.clone(), |it, path| it.without(path));
             state.to_string()
         };
-        told + &difference::between(&text(expected), &text(found))
+        result + &difference::between(&text(expected), &text(found))
     }
 }
 
-/// The number in a variable of the environment.
+/// The number in an environment variable.
 pub(crate) fn number_in<N: FromStr>(variable: &str) -> Option<N> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }

@@ -21,13 +21,13 @@ use tower::Service as _;
 use self::distorted::{AnyBody, distorted};
 use crate::disturbances::{Act, Asked, Disturbances};
 
-/// One life's way to the server.
+/// The connection of one life to the server.
 #[derive(Clone)]
 pub(crate) struct Transport {
     service: Service,
     disturbances: Option<Arc<Disturbances>>,
     is_shut: Arc<watch::Sender<bool>>,
-    /// The other direction: what the server asks the operator.
+    /// The reverse direction: reviews from the server to the operator.
     reviews: Option<ReviewGate>,
 }
 
@@ -36,12 +36,12 @@ impl Transport {
         Self { service, disturbances, is_shut: Arc::new(watch::Sender::new(false)), reviews: None }
     }
 
-    /// The same for an operator that answers reviews.
+    /// Sets the gate of an operator that handles reviews.
     pub(crate) fn with_reviews(self, gate: ReviewGate) -> Self {
         Self { reviews: Some(gate), ..self }
     }
 
-    /// Resolves when the server knows where to send reviews, or when there are none to send.
+    /// Resolves when the server knows where to send reviews, or if there are none.
     pub(crate) async fn is_asked(&self) {
         let Some(reviews) = &self.reviews else { return };
         tokio::select! {
@@ -50,12 +50,12 @@ impl Transport {
         }
     }
 
-    /// Whether this life is over.
+    /// Whether this life has ended.
     pub(crate) fn is_shut(&self) -> bool {
         *self.is_shut.borrow()
     }
 
-    /// Ends this life's access to the server.
+    /// Ends the access of this life to the server.
     pub(crate) fn kill(&self) {
         self.is_shut.send_replace(true);
     }
@@ -63,7 +63,7 @@ impl Transport {
     /// Resolves when the life has ended.
     pub(crate) async fn killed(&self) {
         let mut is_shut = self.is_shut.subscribe();
-        // We hold the sender, so this ends only by a kill.
+        // We hold the sender, so only a kill ends this.
         let _ = is_shut.wait_for(|is_shut| *is_shut).await;
     }
 
@@ -99,19 +99,19 @@ impl Transport {
             }
             Act::Late(latency) => {
                 tokio::time::sleep(latency).await;
-                self.let_through(request, &asked).await
+                self.pass_and_remember(request, &asked).await
             }
             Act::Stale(answer) => Ok(full(StatusCode::OK, answer)),
             Act::Distort(distortion) => {
                 let response = self.pass(request).await;
                 Ok(response.map(|body| distorted(body, distortion)))
             }
-            Act::Pass => self.let_through(request, &asked).await,
+            Act::Pass => self.pass_and_remember(request, &asked).await,
         }
     }
 
-    /// Passes a request on; remembers lists, which may be needed as stale answers.
-    async fn let_through(
+    /// Passes a request on; remembers lists, which may be needed as outdated responses.
+    async fn pass_and_remember(
         &mut self,
         request: Request<Full<Bytes>>,
         asked: &Asked,

@@ -1,7 +1,7 @@
-//! One test's own cluster: forked from a prepared one, with a clock that is moved by the test.
+//! A cluster for one test: forked from a prepared one, with a clock that the test controls.
 //!
-//! Owns the server, the clients and what is known of the operators in it. Objects are read and
-//! written in `objects` and `dynamic`; what operators did is in `requests`, `posted`, `logs`.
+//! Owns the server, the clients and the operators in it. Objects are read and written in `objects`
+//! and `dynamic`; the actions of operators are in `requests`, `posted`, `logs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,13 +31,13 @@ use crate::transport::Transport;
 pub(crate) mod dynamic;
 pub(crate) mod objects;
 
-/// How much real time `until` gives a condition when there are other processes.
+/// The real time that `until` waits for a condition if there are other processes.
 const PATIENCE_IN_REAL_TIME: Duration = Duration::from_secs(60);
-/// How much virtual time `until` gives a condition.
+/// The virtual time that `until` waits for a condition.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// The same while the operator is tortured.
 const PATIENCE_UNDER_TORTURE: Duration = Duration::from_secs(7200);
-/// Less than any delay that matters; with paused time, it passes when nothing else can run.
+/// Shorter than any relevant delay; with paused time, it passes when nothing else can run.
 const A_MOMENT: Duration = Duration::from_millis(1);
 /// Tortured operators are done when nothing has changed for this long: longer than default retries.
 const CALM: Duration = Duration::from_secs(180);
@@ -46,29 +46,29 @@ const CALM_IN_REAL_TIME: Duration = Duration::from_secs(6);
 /// How long a world may take to become calm; with timers that write, it never does.
 const CALM_PATIENCE: Duration = Duration::from_secs(1800);
 
-/// One test's own cluster; clones are the same cluster.
+/// A cluster for one test; clones are the same cluster.
 #[derive(Clone)]
 pub struct World(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    // Made when first needed: an operator that is started before anything else has happened finds
-    // its definitions there.
+    // Created on first use: if an operator is started before anything else, a server that already
+    // has its definitions is used.
     prepared_server: OnceLock<PreparedServer>,
     pub(crate) logs: Logs,
     pub(crate) rights: Rights,
     pub(crate) disturbances: Option<Arc<Disturbances>>,
     // Written when an operator starts, read by the tests of rights.
     pub(crate) granted: Mutex<Vec<Right>>,
-    // Everything that runs here, to be stopped before the end state is looked at.
+    // All running operators, to be stopped before the final state is read.
     pub(crate) operators: Mutex<Vec<OperatorHandle>>,
-    // The same for programs, and what is run in place of operators, if anything is.
+    // The same for programs, and the program that runs instead of operators, if any.
     pub(crate) programs: Mutex<Vec<Arc<Life>>>,
     pub(crate) program: Option<Program>,
     // Set by the test, read by code that waits.
     is_real: AtomicBool,
 }
 
-/// Runs a test in a world of its own, with paused time.
+/// Runs a test in its own world, with paused time.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
@@ -85,12 +85,12 @@ pub(crate) struct Inner {
 /// ```
 ///
 /// # Panics
-/// Panics when the runtime cannot be built, and when the test panics.
+/// Panics if the runtime cannot be created or the test panics.
 pub fn run<T, F: Future<Output = T>>(test: impl FnOnce(World) -> F) -> T {
     in_world(Rights::All, None, async |world| test(world).await)
 }
 
-/// Runs a test in a world with these properties; shows the log of the operator when it panics.
+/// Runs a test in a world with these properties; prints the operator's log if it panics.
 pub(crate) fn in_world<T>(
     rights: Rights,
     disturbances: Option<Arc<Disturbances>>,
@@ -99,7 +99,7 @@ pub(crate) fn in_world<T>(
     in_world_of(None, rights, disturbances, test)
 }
 
-/// The same, with a program in place of operators.
+/// The same, with a program instead of operators.
 pub(crate) fn in_world_of<T>(
     program: Option<Program>,
     rights: Rights,
@@ -114,7 +114,7 @@ pub(crate) fn in_world_of<T>(
 }
 
 impl World {
-    /// A new world; needs a tokio runtime, best one with paused time (see [`run`]).
+    /// Creates a world; needs a tokio runtime, preferably one with paused time (see [`run`]).
     #[must_use]
     pub fn new() -> Self {
         Self::with(Rights::All, None, None, Logs::default())
@@ -144,7 +144,7 @@ impl World {
         self.0.prepared_server.get_or_init(|| PreparedServer::plain(self.0.rights))
     }
 
-    /// The API server: the lives of Pods, controllers, users, webhooks.
+    /// The API server: lifecycles of Pods, controllers, users, webhooks.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.prepared_server().server
@@ -158,12 +158,12 @@ impl World {
 
     /// Starts an operator in this world, with its definitions, and waits until it watches.
     ///
-    /// Takes an engine's builder, or anything that becomes one, such as `kopf::Operator`. It runs
-    /// until the returned handle is dropped.
+    /// Takes an engine builder, or anything that converts into one, such as `kopf::Operator`. The
+    /// operator runs until the returned handle is dropped.
     ///
     /// # Panics
-    /// Panics when the server refuses a definition of the operator, and under torture, which
-    /// needs [`World::operate`] to start the operator again after a crash.
+    /// Panics if the server rejects a definition of the operator, and under torture, which needs
+    /// [`World::operate`] to restart the operator after a crash.
     pub async fn start(&self, operator: impl Into<EngineBuilder>) -> Running {
         let is_tortured = self.0.disturbances.is_some();
         assert!(
@@ -179,13 +179,13 @@ impl World {
         running
     }
 
-    /// Runs an operator in this world until its end, and again after each crash.
+    /// Runs an operator in this world until the world ends, and restarts it after each crash.
     ///
-    /// Takes the function that makes the operator. Waits until it watches. In the rounds of
-    /// [`Program::kill_test`](crate::Program::kill_test), the program is started in its place.
+    /// Takes the function that creates the operator. Waits until it watches. In the rounds of
+    /// [`Program::kill_test`](crate::Program::kill_test), the program is started instead.
     ///
     /// # Panics
-    /// Panics when the server refuses a definition of the operator.
+    /// Panics if the server rejects a definition of the operator.
     pub async fn operate<O: Into<EngineBuilder> + 'static>(
         &self,
         operator: impl Fn() -> O + Send + 'static,
@@ -204,10 +204,10 @@ impl World {
         handle
     }
 
-    /// Defines what the operator is for, and grants what it may do.
+    /// Installs the definitions of the operator, and grants its rights.
     async fn prepare_for(&self, operator: &EngineBuilder) {
         let definitions = Definitions::of(operator);
-        if !self.stands_on(&definitions) {
+        if !self.has_prepared(&definitions) {
             let installed = definitions.install(&self.client()).await;
             installed.expect("the server accepts derived definitions");
         }
@@ -218,9 +218,9 @@ impl World {
         *self.0.granted.lock() = rights;
     }
 
-    /// Whether everything is defined, since nothing has happened here yet and a prepared server
-    /// could be taken.
-    fn stands_on(&self, definitions: &Definitions) -> bool {
+    /// Whether everything is defined because nothing has happened here yet and a prepared server
+    /// could be used.
+    fn has_prepared(&self, definitions: &Definitions) -> bool {
         let is_blank = self.0.prepared_server.get().is_none();
         let prepared_server =
             is_blank.then(|| PreparedServer::with(self.0.rights, definitions)).flatten();
@@ -228,7 +228,7 @@ impl World {
             .is_some_and(|prepared_server| self.0.prepared_server.set(prepared_server).is_ok())
     }
 
-    /// Starts an operator behind a transport of its own.
+    /// Starts an operator behind its own transport.
     pub(crate) fn spawn_operator(&self, operator: EngineBuilder) -> (Running, Transport) {
         let mut user = User::service_account(NAMESPACE, OPERATOR);
         if self.0.rights == Rights::All {
@@ -241,13 +241,13 @@ impl World {
         (operator.client(client).clock(clock).build().start(), transport)
     }
 
-    /// Starts a program as a process of its own, and again whenever it is killed.
+    /// Starts a program as a separate process, and restarts it whenever it is killed.
     ///
-    /// It is deployed by its own manifests: definitions, account and rights are what its command
-    /// `manifests` prints. From now on, time is real.
+    /// It is deployed with its own manifests: definitions, account and rights are printed by its
+    /// command `manifests`. From now on, time is real.
     ///
     /// # Panics
-    /// Panics when the program cannot be run, and when the server refuses its manifests.
+    /// Panics if the program cannot be run, or if the server rejects its manifests.
     pub async fn launch(&self, program: Program) -> RunningProgram {
         self.in_real_time();
         let account = self.deploy(&program).await;
@@ -273,24 +273,24 @@ impl World {
         account
     }
 
-    /// Installs a custom resource definition; one that is there already is brought up to date.
+    /// Installs or updates a custom resource definition.
     ///
     /// # Errors
-    /// Fails when the server refuses it.
+    /// Fails if the server rejects it.
     pub async fn define(&self, definition: &Value) -> Result<(), WorldError> {
         apply_definition(&self.client(), definition).await
     }
 
     /// Resolves when there is nothing to do now: no handler, no controller, no request.
     ///
-    /// What waits for a later moment, such as a retry, does not count. Under torture it resolves
-    /// when nothing has changed for some minutes, since crashes and losses take time to mend.
+    /// Work scheduled for later, such as a retry, does not count. Under torture it resolves when
+    /// nothing has changed for some minutes, since recovery from crashes and losses takes time.
     pub async fn settled(&self) {
         if self.0.disturbances.is_some() && self.0.programs.lock().is_empty() {
             return self.calmed().await;
         }
-        // Paused time moves only when every task waits for it; so once this sleep is over, all
-        // that could be done without waiting has been done. The second one is for work that the
+        // Paused time advances only when every task waits for it; so when this sleep ends,
+        // everything that could run without waiting has run. The second one is for work that the
         // first one woke up.
         for _ in 0..2 {
             tokio::time::sleep(A_MOMENT).await;
@@ -316,15 +316,15 @@ impl World {
         }
     }
 
-    /// Lets virtual time pass, with everything that happens in it.
+    /// Advances virtual time, with everything that happens meanwhile.
     pub async fn advance(&self, time: Duration) {
         tokio::time::sleep(time).await;
         self.settled().await;
     }
 
-    /// Lets real time pass from now on, for what has sockets or runs in other processes.
+    /// Switches to real time, for tests with sockets or other processes.
     ///
-    /// Then nothing is settled by itself: wait with [`World::until`].
+    /// The world no longer settles by itself: wait with [`World::until`].
     pub fn in_real_time(&self) {
         if !self.0.is_real.swap(true, Ordering::Relaxed) {
             tokio::time::resume();
@@ -335,7 +335,7 @@ impl World {
         self.0.is_real.load(Ordering::Relaxed)
     }
 
-    /// How long conditions are waited for.
+    /// How long to wait for conditions.
     pub(crate) fn patience(&self) -> Duration {
         match self.0.disturbances {
             _ if self.is_real() => PATIENCE_IN_REAL_TIME,
@@ -344,17 +344,18 @@ impl World {
         }
     }
 
-    /// Makes matching requests fail, wait or go wrong in other ways; see [`crate::fault`].
+    /// Makes matching requests fail, wait or misbehave in other ways; see [`crate::fault`].
     pub fn fault(&self, fault: Fault) {
         self.server().add_fault(fault);
     }
 
-    /// Ends all faults.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.server().clear_faults();
     }
 
-    /// The requests of operators about objects, so far or since they were forgotten.
+    /// The requests of operators about objects, since the start or the last
+    /// [`World::forget_requests`].
     #[must_use]
     pub fn requests(&self) -> Requests {
         match self.0.prepared_server.get() {
@@ -363,36 +364,36 @@ impl World {
         }
     }
 
-    /// Forgets the requests so far.
+    /// Discards the requests so far.
     pub fn forget_requests(&self) {
         self.server().clear_requests();
     }
 
-    /// The requests of operators that were refused for lack of rights.
+    /// The requests of operators that were rejected because of missing rights.
     #[must_use]
     pub fn forbidden(&self) -> Requests {
         self.requests().answered(403)
     }
 
-    /// The events that were posted so far, in the order of their posting.
+    /// The events posted so far, in posting order.
     ///
-    /// Operators post with a limited rate: let some time pass before looking.
+    /// Operators post at a limited rate: let some time pass before calling this.
     ///
     /// # Errors
-    /// Fails when the server cannot be asked.
+    /// Fails if the server cannot be reached.
     pub async fn events(&self) -> Result<Vec<PostedEvent>, WorldError> {
         Ok(PostedEvent::of_all(self.objects("events.v1").in_cluster().list().await?))
     }
 
-    /// The state of everything that was not there from the beginning.
+    /// The state of everything that did not exist at the beginning.
     ///
     /// # Errors
-    /// Fails when the server cannot be asked.
+    /// Fails if the server cannot be reached.
     pub async fn snapshot(&self) -> Result<Snapshot, WorldError> {
         Snapshot::take(&self.client(), self.resources().await?).await
     }
 
-    /// What was logged in this world: by the engine, and by handlers.
+    /// The log of this world: lines of the engine and of handlers.
     #[must_use]
     pub fn logs(&self) -> Logs {
         self.0.logs.clone()

@@ -1,4 +1,4 @@
-//! The pages of the book whose code must compile; exists for `cargo test --doc` alone.
+//! The book pages whose code must compile. Exists only for `cargo test --doc`.
 
 macro_rules! pages {
     ($($page:ident: $path:literal,)*) => {$(
@@ -7,12 +7,12 @@ macro_rules! pages {
     )*};
 }
 
-/// Its examples are tests, so they need the test kit.
+/// Its examples are tests and need the test kit.
 #[cfg(feature = "testing")]
 #[doc = include_str!("../../../docs/src/testing.md")]
 struct Testing;
 
-/// The same.
+/// Its examples are tests and need the test kit.
 #[cfg(feature = "testing")]
 #[doc = include_str!("../../../docs/src/recipes.md")]
 struct Recipes;

@@ -1,4 +1,4 @@
-//! Conditions of handlers: what the builder's methods take, and what conditions look at.
+//! Conditions for handlers: the arguments of the builder methods, and the data that conditions see.
 //!
 //! ```
 //! use kopf::input::Diff;
@@ -6,7 +6,7 @@
 //! use kopf::closure;
 //! use kopf::filter::{MetaFilter, Occasion, Subject, ValueFilter, meta_matches, meta_matches_with};
 //!
-//! /// Everything there is to look at: the object, and what happened to it.
+//! /// A condition can see the object and what happened to it.
 //! fn was_paused(subject: &Subject, occasion: &Occasion) -> bool {
 //!     let Occasion::Change(change) = occasion else { return false };
 //!     let was = |side: &Value| side["spec"]["paused"] == json!(true);

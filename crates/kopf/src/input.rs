@@ -1,13 +1,13 @@
-//! Parameters of handlers, and traits for parameters of your own.
+//! Parameters of handlers, and traits for defining your own.
 //!
-//! The [crate documentation](crate#inputs) says which parameter exists in which kind of handlers.
+//! The [crate documentation](crate#inputs) lists which parameters each kind of handler can take.
 //! Parameters about children are in [`kopf::children`](crate::children); `&Index<function>` is
 //! [`kopf::index::Index`](crate::index::Index).
 //!
-//! # Parameters of your own
+//! # Your own parameters
 //!
-//! By value, it is an [`Input`] for the kinds of handlers that have what it is made of
-//! ([`kopf::kind`](crate::kind)). It looks at the [`Call`], and may take other inputs:
+//! A parameter by value implements [`Input`] for every kind of handler that has the data it needs
+//! ([`kopf::kind`](crate::kind)). It reads the [`Call`] and may take other inputs:
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -18,7 +18,7 @@
 //!
 //! struct Budgets(HashMap<String, u32>);
 //!
-//! /// What the team of the object may spend.
+//! /// The budget of the object's team.
 //! struct Budget(u32);
 //!
 //! impl<K: ObjectKind> Input<K> for Budget {
@@ -46,10 +46,11 @@
 //! assert!(operator.state(Budgets(HashMap::new())).check().is_ok());
 //! ```
 //!
-//! A failure of an input is a failure of the handler, and follows the same rules.
+//! An input that fails makes the handler fail, by the same rules.
 //!
-//! By reference, it implements [`FromObject`], or [`InputRef`] if it is not read from the object. What
-//! implements `FromObject` also works in conditions. Types with `serde::Deserialize` implement it already.
+//! A parameter by reference implements [`FromObject`], or [`InputRef`] if it is not read from the
+//! object. A type that implements `FromObject` also works in conditions. Types with
+//! `serde::Deserialize` implement it already.
 //!
 //! ```
 //! use kopf::filter::Subject;
@@ -70,7 +71,8 @@
 //! }
 //! ```
 //!
-//! What handlers change is an [`InputMut`]: it is put back after the function, failed or not.
+//! A parameter that handlers modify implements [`InputMut`]: the engine takes it back after the
+//! function returns, even if the function failed.
 
 pub use kopf_core::handler::Touches;
 pub use kopf_core::invoke::{Attempt, Call, StopReason};

@@ -2,7 +2,7 @@
 //!
 #![doc = include_str!("tour.md")]
 
-// The attributes write paths into `::kopf`, also in the tests of this crate.
+// The attributes generate paths that start with `::kopf`, even in the tests of this crate.
 extern crate self as kopf;
 
 #[cfg(doctest)]
@@ -53,7 +53,8 @@ pub mod on {
     };
 }
 
-/// What most handlers name: `use kopf::prelude::*;`. All other parameters are in [`input`].
+/// The names that most handlers use: `use kopf::prelude::*;`. All other parameters are in
+/// [`input`].
 pub mod prelude {
     pub use crate::input::{Change, Meta, Name, Patch, Spec, State, Status};
     pub use crate::{Client, Result, ResultExt, Seconds};

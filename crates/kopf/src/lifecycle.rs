@@ -1,10 +1,10 @@
-//! Which of the handlers that are due run at once, and in which order; see
+//! Decides which of the due handlers run now, and in which order; see
 //! [`Operator::lifecycle`](crate::Operator::lifecycle).
 //!
 //! ```
 //! use kopf::lifecycle::Lifecycle;
 //!
-//! // One handler at a time, in the order of their declaration.
+//! // One handler at a time, in declaration order.
 //! let operator = kopf::Operator::new("demo").lifecycle(Lifecycle::OneByOne);
 //!
 //! // Those that never failed go first, and alone.

@@ -1,9 +1,9 @@
 //! Logs in Kopf's formats: plain, full and JSON, with references to objects.
 //!
-//! A layer for `tracing`. Takes the object from the span `object` of target `kopf.objects`, which
-//! the engine opens around everything it does about one object. Offers what handlers log to the
-//! engine, which makes events of it where `posting.loggers` says so. Lines go to the standard error
-//! through `output`, which never waits for a reader.
+//! A layer for `tracing`. It takes the object from the span `object` of target `kopf.objects`,
+//! which the engine opens around all work on one object. It passes the lines that handlers log to
+//! the engine, which posts them as Kubernetes events according to `posting.loggers`. Lines go to
+//! standard error through `output`, which never blocks on a reader.
 
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal as _, Write};
@@ -28,16 +28,16 @@ use self::output::Output;
 mod output;
 mod targets;
 
-/// Where the lines of this process go, once logs are installed.
+/// The destination of this process's lines, once logging is installed.
 static INSTALLED: OnceLock<Output> = OnceLock::new();
 
 const OBJECTS: &str = "kopf.objects";
 const JSON_TIME: &str = "%Y-%m-%dT%H:%M:%S%.6f+00:00";
 
-/// How lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// The message alone.
+    /// Only the message.
     Plain,
     /// With time, source and level.
     #[default]
@@ -46,7 +46,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged, and how.
+/// What is logged, and in which format.
 ///
 /// ```no_run
 /// use kopf::logging::{LogFormat, Logging};
@@ -54,13 +54,14 @@ pub enum LogFormat {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Logging {
-    /// How lines look.
+    /// The format of the lines.
     pub format: LogFormat,
-    /// The least important level that is shown.
+    /// The most verbose level that is shown.
     pub level: LevelFilter,
     /// Whether dependencies log at the same level as the operator.
     pub debug: bool,
-    /// Whether `[namespace/name]` goes before messages about objects; by the format if not given.
+    /// Whether messages about objects start with `[namespace/name]`; by default, the format
+    /// decides.
     pub prefix: Option<bool>,
     /// The key of the object's reference in JSON.
     pub refkey: String,
@@ -69,7 +70,7 @@ pub struct Logging {
     pub backlog_bytes_max: usize,
 }
 
-/// An unknown name of a format.
+/// The name of an unknown log format.
 #[derive(Debug, thiserror::Error)]
 #[error("the log format must be plain, full or json, not {0:?}")]
 pub struct UnknownFormat(String);
@@ -101,17 +102,18 @@ impl FromStr for LogFormat {
 }
 
 impl Logging {
-    /// Sends all lines of this process to its standard error.
+    /// Sends all log lines of this process to standard error.
     ///
-    /// Does nothing when the program has set up its own logs already. A thread writes the lines, so
-    /// that nobody waits when the standard error is not read; see [`flush`].
+    /// Does nothing if the program has already set up logging. A separate thread writes the lines,
+    /// so logging does not block when nothing reads standard error; see [`flush`].
     pub fn install(self) {
         let output = self.output();
         let layer = self.layer(output);
         let _already_set_up = tracing_subscriber::registry().with(layer).try_init();
     }
 
-    /// The same together with another layer, such as one for traces, which has its own filter.
+    /// Like [`install`](Self::install), together with another layer with its own filter, such as
+    /// one for traces.
     pub fn install_beside<L>(self, other: L)
     where
         L: Layer<Registry> + Send + Sync + 'static,
@@ -123,7 +125,7 @@ impl Logging {
         let _already_set_up = tracing_subscriber::registry().with(other).with(lines).try_init();
     }
 
-    /// The standard error behind its thread; the standard error itself if there can be no threads.
+    /// Standard error behind its thread, or standard error itself if the thread cannot be started.
     fn output(&self) -> Box<dyn Write + Send> {
         let logging = self.clone();
         let notice = move |count| logging.dropped(count);
@@ -135,7 +137,7 @@ impl Logging {
         }
     }
 
-    /// The layer alone, for programs that combine it with others.
+    /// Returns only the layer, for programs that combine it with others.
     pub fn layer<S, W>(self, writer: W) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -145,7 +147,7 @@ impl Logging {
     }
 
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
-        // Spans carry the references, so they are needed at every level.
+        // Spans carry the object references, so they are needed at every level.
         if metadata.is_span() {
             return metadata.target() == OBJECTS;
         }
@@ -158,20 +160,20 @@ impl Logging {
     }
 }
 
-/// Waits until all lines are written, but not for longer than this; tells whether they are.
+/// Waits until all lines are written, at most for `patience`. Returns whether they are.
 ///
-/// [`Operator::main`](crate::Operator) does so at its end; a program with a `main` of its own that
-/// uses [`Logging::install`] should do the same.
+/// [`Operator::main`](crate::Operator) calls this before it returns. A program with its own `main`
+/// that uses [`Logging::install`] should call it too.
 pub fn flush(patience: Duration) -> bool {
     INSTALLED.get().is_none_or(|output| output.wait(patience))
 }
 
-/// Prints a text to the standard error after all lines, if somebody reads them in time.
+/// Prints a text to standard error after all lines, if they are read in time.
 #[cfg(feature = "cli")]
 pub(crate) fn print_last(text: String, patience: Duration) {
     flush(patience);
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
-    // Printing may block without end, so this thread does not do it.
+    // Printing may block forever, so another thread does it.
     let printing = std::thread::Builder::new().spawn(move || {
         let _lost = std::io::stderr().write_all(text.as_bytes());
         let _ = done.send(());
@@ -181,13 +183,14 @@ pub(crate) fn print_last(text: String, patience: Duration) {
     }
 }
 
-/// Libraries that tell about every request on the debug level.
+/// Excludes the libraries that log every request at debug level.
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     const CHATTY: [&str; 7] = ["kube", "hyper", "h2", "rustls", "tower", "tonic", "mio"];
     !CHATTY.iter().any(|name| metadata.target().starts_with(name))
 }
 
-/// Whether a line is neither of the framework, which posts its own, nor of a chatty library.
+/// Whether the line comes from neither the framework, which posts its own events, nor a chatty
+/// library.
 fn is_of_handlers(metadata: &Metadata<'_>) -> bool {
     const OURS: [&str; 6] =
         ["kopf", "kopf_client", "kopf_core", "kopf_engine", "kopf_handler", "kopf_model"];
@@ -197,21 +200,21 @@ fn is_of_handlers(metadata: &Metadata<'_>) -> bool {
 
 struct Lines<W> {
     logging: Logging,
-    /// Written by every thread that logs, a whole line at a time.
+    /// Every thread that logs writes whole lines here.
     writer: Mutex<W>,
 }
 
-/// The reference to an object, kept with its span: made for every object, read for few.
+/// The reference to an object, stored with its span: created for every object, rarely read.
 #[derive(Default)]
 struct Reference {
-    /// The values, one after the other.
+    /// The values, concatenated.
     text: String,
-    /// The names of the fields, and where their values end.
+    /// The names of the fields, and the end offset of each value.
     fields: Vec<(&'static str, usize)>,
 }
 
 impl Reference {
-    /// Room for the reference to a usual object.
+    /// Has enough capacity for the reference to a typical object.
     fn with_room() -> Self {
         Self { text: String::with_capacity(128), fields: Vec::with_capacity(5) }
     }
@@ -283,7 +286,7 @@ where
 }
 
 impl Logging {
-    /// What a line of text begins with.
+    /// The beginning of a text line.
     fn head(&self, target: &str, level: Level) -> String {
         if self.format != LogFormat::Full {
             return String::new();
@@ -292,7 +295,7 @@ impl Logging {
         format!("[{time}] {target:<20.20} [{:<8.8}] ", text_level(level))
     }
 
-    /// The line in place of those that were dropped.
+    /// The line that replaces the dropped ones.
     fn dropped(&self, count: u64) -> String {
         let lines = if count == 1 { "line was" } else { "lines were" };
         let text = format!("{count} log {lines} dropped: the standard error is not read in time.");

@@ -1,7 +1,8 @@
-//! Credentials for login handlers: `#[kopf::on::login]` functions return what these make.
+//! Credentials for login handlers, which `#[kopf::on::login]` functions return.
 //!
-//! Every login handler may give some. Those of the highest priority are used; when the server
-//! refuses them, or they expire, the next ones are, and after all of them there is a new login.
+//! Each login handler may return credentials. Those with the highest priority are used first. When
+//! the server rejects them or they expire, the next ones are used; after the last ones, the
+//! operator logs in again.
 
 use kopf_client::ServiceAccount;
 use kube::Config;
@@ -11,10 +12,10 @@ use crate::Error;
 pub use kopf_client::{ConnectionInfo, Credentials};
 pub use kopf_handler::outcome::LoginResult;
 
-/// The credentials of the current kubeconfig and its current context.
+/// The credentials of the current context in the kubeconfig.
 ///
 /// # Errors
-/// Fails when there is no kubeconfig, or it cannot be used.
+/// Fails if there is no usable kubeconfig.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -65,13 +66,13 @@ pub fn with_connection(info: ConnectionInfo) -> LoginResult {
     LoginResult::new(info)
 }
 
-/// Credentials as `kube` knows them.
+/// Credentials in the form of a `kube` configuration.
 #[must_use]
 pub fn with_config(config: Config) -> LoginResult {
     LoginResult::new(config)
 }
 
-/// Any credentials, with a priority and an expiration of their own.
+/// Any credentials, with their own priority and expiration.
 ///
 /// ```no_run
 /// use kopf::prelude::*;

@@ -1,7 +1,7 @@
-//! The operator: handlers, state and settings, ready to be run.
+//! The operator: handlers, state and settings, ready to run.
 //!
 //! Collects declarations from attributes and closures, checks them all at once, and hands them to
-//! the engine. Knows nothing of arguments and terminals.
+//! the engine. Knows nothing about arguments and terminals.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -19,7 +19,7 @@ use kopf_handler::kind;
 
 use crate::Error;
 
-/// An operator in the making.
+/// An operator under construction.
 ///
 /// ```
 /// use kopf::prelude::*;
@@ -57,7 +57,7 @@ enum Source {
 type MakeState = Box<dyn FnOnce() -> BoxFuture<'static, Result<PutState, Error>> + Send>;
 type PutState = Box<dyn FnOnce(&Extensions) + Send>;
 
-/// Everything that is wrong with an operator, found before it starts.
+/// All problems of an operator, found before it starts.
 #[derive(Debug, thiserror::Error)]
 #[error("the operator {name} cannot start: {}", problems.join("; "))]
 pub struct InvalidOperator {
@@ -66,7 +66,7 @@ pub struct InvalidOperator {
     pub problems: Vec<String>,
 }
 
-/// Makes an operator of functions with handler attributes, by their names.
+/// Builds an operator from functions with handler attributes, by their names.
 ///
 /// ```
 /// # use kopf::Settings;
@@ -91,7 +91,7 @@ macro_rules! operator {
 }
 
 impl Operator {
-    /// An operator without handlers.
+    /// Creates an operator without handlers.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -108,33 +108,34 @@ impl Operator {
         self
     }
 
-    /// Adds what a function with handler attributes declares; for the macro [`operator!`](crate::operator).
+    /// Adds the handlers that a function's attributes declare; for the macro
+    /// [`operator!`](crate::operator).
     #[doc(hidden)]
     pub fn declared(mut self, declarations: Vec<Declaration>) -> Self {
         self.declarations.extend(declarations);
         self
     }
 
-    /// Adds a closure with its options, or a handler made otherwise.
+    /// Adds a closure with its options, or a handler made in another way.
     pub fn with(mut self, handler: impl Into<Declaration>) -> Self {
         self.declarations.push(handler.into());
         self
     }
 
-    /// Puts a value in for `State<T>`.
+    /// Provides a value for `State<T>`.
     ///
-    /// A function that makes the value goes to [`state_from`](Self::state_from). One method for
-    /// both could not tell them apart: functions are values as well, and may be the state themselves.
+    /// Use [`state_from`](Self::state_from) for a function that creates the value. A single method
+    /// could not distinguish the two: a function is a value too, and may itself be the state.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         let put: PutState = Box::new(move |state| state.insert(Arc::new(value)));
         self.state.push(Provided { type_id: TypeId::of::<T>(), source: Source::Ready(put) });
         self
     }
 
-    /// Puts a value in for `State<T>`, made by an async function when the operator starts.
+    /// Provides a value for `State<T>` that an async function creates when the operator starts.
     ///
-    /// If it fails, the operator does not start. A function that only fails, but is not async, is
-    /// called at once: `.state(Cloud::load()?)`.
+    /// If the function fails, the operator does not start. Call a fallible function that is not
+    /// async directly: `.state(Cloud::load()?)`.
     ///
     /// ```
     /// # use kopf::prelude::*;
@@ -166,15 +167,15 @@ impl Operator {
         self
     }
 
-    /// Derives the finalizer, the prefix of annotations, the field manager and the name of the Lease
-    /// from the name of the operator, so that it never collides with another one. By default, they
-    /// are those of Kopf.
+    /// Derives the finalizer, the annotation prefix, the field manager and the Lease name from the
+    /// name of the operator, so that they never collide with those of another operator. By default,
+    /// they are Kopf's.
     pub fn own_names(mut self) -> Self {
         self.settings.own_names(&self.name);
         self
     }
 
-    /// Chooses among the handlers that are due for an object in this way; by default all of them
+    /// Sets how to choose among the handlers that are due for an object. By default, all of them
     /// run, those with fewer attempts first.
     ///
     /// ```
@@ -192,12 +193,12 @@ impl Operator {
         &self.name
     }
 
-    /// All handlers, in the order of their declaration.
+    /// All handlers, in declaration order.
     pub fn handlers(&self) -> impl Iterator<Item = &Handler> {
         self.declarations.iter().map(|declaration| &declaration.handler)
     }
 
-    /// Checks that everything that the handlers require is there.
+    /// Checks that everything the handlers require is provided.
     ///
     /// # Errors
     /// Fails with all problems at once.
@@ -242,7 +243,8 @@ impl Operator {
         }
     }
 
-    /// Two functions under one id would share their progress and overwrite their results.
+    /// Two functions with the same id would share their progress and overwrite each other's
+    /// results.
     fn repeated_ids(&self) -> Vec<String> {
         let handlers: Vec<_> = self.handlers().collect();
         let mut problems = Vec::new();
@@ -261,7 +263,7 @@ impl Operator {
         problems
     }
 
-    /// Makes the values of the state that take their time.
+    /// Creates the values of the state that are created asynchronously.
     pub(crate) async fn make_state(&mut self) -> Result<(), Error> {
         let mut ready = Vec::new();
         for Provided { type_id, source } in std::mem::take(&mut self.state) {
@@ -275,16 +277,16 @@ impl Operator {
         Ok(())
     }
 
-    /// Forgets all handlers of other kinds.
+    /// Removes all handlers of other kinds.
     #[cfg(feature = "cli")]
     pub(crate) fn keep(&mut self, is_kept: impl Fn(&HandlerKind) -> bool) {
         self.declarations.retain(|declaration| is_kept(&declaration.handler.kind));
     }
 
-    /// The engine in the making, with the settings as they are changed for this run.
+    /// Returns the engine builder, with the settings changed for this run.
     ///
     /// # Panics
-    /// Panics when a value of the state is still to be made.
+    /// Panics if a value of the state has not been created yet.
     pub(crate) fn into_builder(self, change: impl FnOnce(&mut Settings)) -> EngineBuilder {
         let state = Extensions::default();
         for provided in self.state {
@@ -304,7 +306,7 @@ impl Operator {
 
     fn add<K: kind::Kind + Clone>(self, handler: Closure<K>) -> Self {
         let mut declaration = Declaration::from(handler.clone());
-        // The second closure of a kind must not share the progress of the first.
+        // The second closure of a kind must not share the progress of the first one.
         let is_taken = |id: &str| self.handlers().any(|handler| &*handler.id == id);
         let mut number = 1;
         while is_taken(&declaration.handler.id) {
@@ -322,7 +324,7 @@ macro_rules! builder_methods {
             $(#[$doc])*
             ///
             /// # Panics
-            /// Panics when the texts do not name a resource; they are part of the program.
+            /// Panics if the strings do not name a resource, which is a mistake in the program.
             pub fn $method<Inputs: 'static>(
                 self,
                 resources: impl ForResources,
@@ -341,22 +343,22 @@ builder_methods! {
     on_update = update, Update;
     /// Calls a closure for requested deletions.
     on_delete = delete, Delete;
-    /// Calls a closure for objects that exist when the operator starts.
+    /// Calls a closure for objects that already exist when the operator starts.
     on_resume = resume, Resume;
     /// Calls a closure for raw events.
     on_event = event, Event;
-    /// Fills an index by a closure; `closure::index` gives it the name to find it by.
+    /// Fills an index with a closure; use `closure::index` to give the index its name.
     index = index, Index;
     /// Runs a closure for every object while it exists.
     daemon = daemon, Daemon;
-    /// Checks objects by a closure before they are stored.
+    /// Validates objects with a closure before they are stored.
     on_validate = validate, Validate;
-    /// Changes objects by a closure before they are stored.
+    /// Mutates objects with a closure before they are stored.
     on_mutate = mutate, Mutate;
 }
 
 impl Operator {
-    /// Gives every object the children that a closure says, of these kinds.
+    /// Gives every object the children that a closure returns, of these kinds.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -370,8 +372,8 @@ impl Operator {
     /// ```
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource, or when there are none for the children; they
-    /// are part of the program.
+    /// Panics if the strings do not name a resource, or if no resource is given for the children,
+    /// which are mistakes in the program.
     pub fn desired<Inputs: 'static, C: ForResources>(
         self,
         resources: impl ForResources,
@@ -384,8 +386,8 @@ impl Operator {
     /// Calls a closure when an object or one of its children of these kinds changes.
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource, or when there are none for the children; they
-    /// are part of the program.
+    /// Panics if the strings do not name a resource, or if no resource is given for the children,
+    /// which are mistakes in the program.
     pub fn observe<Inputs: 'static, C: ForResources>(
         self,
         resources: impl ForResources,
@@ -395,7 +397,7 @@ impl Operator {
         self.add(closure::observe(resources, children, function))
     }
 
-    /// Converts objects by a closure from one version of a custom resource to another.
+    /// Converts objects from one version of a custom resource to another with a closure.
     ///
     /// ```
     /// use kopf::Error;
@@ -408,7 +410,7 @@ impl Operator {
     /// ```
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource; they are part of the program.
+    /// Panics if the strings do not name a resource, which is a mistake in the program.
     pub fn on_convert<Inputs: 'static>(
         self,
         resources: impl ForResources,
@@ -421,7 +423,7 @@ impl Operator {
     /// Calls a closure for changes of one field.
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource; they are part of the program.
+    /// Panics if the strings do not name a resource, which is a mistake in the program.
     pub fn on_field<Inputs: 'static>(
         self,
         resources: impl ForResources,
@@ -434,7 +436,7 @@ impl Operator {
     /// Runs a closure repeatedly for every object while it exists.
     ///
     /// # Panics
-    /// Panics when the texts do not name a resource; they are part of the program.
+    /// Panics if the strings do not name a resource, which is a mistake in the program.
     pub fn timer<Inputs: 'static>(
         self,
         resources: impl ForResources,
@@ -444,7 +446,7 @@ impl Operator {
         self.add(closure::timer(resources, interval, function))
     }
 
-    /// Calls a closure before the operator touches the cluster.
+    /// Calls a closure before the operator connects to the cluster.
     pub fn on_startup<Inputs: 'static>(
         self,
         function: impl HandlerFn<kind::Startup, Inputs>,
@@ -452,7 +454,7 @@ impl Operator {
         self.add(closure::startup(function))
     }
 
-    /// Calls a closure after all else has stopped.
+    /// Calls a closure after everything else has stopped.
     pub fn on_cleanup<Inputs: 'static>(
         self,
         function: impl HandlerFn<kind::Cleanup, Inputs>,
@@ -465,7 +467,7 @@ impl Operator {
         self.add(closure::login(function))
     }
 
-    /// Calls a closure for the liveness answer.
+    /// Calls a closure for the response of the liveness probe.
     pub fn on_probe<Inputs: 'static>(self, function: impl HandlerFn<kind::Probe, Inputs>) -> Self {
         self.add(closure::probe(function))
     }

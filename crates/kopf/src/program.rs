@@ -1,7 +1,7 @@
 //! `Operator::main`: a whole program around an operator.
 //!
-//! Owns arguments with Kopf's names and environment variables, the runtime, signals and the exit
-//! code. Everything about handling objects is the engine's.
+//! Owns the command-line arguments with Kopf's names and environment variables, the runtime,
+//! signals and the exit code. The engine does everything else.
 
 mod arguments;
 mod describe;
@@ -25,13 +25,13 @@ use kopf_engine::{EngineError, ProbesError};
 
 use crate::{Operator, RunError, Running, logging};
 
-/// How long threads of handlers may go on after everything else has ended, as in Kopf.
+/// How long handler threads may continue after everything else has ended, as in Kopf.
 const HUNG_THREADS_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
-/// How long the program may take to end by itself after the second signal.
+/// How long the program may take to exit by itself after the second signal.
 const LAST_GRACE: std::time::Duration = std::time::Duration::from_secs(6);
-/// How long the last lines may wait for the reader of the standard error.
+/// How long to wait for the last lines to be read from standard error.
 const OUTPUT_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
-/// With this variable the operator stops when its standard input closes, as for `kopf dev`.
+/// If set, the operator stops when its standard input closes, as for `kopf dev`.
 const UNTIL_STDIN_CLOSES: &str = "KOPF_RUN_UNTIL_STDIN_CLOSES";
 
 /// How the program ended; returned from `main`.
@@ -45,19 +45,19 @@ impl Termination for Exit {
     }
 }
 
-/// What an operator is started for.
+/// Why the operator is started.
 #[derive(Clone, Copy)]
 enum Purpose<'a> {
-    /// To handle what happens.
+    /// To handle objects.
     Work,
-    /// To tell what would be done about desired children, in some form.
+    /// To print what would be done about desired children.
     Plan(&'a OutputArguments),
 }
 
 impl Operator {
-    /// Runs the operator as a program with the process's arguments.
+    /// Runs the operator as a program with the arguments of the process.
     ///
-    /// `run` has Kopf's options and environment variables; `--help` tells the rest.
+    /// `run` has Kopf's options and environment variables; `--help` describes the rest.
     ///
     /// ```no_run
     /// fn main() -> kopf::Exit {
@@ -66,7 +66,7 @@ impl Operator {
     /// ```
     pub fn main(self) -> Exit {
         let mut command = Arguments::command();
-        // The name on the command line is the program's; the title is the operator's.
+        // The command line shows the name of the program; the title shows that of the operator.
         command = command.about(format!("The Kubernetes operator `{}`", self.name()));
         let matches = command.get_matches();
         let arguments = match Arguments::from_arg_matches(&matches) {
@@ -114,15 +114,16 @@ impl Operator {
                 Purpose::Work => until_stopped(self.start(config).await?).await,
             }
         });
-        // Handlers on threads cannot be cancelled; one that ignores its flag must not hold us.
+        // Handlers on threads cannot be cancelled; one that ignores its flag must not block the
+        // exit.
         runtime.shutdown_timeout(HUNG_THREADS_GRACE);
         outcome
     }
 }
 
-/// Few threads: the engine needs one, a second one helps when a handler blocks, and more would only
-/// wake each other up. A single one is the main thread, which saves switching and memory.
-/// `TOKIO_WORKER_THREADS` asks for so many besides the main thread.
+/// Uses few threads: the engine needs one, a second one helps when a handler blocks, and more would
+/// only wake each other up. A single one is the main thread, which saves context switches and
+/// memory. `TOKIO_WORKER_THREADS` sets the number of threads besides the main thread.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     const THREADS_MAX: usize = 4;
     if std::env::var_os("TOKIO_WORKER_THREADS").is_some() {
@@ -135,7 +136,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     }
 }
 
-/// The logs of the program, and its traces where they are wanted; flushed when dropped.
+/// The logs of the program, and its traces if enabled; flushed on drop.
 struct Logs {
     #[cfg(feature = "otlp")]
     _telemetry: Option<crate::telemetry::Telemetry>,
@@ -163,9 +164,9 @@ impl Logs {
     }
 }
 
-/// Waits for the end of the operator or for a signal; a second signal ends the process at once.
+/// Waits until the operator ends or a signal arrives; a second signal ends the process at once.
 async fn until_stopped(running: Running) -> Result<(), Failure> {
-    let mut signals = signals::hear(LAST_GRACE)?;
+    let mut signals = signals::receive(LAST_GRACE)?;
     let stopper = running.stopper();
     let ended = running.wait();
     tokio::pin!(ended);
@@ -187,13 +188,13 @@ async fn until_stopped(running: Running) -> Result<(), Failure> {
     }
 }
 
-/// Resolves when the standard input closes, for programs that run an operator and may be killed.
+/// Resolves when standard input closes, for programs that run an operator and may be killed.
 async fn stdin_closed() {
     if std::env::var_os(UNTIL_STDIN_CLOSES).is_none() {
         return std::future::pending().await;
     }
     let (sender, closed) = tokio::sync::oneshot::channel();
-    // Not a task of the runtime: it would wait for this read at its end.
+    // Not a runtime task: the runtime would wait for this read when it shuts down.
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         let _ = sender.send(());
@@ -201,7 +202,7 @@ async fn stdin_closed() {
     let _ = closed.await;
 }
 
-/// Adds what to do about a failure, where it is known.
+/// Adds advice to failures for which there is some.
 fn explained(error: RunError) -> Failure {
     let hint = match &error {
         RunError::Engine(EngineError::Login(_)) => {

@@ -1,4 +1,4 @@
-//! Running operators: as the whole program, or as a part of it.
+//! Running operators: as the whole program, or as a part of one.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::operator::{InvalidOperator, Operator};
 
-/// Where and how an operator works.
+/// Where and how an operator runs.
 ///
 /// ```
 /// let config = kopf::Config {
@@ -26,29 +26,29 @@ use crate::operator::{InvalidOperator, Operator};
 #[derive(Clone, Default)]
 pub struct Config {
     /// The namespaces: names, patterns such as `team-*,!team-x`, or regular expressions between
-    /// slashes such as `/team-[0-9]+/`; empty means the whole cluster.
+    /// slashes such as `/team-[0-9]+/`. Empty means the whole cluster.
     pub namespaces: Vec<String>,
-    /// The whole cluster; the namespaces are ignored.
+    /// Whether to serve the whole cluster; `namespaces` is then ignored.
     pub all_namespaces: bool,
-    /// A ready client instead of a login, such as one into an in-process server.
+    /// A client to use instead of logging in, such as one for an in-process server.
     pub client: Option<kube::Client>,
-    /// Whether to ignore other operators of the same kind; by the settings if not given.
+    /// Whether to ignore other operators of the same kind; by default, as in the settings.
     pub standalone: Option<bool>,
-    /// The priority among operators of the same kind; by the settings if not given.
+    /// The priority among operators of the same kind; by default, as in the settings.
     pub priority: Option<i64>,
-    /// The peering object by which operators of the same kind know each other.
+    /// The peering object through which operators of the same kind find each other.
     pub peering: Option<String>,
-    /// What replicas do: nothing about each other, stand by, or share the objects; by the settings
-    /// if not given.
+    /// How replicas cooperate: not at all, one leads and the others stand by, or they share the
+    /// objects; by default, as in the settings.
     pub leadership: Option<LeadershipMode>,
-    /// The name of the Leases of replicas; by the settings if not given.
+    /// The name of the Leases of replicas; by default, as in the settings.
     pub lease: Option<String>,
-    /// How many ranges the objects are shared by; by the settings if not given.
+    /// How many ranges the objects are split into; by default, as in the settings.
     pub ranges: Option<u32>,
-    /// The file that lets the operator restart without listing its objects; by the settings if not
-    /// given.
+    /// The file that lets the operator restart without listing its objects; by default, as in the
+    /// settings.
     pub snapshot: Option<PathBuf>,
-    /// Where webhooks are answered; needed when there are handlers for admission.
+    /// Where webhooks are served; required if there are admission handlers.
     pub webhooks: Option<AdmissionEndpoint>,
     /// Where liveness, readiness and metrics are served.
     pub probes: Option<ProbesEndpoint>,
@@ -58,26 +58,26 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Something that the handlers require is not there.
+    /// A requirement of the handlers is not met.
     #[error(transparent)]
     Invalid(#[from] InvalidOperator),
-    /// A value of the state could not be made.
+    /// A value of the state could not be created.
     #[error("could not create the operator's state: {message}")]
     State {
         /// What went wrong.
         message: String,
     },
-    /// A pattern of namespaces is malformed.
+    /// A namespace pattern is malformed.
     #[error("the namespace patterns are invalid")]
     Namespaces(#[from] InvalidNamespacePattern),
-    /// The engine could not start or wind up.
+    /// The engine could not start, or failed while shutting down.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 /// An operator that runs as a part of this program.
 ///
-/// It stops when this is dropped.
+/// Dropping this stops the operator.
 #[must_use = "the operator stops when this is dropped"]
 pub struct Running {
     stop: Stopper,
@@ -95,7 +95,7 @@ impl Stopper {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Asks the operator to stop; it winds up in order.
+    /// Asks the operator to stop; it shuts down gracefully.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
@@ -103,17 +103,17 @@ impl Stopper {
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut flag = self.0.subscribe();
         async move {
-            // The end of all stoppers means the same as a request.
+            // Dropping all stoppers has the same effect as a request to stop.
             let _gone = flag.wait_for(|stopped| *stopped).await;
         }
     }
 }
 
 impl Operator {
-    /// Runs until a startup handler fails for good; only the caller's own end stops it otherwise.
+    /// Runs forever, or until a startup handler fails permanently. To stop it, drop the future.
     ///
     /// # Errors
-    /// Fails when the operator is invalid, cannot log in, or a startup handler fails for good.
+    /// Fails if the operator is invalid, cannot log in, or a startup handler fails permanently.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), kopf::RunError> {
@@ -124,11 +124,11 @@ impl Operator {
         self.run_until(config, std::future::pending()).await
     }
 
-    /// Runs until the shutdown is asked for, then winds up in order.
+    /// Runs until `shutdown` resolves, then shuts down gracefully.
     ///
     /// # Errors
-    /// Fails when the operator is invalid, cannot log in, or a startup or cleanup handler fails for
-    /// good.
+    /// Fails if the operator is invalid, cannot log in, or a startup or cleanup handler fails
+    /// permanently.
     pub async fn run_until(
         self,
         config: Config,
@@ -137,10 +137,10 @@ impl Operator {
         Ok(self.engine(config).await?.run(shutdown).await?)
     }
 
-    /// Starts in the background of the current tokio runtime.
+    /// Starts the operator in the background of the current tokio runtime.
     ///
     /// # Errors
-    /// Fails when the operator is invalid. [`Running::wait`] returns later failures.
+    /// Fails if the operator is invalid. [`Running::wait`] returns later failures.
     pub async fn start(self, config: Config) -> Result<Running, RunError> {
         let engine = self.engine(config).await?;
         let stop = Stopper::new();
@@ -149,7 +149,7 @@ impl Operator {
         Ok(Running { stop, task, ready, status })
     }
 
-    /// Starts a dry run: nothing but indexes and desired children, and no writes.
+    /// Starts a dry run with only indexes and desired children, and without writes.
     #[cfg(feature = "cli")]
     pub(crate) async fn rehearse(
         mut self,
@@ -174,10 +174,10 @@ impl Operator {
     }
 }
 
-/// For tests, which give the operator a cluster and a clock of their own.
+/// For tests, which give the operator their own cluster and clock.
 ///
 /// # Panics
-/// Panics when the operator is invalid, or has state that is still to be made.
+/// Panics if the operator is invalid, or has state that has not been created yet.
 impl From<Operator> for EngineBuilder {
     fn from(operator: Operator) -> Self {
         if let Err(error) = operator.check() {
@@ -230,7 +230,7 @@ impl Config {
     }
 }
 
-/// Names have no slashes, so that these can mark regular expressions.
+/// Names contain no slashes, so slashes can mark regular expressions.
 fn pattern(text: &str) -> Result<NamespacePattern, InvalidNamespacePattern> {
     match text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
         Some(regex) => NamespacePattern::regex(regex),
@@ -239,42 +239,43 @@ fn pattern(text: &str) -> Result<NamespacePattern, InvalidNamespacePattern> {
 }
 
 impl Running {
-    /// Waits until the startup handlers are done and the cluster is reached; false if it ended.
+    /// Waits until the startup handlers are done and the cluster is connected. Returns false if the
+    /// operator ended before that.
     pub async fn ready(&mut self) -> bool {
         self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
     }
 
-    /// How the operator is doing.
+    /// The status of the operator.
     #[must_use]
     pub fn status(&self) -> &StatusHandle {
         &self.status
     }
 
-    /// Asks for the end, from anywhere.
+    /// Returns a handle that can ask the operator to stop from anywhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.stop.clone()
     }
 
-    /// Asks for the end and waits for it.
+    /// Asks the operator to stop and waits until it has ended.
     ///
     /// # Errors
-    /// As [`Operator::run_until`].
+    /// See [`Operator::run_until`].
     ///
     /// # Panics
-    /// Passes a panic of the engine on.
+    /// Propagates a panic of the engine.
     pub async fn stop(self) -> Result<(), RunError> {
         self.stop.stop();
         self.wait().await
     }
 
-    /// Waits for the end.
+    /// Waits until the operator has ended.
     ///
     /// # Errors
-    /// As [`Operator::run_until`].
+    /// See [`Operator::run_until`].
     ///
     /// # Panics
-    /// Passes a panic of the engine on.
+    /// Propagates a panic of the engine.
     pub async fn wait(self) -> Result<(), RunError> {
         match self.task.await {
             Ok(outcome) => Ok(outcome?),

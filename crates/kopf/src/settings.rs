@@ -1,4 +1,4 @@
-//! The parts of [`Settings`], for those who pass them around or take them apart.
+//! The parts of [`Settings`], for code that handles them separately.
 //!
 //! ```
 //! use kopf::Settings;

@@ -1,4 +1,4 @@
-//! Where operators keep their notes on objects: the storages of Kopf, and the traits for your own.
+//! Where operators store their records on objects: Kopf's storages, and the traits for your own.
 //!
 //! ```
 //! use kopf::Settings;
@@ -10,9 +10,9 @@
 //! #[kopf::on::startup]
 //! async fn configure(settings: &mut Settings) -> Result {
 //!     let persistence = &mut settings.persistence;
-//!     // A storage by its name, ...
+//!     // Either a named storage ...
 //!     persistence.diffbase_storage = DiffbaseStorageSetting::Status { name: "my-op".into() };
-//!     // ... or one that is put together; of your own with `impl ProgressStorage`.
+//!     // ... or a composed one. Implement `ProgressStorage` for your own.
 //!     let keys = KeyMaker::new("my-op.example.com")?;
 //!     persistence.progress_storage = ProgressStorageSetting::Custom(Arc::new(MultiProgress(vec![
 //!         Box::new(AnnotationsProgress::new(keys)),

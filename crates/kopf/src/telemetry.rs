@@ -1,4 +1,5 @@
-//! Traces to a collector, behind the feature `otlp`; the Python package has the same ones.
+//! Exports traces to a collector, behind the feature `otlp`. The Python package has the same
+//! feature.
 
 #[cfg(test)]
 use kopf_cli::telemetry::PATIENCE;

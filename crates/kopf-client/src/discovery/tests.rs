@@ -4,7 +4,7 @@ fn plurals(discovered: &Discovered) -> Vec<&str> {
     discovered.resources.iter().map(|resource| resource.plural.as_str()).collect()
 }
 
-/// Go writes `null` for lists that were never filled; aggregated APIs hand such answers out.
+/// Go writes `null` for nil lists, and aggregated APIs return such responses.
 #[test]
 fn lists_that_are_null_are_empty() {
     let empty: OldList = read("/", br#"{"kind": "APIResourceList", "resources": null}"#)

@@ -1,10 +1,10 @@
-//! The rule of RBAC that would allow a request which was forbidden.
+//! The RBAC rule that would allow a forbidden request.
 //!
-//! Only for refusals of RBAC: webhooks, quotas and escalation checks also answer 403.
+//! Only for rejections by RBAC: webhooks, quotas and escalation checks also return 403.
 
 use http::Method;
 
-/// What a request asks for, in the words of RBAC.
+/// The requested access, in RBAC terms.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted<'a> {
     verb: &'static str,
@@ -13,14 +13,14 @@ struct Wanted<'a> {
     namespace: Option<&'a str>,
 }
 
-/// The rule to add, with the place where to add it; `None` if no rule would help.
+/// The rule to add, and where to add it; `None` if no rule would help.
 pub(super) fn missing_rule(method: &Method, path: &str, message: &str) -> Option<String> {
     let Wanted { verb, group, resource, namespace } = wanted(method, path)?;
     if !message.contains(&format!(" cannot {verb} resource ")) {
         return None;
     }
     let verbs = match verb {
-        // Neither is of use without the other.
+        // Neither is useful without the other.
         "list" | "watch" => "list, watch",
         verb => verb,
     };
@@ -46,7 +46,7 @@ fn wanted<'a>(method: &Method, path: &'a str) -> Option<Wanted<'a>> {
     let _version = parts.next()?;
     let rest: Vec<&str> = parts.collect();
     let (namespace, rest) = match rest.as_slice() {
-        // With only a name after it, the namespace is the object itself.
+        // If only a name follows, the namespace is the object itself.
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
         rest => (None, rest),
     };

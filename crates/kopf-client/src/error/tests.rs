@@ -28,7 +28,7 @@ fn codes_are_classified() {
 }
 
 #[test]
-fn refusals_are_told_from_what_passes_by_itself() {
+fn rejections_are_distinguished_from_transient_failures() {
     let is_refusal = |code: &u16| Failure::of_code(*code).is_refusal();
     assert!([400, 403, 404, 405, 422].iter().all(is_refusal));
     assert!(![401, 409, 410, 429, 500, 503].iter().any(is_refusal));
@@ -49,7 +49,7 @@ fn retry_after_is_read_from_the_header_and_from_the_status() {
 }
 
 #[test]
-fn very_long_pauses_are_cut_and_senseless_ones_ignored() {
+fn very_long_pauses_are_limited_and_invalid_ones_ignored() {
     for seconds in ["301", "86400", "1e20", "1e300"] {
         let error = answered(429, &[("retry-after", seconds)], "");
         assert_eq!(error.retry_after, Some(RETRY_AFTER_MAX), "{seconds}");
@@ -65,7 +65,7 @@ fn very_long_pauses_are_cut_and_senseless_ones_ignored() {
 }
 
 #[test]
-fn the_servers_words_are_kept_and_long_pages_are_cut() {
+fn the_message_of_the_server_is_kept_and_long_pages_are_truncated() {
     let body = r#"{"kind":"Status","message":"pods is forbidden","reason":"Forbidden"}"#;
     let error = answered(403, &[], body);
     assert_eq!(error.to_string(), "PATCH /api/v1/pods failed: pods is forbidden");
@@ -81,7 +81,7 @@ fn an_expired_continue_token_is_known_by_its_reason() {
 }
 
 #[test]
-fn the_uid_of_another_object_is_told_from_other_invalid_fields() {
+fn the_uid_of_another_object_is_distinguished_from_other_invalid_fields() {
     let refusal = |field: &str| {
         let causes = format!(r#"[{{"reason":"FieldValueInvalid","field":"{field}"}}]"#);
         let body = format!(r#"{{"kind":"Status","code":422,"details":{{"causes":{causes}}}}}"#);
@@ -93,7 +93,7 @@ fn the_uid_of_another_object_is_told_from_other_invalid_fields() {
 }
 
 #[test]
-fn namespaces_that_go_or_are_gone_are_told_from_other_refusals() {
+fn missing_namespaces_are_distinguished_from_other_rejections() {
     let going = r#"{"kind": "Status", "reason": "Forbidden", "code": 403, "message": "events is
         forbidden: unable to create new content in namespace n because it is being terminated",
         "details": {"kind": "events", "causes": [{"reason": "NamespaceTerminating",

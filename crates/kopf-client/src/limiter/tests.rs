@@ -30,7 +30,7 @@ async fn a_waiter_that_gives_up_does_not_lose_the_permit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asked() {
+async fn an_overloaded_server_gets_the_requested_pause() {
     let limiter = Limiter::new(8);
     limiter.overloaded(Some(Duration::from_secs(5)));
     let before = Instant::now();
@@ -49,7 +49,7 @@ async fn complaints_halve_the_allowance_and_successes_restore_it() {
     assert_eq!(limiter.load().1, 64);
 }
 
-/// All of them at once, each answered after this time; returns how long all of it took.
+/// Starts all writes at once, each with this response time; returns the total time.
 async fn writes(limiter: &Arc<Limiter>, count: usize, answer: Duration) -> Duration {
     let begun = Instant::now();
     let writes = (0..count).map(|_| async {
@@ -62,18 +62,18 @@ async fn writes(limiter: &Arc<Limiter>, count: usize, answer: Duration) -> Durat
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_waits_for_its_disks_gets_more_at_once() {
+async fn a_server_that_waits_for_its_disks_gets_more_writes_at_once() {
     let limiter = Limiter::new(128);
     let took = writes(&limiter, 100, Duration::from_millis(20)).await;
     assert_eq!(limiter.load(), (0, 128));
-    // The last of them are begun after three ticks.
+    // The last ones start after three ticks.
     assert!(took < Duration::from_millis(30), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_never_take_longer_mean_an_idle_server() {
+async fn responses_of_constant_duration_mean_an_idle_server() {
     let limiter = Limiter::new(128);
-    // Answers always come before the silence is noticed.
+    // Responses always arrive before the silence is detected.
     writes(&limiter, 500, Duration::from_millis(2)).await;
     assert_eq!(limiter.load().1, 128);
 }
@@ -95,7 +95,7 @@ async fn a_busy_server_gets_no_more_than_it_can_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_that_complained_is_spared() {
+async fn a_silent_server_after_an_overload_gets_no_more_writes() {
     let limiter = Limiter::new(128);
     limiter.overloaded(None);
     writes(&limiter, 20, Duration::from_millis(500)).await;
@@ -103,14 +103,14 @@ async fn a_silent_server_that_complained_is_spared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_room_is_told() {
+async fn waiters_are_notified_of_a_larger_allowance() {
     let limiter = Limiter::new(128);
     let slow = writes(&limiter, 80, Duration::from_secs(1));
-    let told = async {
+    let check = async {
         limiter.widened().await;
         limiter.load()
     };
-    let (_, (in_flight, allowed)) = tokio::join!(slow, told);
+    let (_, (in_flight, allowed)) = tokio::join!(slow, check);
     assert_eq!((in_flight, allowed), (64, 64));
 }
 

@@ -17,7 +17,7 @@ async fn explicit_values_become_a_configuration() {
 }
 
 #[tokio::test]
-async fn another_scheme_is_sent_as_it_is() {
+async fn another_scheme_is_sent_unchanged() {
     let info = ConnectionInfo {
         server: "http://localhost".into(),
         scheme: Some("Negotiate".into()),
@@ -47,7 +47,7 @@ fn secrets_are_not_printed() {
 }
 
 #[test]
-fn blank_names_are_no_kubeconfigs_and_the_home_folder_may_be_short() {
+fn empty_names_are_skipped_and_the_home_folder_is_expanded() {
     let home = Path::new("/home/me");
     let files = |value: &str| named_files(OsStr::new(value), Some(home));
     assert_eq!(files(""), Vec::<PathBuf>::new());

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn only_an_answer_about_the_method_says_no() {
+fn only_a_response_about_the_method_means_no() {
     for (code, expected) in [
         (405, Patchable::No),
         (501, Patchable::No),

@@ -1,4 +1,4 @@
-//! Where requests go, and what becomes of their connections.
+//! Where requests are sent, and what happens to their connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ fn get(path: &str) -> Request<Body> {
 }
 
 #[test]
-fn requests_go_to_the_cluster_below_its_path() {
+fn requests_are_sent_below_the_path_of_the_cluster() {
     for (base, path, host, expected) in [
         ("https://10.0.0.1:6443", "/api/v1/pods?limit=5", "10.0.0.1:6443", "/api/v1/pods?limit=5"),
         ("https://10.0.0.1:443/", "/api", "10.0.0.1", "/api"),
@@ -54,7 +54,7 @@ fn requests_go_to_the_cluster_below_its_path() {
     }
 }
 
-/// A server that answers so many requests per connection, and counts connections.
+/// A server that responds to this many requests per connection, and counts connections.
 async fn serve(requests_per_connection: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -88,14 +88,14 @@ async fn ask(pool: &Pool) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn connections_are_used_again_when_the_answer_was_read() {
+async fn connections_are_reused_after_the_response_was_read() {
     let (address, connections) = serve(usize::MAX).await;
     let pool = pool(&address);
     for _ in 0..5 {
         assert_eq!(ask(&pool).await, b"ok");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
-    // An answer that nobody has read keeps its connection.
+    // An unread response keeps its connection.
     let unread = pool.send(get("/api")).await.unwrap();
     assert_eq!(ask(&pool).await, b"ok");
     assert_eq!(connections.load(Ordering::SeqCst), 2);
@@ -127,7 +127,7 @@ async fn idle_connections_are_closed_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unreached() {
+async fn a_missing_server_is_unreached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

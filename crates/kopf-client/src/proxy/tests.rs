@@ -22,14 +22,14 @@ fn the_proxy_of_the_credentials_is_used_with_its_password() {
 }
 
 #[test]
-fn a_proxy_with_a_certificate_is_one_that_speaks_http() {
+fn only_https_proxies_are_encrypted() {
     assert!(chosen("https://proxy.example").is_encrypted());
     assert!(!chosen("http://proxy.example:443").is_encrypted());
     assert!(!chosen("socks5://proxy.example").is_encrypted());
 }
 
 #[test]
-fn socks_proxies_have_a_usual_port() {
+fn socks_proxies_have_a_default_port() {
     let of = |address, credentials| Proxy::Socks { address, credentials };
     let address = Uri::from_static("socks5://proxy.example:1080/");
     assert_eq!(chosen("socks5://proxy.example"), of(address, None));
@@ -39,12 +39,12 @@ fn socks_proxies_have_a_usual_port() {
 }
 
 #[test]
-fn there_is_no_proxy_unless_somebody_names_one() {
+fn there_is_no_proxy_unless_configured() {
     assert_eq!(choose(&config(None), false).expect("usable"), None);
 }
 
 #[test]
-fn other_proxies_are_refused_rather_than_ignored() {
+fn other_proxies_are_rejected_rather_than_ignored() {
     for url in ["ftp://proxy.example:21", "socks4://me:secret@proxy.example", "odd://proxy"] {
         let error = choose(&config(Some(url)), false).expect_err(url);
         assert_eq!(error.to_string(), "could not use the credentials of the proxy");

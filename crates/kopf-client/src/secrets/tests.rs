@@ -5,7 +5,7 @@ fn config(address: &str) -> Config {
 }
 
 #[test]
-fn authorities_matter_only_where_something_is_encrypted() {
+fn authorities_matter_only_for_encrypted_connections() {
     // Another test may have installed one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let broken = Some(vec![b"no certificate".to_vec()]);

@@ -1,9 +1,8 @@
-//! The start of a watch from a version that was known before, instead of a list.
+//! Starts a watch from a known version instead of a list.
 //!
-//! The server is asked first whether it still is the one that is remembered: its version must not be
-//! older, and the first object of the collection must be a known one or a newer one. Objects that
-//! have to be looked at again are fetched by their names. If anything is wrong, the collection is
-//! listed.
+//! First checks whether the server is still the remembered one: its version must not be older, and
+//! the first object of the collection must be a known or a newer one. Objects that must be handled
+//! again are fetched by name. If anything is wrong, the collection is listed.
 
 use std::sync::Arc;
 
@@ -17,26 +16,26 @@ use crate::error::RequestError;
 /// How many objects are fetched at the same time.
 const FETCHED_AT_ONCE_MAX: usize = 8;
 
-/// What is remembered of a collection.
+/// The remembered data of a collection.
 #[derive(Clone)]
 pub struct Remembered {
     /// All changes up to this version are known.
     pub version: u64,
-    /// The objects to be fetched: namespace and name.
+    /// The objects to fetch: namespace and name.
     pub wanted: Vec<(Option<String>, String)>,
-    /// Whether an object, in any state, is one of those that were known.
+    /// Whether an object, in any state, is one of the known ones.
     pub is_known: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
 
 impl<T: Clone> Watcher<T> {
-    /// Lets the watch begin with what is remembered, if the server agrees.
+    /// Lets the watch start with remembered data, if the server matches it.
     #[must_use]
     pub fn remembering(mut self, remembered: Option<Remembered>) -> Self {
         self.remembered = remembered;
         self
     }
 
-    /// Follows the collection from what is remembered until a list is needed.
+    /// Follows the collection from remembered data until a list is needed.
     pub(super) async fn begin_with_remembered(&mut self) -> Result<(), Closed> {
         match self.recall().await? {
             Some(version) => self.follow(version).await,
@@ -44,7 +43,7 @@ impl<T: Clone> Watcher<T> {
         }
     }
 
-    /// The version to go on from, unless the collection has to be listed.
+    /// The version to continue from, unless the collection must be listed.
     async fn recall(&mut self) -> Result<Option<String>, Closed> {
         let Some(remembered) = self.remembered.take() else { return Ok(None) };
         while self.failures < RESUME_ATTEMPTS_MAX {
@@ -68,7 +67,7 @@ impl<T: Clone> Watcher<T> {
         Ok(None)
     }
 
-    /// The objects that have to be looked at again, or why the server is not the remembered one.
+    /// The objects that must be handled again, or why the server is not the remembered one.
     async fn compare(
         &self,
         remembered: &Remembered,
@@ -101,8 +100,8 @@ impl<T: Clone> Watcher<T> {
         Ok(Ok(fetched))
     }
 
-    /// The list of one object, for which the rights of the watch are enough; empty if it is gone or
-    /// is not one of the collection any more.
+    /// The path of a list of one object, for which the rights of the watch are enough; the list is
+    /// empty if the object is gone or no longer in the collection.
     fn path_to(&self, namespace: Option<&str>, name: &str) -> String {
         let it = &self.collection;
         let mut path = address::collection(&it.resource, namespace);

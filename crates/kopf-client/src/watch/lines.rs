@@ -1,4 +1,4 @@
-//! What the bytes of lists and watches say: envelopes, items, versions, and what is wrong with them.
+//! Parses the bytes of lists and watches: envelopes, items, versions and errors.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::{ChangeKind, INITIAL_END};
 use crate::cluster::Outgoing;
 use crate::error::{Failure, RequestError};
 
-/// Whether a bookmark says that everything that exists has been sent.
+/// Whether a bookmark means that everything that exists has been sent.
 pub(super) fn is_end_of_initial(bookmark: &Object) -> bool {
     bookmark.value()["metadata"]["annotations"][INITIAL_END] == "true"
 }
 
-/// An event as all servers write it: the type first, the object last. Anything else is
-/// read properly.
+/// An event as all servers write it: the type first, the object last. Anything else is parsed
+/// generally.
 pub(super) fn usual_envelope(line: &[u8]) -> Option<(ChangeKind, &[u8])> {
     let rest = line.trim_ascii().strip_prefix(b"{\"type\":\"")?.strip_suffix(b"}")?;
     [
@@ -33,7 +33,7 @@ pub(super) fn advance(version: &mut String, newer: &str) {
     }
 }
 
-/// Items of built-in kinds come without `apiVersion` and `kind`; both are taken from the list.
+/// Items of built-in kinds have no `apiVersion` and `kind`; both are taken from the list.
 pub(super) fn completed(
     object: Object,
     api_version: &str,

@@ -1,8 +1,9 @@
-//! The share of a collection that a watch follows, where replicas share the objects.
+//! The part of a collection that a watch follows when replicas share the objects.
 //!
-//! The server is asked for the share by `shardSelector` (KEP-5866). Servers that do not know it send
-//! everything, so the same hash is applied to the bytes of every object before they are parsed or
-//! kept. When the share grows, only what is new is listed, and the watch goes on where it was.
+//! The server is asked for the part with `shardSelector` (KEP-5866). Servers that do not know it
+//! send everything, so the same hash is applied to the bytes of every object before they are parsed
+//! or kept. When the part grows, only the new ranges are listed, and the watch continues where it
+//! was.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use super::{ChangeKind, Closed, Observation, Page, Stopped, Watcher, malformed};
 use crate::address;
 use crate::error::RequestError;
 
-/// Longer selectors are not sent: there are proxies that refuse long addresses.
+/// Longer selectors are not sent, because some proxies reject long URLs.
 const SELECTOR_MAX: usize = 4000;
-/// How servers say that they do not take our selector.
+/// The message of servers that reject our selector.
 const REFUSAL: &str = "shard selector";
 
 /// Some ranges of the hash space, each with the number of the change by which it became ours.
@@ -30,26 +31,26 @@ pub struct Part {
 pub(super) struct Following {
     news: watch::Receiver<Arc<Part>>,
     part: Arc<Part>,
-    /// The last ranges that were added, and the version of their list: older events are known.
+    /// The ranges that were added last, and the version of their list: older events are known.
     added: Option<(Part, u64)>,
-    /// The server does not take our selector.
+    /// Whether the server rejects our selector.
     is_refused: bool,
 }
 
-/// What comes next.
+/// What to do next.
 pub(super) enum Next {
     Watch,
     List,
 }
 
 impl Part {
-    /// These ranges.
+    /// Creates a part with these ranges.
     #[must_use]
     pub fn new(ranges: Ranges, held: BTreeMap<u32, u64>) -> Self {
         Self { ranges, held }
     }
 
-    /// Nothing at all.
+    /// Creates an empty part.
     #[must_use]
     pub fn nothing() -> Self {
         Self { ranges: Ranges::new(ShardField::Uid, 1), held: BTreeMap::new() }
@@ -59,14 +60,14 @@ impl Part {
         self.held.contains_key(&self.ranges.of(&sighting.uid, Some(&sighting.namespace)))
     }
 
-    /// The selector for the server, if there is any use in it.
+    /// The selector for the server, if it is useful.
     fn selector(&self) -> Option<String> {
         let is_all = self.held.len() == self.ranges.count() as usize;
         let selector = self.ranges.selector(self.held.keys().copied()).filter(|_| !is_all)?;
         (selector.len() <= SELECTOR_MAX).then_some(selector)
     }
 
-    /// What was not ours before, or was given away meanwhile.
+    /// The ranges that were not ours before, or were given away meanwhile.
     fn added_to(&self, former: &Self) -> Self {
         let is_same = self.ranges == former.ranges;
         let is_known = |range: &u32, since: &u64| is_same && former.held.get(range) == Some(since);
@@ -81,7 +82,7 @@ impl Following {
         Self { news, part, added: None, is_refused: false }
     }
 
-    /// Waits for another part.
+    /// Waits for a change of the part.
     pub(super) async fn moved(following: &mut Option<Self>) {
         let Some(it) = following else { return std::future::pending().await };
         if it.news.changed().await.is_err() {
@@ -92,7 +93,7 @@ impl Following {
 }
 
 impl<T: Clone> Watcher<T> {
-    /// Takes the newest part, for a list of all of it; tells whether there is anything to list.
+    /// Takes the newest part, to list all of it; returns whether there is anything to list.
     pub(super) fn begin_part(&mut self) -> bool {
         let Some(following) = &mut self.following else { return true };
         following.part = Arc::clone(&following.news.borrow_and_update());
@@ -100,10 +101,10 @@ impl<T: Clone> Watcher<T> {
         !following.part.held.is_empty()
     }
 
-    /// The selector for a request about what was added, or about everything.
+    /// The selector for a request about the added ranges, or about everything.
     pub(super) fn part_selector(&self, added: Option<&Part>) -> Option<String> {
         let following = self.following.as_ref()?;
-        // What the settings say cannot be combined with ours.
+        // A selector from the settings cannot be combined with ours.
         let is_sent = !following.is_refused && self.collection.shard_selector.is_none();
         added.unwrap_or(&following.part).selector().filter(|_| is_sent)
     }
@@ -112,11 +113,11 @@ impl<T: Clone> Watcher<T> {
     pub(super) fn is_in_part(&self, added: Option<&Part>, raw: &[u8]) -> bool {
         let Some(following) = &self.following else { return true };
         let part = added.unwrap_or(&following.part);
-        // What cannot be read is an error of those who parse it.
+        // Unreadable objects are an error for the code that parses them.
         Sighting::read(raw).is_none_or(|sighting| part.has(&sighting))
     }
 
-    /// The version of an event that is not to be looked at.
+    /// The version of an event that can be skipped.
     pub(super) fn skipped(&self, kind: ChangeKind, raw: &[u8]) -> Option<String> {
         let following = self.following.as_ref()?;
         let sighting = Sighting::read(raw)?;
@@ -130,7 +131,7 @@ impl<T: Clone> Watcher<T> {
         is_skipped.then(|| sighting.version.into_owned())
     }
 
-    /// Notes that a server does not take our selector: then the hash here has to do.
+    /// Records that a server rejects our selector: only the hash is used then.
     pub(super) fn note_refusal(&mut self, error: &RequestError) {
         if let Some(following) = &mut self.following
             && !following.is_refused
@@ -142,8 +143,8 @@ impl<T: Clone> Watcher<T> {
         }
     }
 
-    /// Waits until there is something to follow. Whether the collection can be listed is found out
-    /// before.
+    /// Waits until there is something to follow. Checks before whether the collection can be
+    /// listed.
     pub(super) async fn await_part(&mut self) -> Result<(), Closed> {
         loop {
             match self.probe().await {
@@ -172,9 +173,9 @@ impl<T: Clone> Watcher<T> {
         Ok(page.metadata.resource_version)
     }
 
-    /// Takes another part after a watch: lists what was added to it.
+    /// Switches to another part after a watch: lists what was added to it.
     ///
-    /// The watch goes on from where it was, so nothing is lost in between.
+    /// The watch continues from where it was, so nothing in between is lost.
     pub(super) async fn move_part(&mut self) -> Result<Next, Closed> {
         let Some(following) = &mut self.following else { return Ok(Next::Watch) };
         let next = Arc::clone(&following.news.borrow_and_update());

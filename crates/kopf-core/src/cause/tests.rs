@@ -1,4 +1,4 @@
-//! The decision table of causes, all of it.
+//! The complete decision table of causes.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn body(deleting: bool, held: bool, last_handled: Option<&str>) -> Value {
     body
 }
 
-/// The decision table, written as it is specified: the first row that matches.
+/// The decision table as specified: the first matching row wins.
 fn specified(
     event: Option<EventKind>,
     deleting: bool,

@@ -1,4 +1,4 @@
-//! Ways between versions, what stays of an object on the way, and what makes no sense.
+//! Routes between versions, the converted objects, and invalid conversions.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn check_route(pairs: &[&str], from: &str, to: &str, expected: &str) {
 }
 
 #[test]
-fn the_shortest_way_is_taken_and_the_first_one_of_several() {
+fn the_shortest_route_is_taken_and_the_first_of_several() {
     let line = ["v1-v2", "v2-v3", "v3-v2", "v2-v1"];
     check_route(&line, "v1", "v2", "v1-v2");
     check_route(&line, "v1", "v3", "v1-v2 v2-v3");
@@ -57,7 +57,7 @@ fn objects_in_the_right_version_stay_as_they_are() {
 }
 
 #[test]
-fn a_missing_way_is_told_with_what_there_is() {
+fn a_missing_route_is_reported_with_the_reachable_versions() {
     let chart = chart(&["v1-v2", "v2-v3", "v4-v1"]);
     let error = chart.route("v1", "v4").expect_err("there is no way");
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_missing_way_is_told_with_what_there_is() {
 }
 
 #[test]
-fn gaps_are_found_before_anybody_asks() {
+fn gaps_are_found_before_any_request() {
     let gaps = |pairs: &[&str]| -> Vec<String> {
         chart(pairs).gaps().iter().map(|gap| format!("{}-{}", gap.from, gap.to)).collect()
     };
@@ -79,7 +79,7 @@ fn gaps_are_found_before_anybody_asks() {
 }
 
 #[test]
-fn resources_have_charts_of_their_own() {
+fn each_resource_has_its_own_chart() {
     let backups = |version| Selector::exact("example.com", version, "backups");
     let handlers = [
         conversion("a", databases("v1"), databases("v2")),
@@ -127,7 +127,7 @@ fn labels_and_annotations_are_those_of_the_result_if_it_has_any() {
 }
 
 #[test]
-fn a_status_is_kept_unless_the_result_says_otherwise() {
+fn a_status_is_kept_unless_the_result_has_one() {
     check_completed(
         json!({"status": {"state": 1}}),
         json!({"status": {"phase": null, "state": 1}}),
@@ -152,14 +152,14 @@ fn check_problems(handlers: &[Handler], expected: &[&str]) {
 }
 
 #[test]
-fn conversions_that_make_sense_have_no_problems() {
+fn valid_conversions_have_no_problems() {
     let up = conversion("up", databases("v1"), databases("v2"));
     let down = conversion("down", databases("v2"), databases("v1"));
     check_problems(&[up, down, test_fixture::handler("create", HandlerKind::Create)], &[]);
 }
 
 #[test]
-fn mistakes_are_told_with_their_handlers() {
+fn mistakes_are_reported_with_their_handlers() {
     let of = |from, to| conversion("up", from, to);
     let unversioned = Selector::parse(&["databases.example.com"]).expect("a selector");
     check_problems(

@@ -1,4 +1,4 @@
-//! Stages of stopping and schedules of timers, as tables.
+//! Stages of stopping, and schedules of timers, as tables.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ fn runs_follow_the_interval_the_grid_or_a_change() {
 }
 
 #[test]
-fn first_runs_are_put_off_within_the_pause_and_the_limit() {
+fn first_runs_are_delayed_within_the_pause_and_the_limit() {
     let with = |interval, idle| TimerOptions { interval, idle, ..TimerOptions::default() };
     let often = with(Some(s(3)), None);
     for (ahead, expected) in [(0, 0), (2, 2), (3, 0), (7, 1)] {

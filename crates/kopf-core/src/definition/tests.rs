@@ -1,11 +1,11 @@
-//! Kinds are guessed as people name them, and only custom resources are defined.
+//! Kinds are guessed from usual names, and only custom resources get definitions.
 
 use kopf_model::Selector;
 use serde_json::{Value, json};
 
 use super::{implied, kind_of, merged};
 
-/// A definition with these versions: name and whether it is for storage.
+/// A definition with these versions: name, and whether it is for storage.
 fn definition(versions: &[(&str, bool)]) -> Value {
     let version = |(name, storage): &(&str, bool)| json!({"name": name, "storage": storage});
     let versions: Vec<Value> = versions.iter().map(version).collect();
@@ -31,7 +31,7 @@ fn several_versions_make_one_definition() {
 }
 
 #[test]
-fn objects_are_stored_in_the_newest_stable_version_unless_it_refuses() {
+fn objects_are_stored_in_the_newest_stable_version_for_storage() {
     check_merged(&[&[("v2beta1", true)], &[("v1", true)]], "[v1] v2beta1");
     check_merged(&[&[("v9", true)], &[("v10", true)], &[("v1alpha1", true)]], "[v10] v9 v1alpha1");
     check_merged(&[&[("v1", true)], &[("v2", false)]], "v2 [v1]");
@@ -45,7 +45,7 @@ fn kinds_follow_from_plurals() {
 }
 
 #[test]
-fn definitions_in_the_domain_of_kubernetes_say_that_nobody_approved_them() {
+fn definitions_in_the_domain_of_kubernetes_are_marked_as_unapproved() {
     let of = |group| implied(&Selector::exact(group, "v1", "gateways")).expect("a definition");
     let note = of("gateway.networking.k8s.io")["metadata"]["annotations"].clone();
     let text = note["api-approved.kubernetes.io"].as_str().expect("a note");

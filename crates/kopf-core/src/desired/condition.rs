@@ -1,4 +1,4 @@
-//! The condition `Ready` of an owner: what its children are like, for people and `kubectl wait`.
+//! The condition `Ready` of an owner: the state of its children, for users and `kubectl wait`.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use super::{ChildKey, Readiness};
 
 /// The type of the condition.
 pub const READY: &str = "Ready";
-/// How many children are named in the message; the rest is counted.
+/// How many children the message names; the others are counted.
 const NAMED_MAX: usize = 5;
 
-/// What is said about the children of an owner.
+/// A summary of the children of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Whether all is as desired.
+    /// Whether everything is as desired.
     pub is_ready: bool,
-    /// One word for programs.
+    /// One word, for programs.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// A sentence, for users.
     pub message: String,
 }
 
 impl Condition {
-    /// The function itself has failed.
+    /// The handler itself has failed.
     #[must_use]
     pub fn failed(message: String) -> Self {
         Self { is_ready: false, reason: "HandlerFailed", message }
@@ -56,7 +56,7 @@ impl Condition {
         Self { is_ready: false, reason: "ChildrenNotReady", message: listed(&waiting) }
     }
 
-    /// The change of the owner's conditions, about this generation of it.
+    /// The change of the owner's conditions, for this generation of the owner.
     #[must_use]
     pub fn to_changes(&self, generation: Option<i64>, now: Timestamp) -> ConditionChanges {
         let mut condition = kopf_model::Condition::new(READY, self.is_ready, self.reason);
@@ -67,7 +67,7 @@ impl Condition {
         changes
     }
 
-    /// The worst of several handlers' conditions; the first one wins among equals.
+    /// The worst of several handlers' conditions; the first among equals.
     #[must_use]
     pub fn worst(conditions: Vec<Self>) -> Option<Self> {
         let severity = |condition: &Self| match condition.reason {
@@ -80,9 +80,9 @@ impl Condition {
     }
 }
 
-/// The owner's conditions with this one in them; `None` when they say so already.
+/// The owner's conditions including this one; `None` if it is already there unchanged.
 ///
-/// `known` are the conditions of the owner now. The time changes only with the status.
+/// `known` are the current conditions of the owner. The time changes only with the status.
 #[must_use]
 pub fn conditions_with(
     known: Option<&Value>,

@@ -1,6 +1,6 @@
 //! The manifests of desired children, completed with everything that makes them children.
 //!
-//! Users write what they care about; names, namespaces, labels and owners are filled in here.
+//! Users specify what they care about; names, namespaces, labels and owners are filled in here.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,42 +12,42 @@ use serde_json::{Map, Value, json};
 use super::{HANDLER_ANNOTATION, HASH_ANNOTATION, MANAGED_BY_LABEL, OWNER_LABEL, may_be_owned};
 use crate::occasion::Subject;
 
-/// Which child.
+/// Identifies a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildKey {
     /// The API group.
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The namespace; `None` for children of the whole cluster.
+    /// The namespace; `None` for cluster-scoped children.
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
 }
 
-/// One desired child, complete.
+/// A complete manifest of a desired child.
 #[derive(Clone, Debug)]
 pub struct Manifest {
-    /// Which child.
+    /// The child.
     pub key: ChildKey,
     /// Its resource.
     pub resource: Arc<Resource>,
-    /// What is applied.
+    /// The content to apply.
     pub value: Value,
-    /// The fingerprint of what the function returned, with all that was filled in.
+    /// The fingerprint of the handler's result, including everything that was filled in.
     pub hash: String,
-    /// Whether no owner reference is possible, so that we have to delete it with its owner.
+    /// Whether no owner reference is possible, so that we must delete it together with its owner.
     pub is_foreign: bool,
 }
 
-/// Why something cannot be a child.
+/// Why a value cannot be a child.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// Without kind or apiVersion.
+    /// It has no kind or apiVersion.
     #[error("a desired child has no kind or no apiVersion")]
     Nameless,
-    /// Of a kind that the handler did not announce.
+    /// Its kind was not declared by the handler.
     #[error("{kind} of {api_version} is not among the kinds in children(...) of the handler")]
     Undeclared {
         /// The apiVersion.
@@ -55,7 +55,7 @@ pub enum ManifestError {
         /// The kind.
         kind: String,
     },
-    /// The same child twice.
+    /// The same child is desired twice.
     #[error("{0} is desired twice")]
     Twice(ChildKey),
     /// The metadata or the labels are not maps.
@@ -63,10 +63,11 @@ pub enum ManifestError {
     Malformed(String),
 }
 
-/// Completes what a function returned; namespaces come first, since others live in them.
+/// Completes the manifests that a handler returned; namespaces come first, since other children may
+/// be in them.
 ///
 /// # Errors
-/// Fails when a child has no kind, is of a kind that was not announced, or is there twice.
+/// Fails if a child has no kind, has an undeclared kind, or is desired twice.
 pub fn manifests(
     owner: &Subject,
     handler: &str,
@@ -106,7 +107,7 @@ fn complete(
         })?;
     let malformed = || ManifestError::Malformed(kind.clone());
     let fields = child.as_object_mut().ok_or(ManifestError::Nameless)?;
-    // The status belongs to the controller of the child.
+    // The status belongs to the child's controller.
     fields.shift_remove("status");
     let metadata = map_in(fields, "metadata").ok_or_else(malformed)?;
     metadata.retain(|_, value| !value.is_null());
@@ -152,7 +153,7 @@ fn map_in<'a>(fields: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut M
     entry.as_object_mut()
 }
 
-/// A number for a tree, the same in every process; the order of keys does not matter.
+/// A fingerprint of a tree, the same in every process and for any order of keys.
 #[must_use]
 pub fn fingerprint(value: &Value) -> u64 {
     let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
@@ -160,7 +161,7 @@ pub fn fingerprint(value: &Value) -> u64 {
     hash.0
 }
 
-/// FNV-1a: stable across processes and releases, which the standard hasher is not.
+/// FNV-1a: stable across processes and releases, unlike the standard hasher.
 struct Fnv(u64);
 
 impl Fnv {
@@ -201,7 +202,7 @@ impl Fnv {
     }
 }
 
-/// As people write it: `Service prod/web`.
+/// Formatted for users: `Service prod/web`.
 impl fmt::Display for ChildKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {

@@ -1,4 +1,5 @@
-//! When a child is ready, by its kind: what `kubectl rollout status` and `kubectl wait` look at.
+//! Determines whether a child is ready, by its kind, as `kubectl rollout status` and `kubectl wait`
+//! do.
 
 use kopf_model::Resource;
 use serde_json::Value;
@@ -6,21 +7,21 @@ use serde_json::Value;
 /// Whether a child is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is.
+    /// It is ready.
     Ready,
-    /// Not yet, and what it waits for.
+    /// It is not ready yet, for this reason.
     Waiting(String),
 }
 
 impl Readiness {
-    /// Not ready for this reason.
+    /// Not ready, for this reason.
     pub fn waiting(reason: impl Into<String>) -> Self {
         Self::Waiting(reason.into())
     }
 }
 
-/// The state of a child; kinds that are not known here are ready when they exist, unless they have
-/// a condition `Ready` or `Available` that says otherwise.
+/// The readiness of a child. Other kinds are ready when they exist, unless they have a condition
+/// `Ready` or `Available` that is not true.
 #[must_use]
 pub fn readiness(resource: &Resource, child: &Value) -> Readiness {
     let waiting = match (resource.group.as_str(), resource.kind.as_str()) {
@@ -46,7 +47,7 @@ fn number(value: &Value, path: &str) -> i64 {
     value.pointer(path).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Why a child waits whose controller has not acted on its newest specification.
+/// Why a child is not ready whose controller has not observed its newest specification.
 const NOT_OBSERVED: &str = "its controller has not observed the newest specification yet";
 
 /// Whether the controller has seen the newest specification.
@@ -120,7 +121,7 @@ fn service(child: &Value) -> Option<String> {
     (is_balanced && !has_address).then(|| "has no address from the load balancer".into())
 }
 
-/// Conditions that say of themselves that something is wrong.
+/// The conditions that report a problem themselves.
 fn conditions(child: &Value) -> Option<String> {
     let said = ["Ready", "Available"].into_iter().find(|kind| find(child, kind).is_some())?;
     condition(child, said)

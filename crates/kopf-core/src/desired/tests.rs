@@ -1,4 +1,4 @@
-//! Tables of what is wanted and what is there, and the claims about what is done.
+//! Tables of desired and existing children, and the resulting steps.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn fingerprints_ignore_the_order_of_keys_only() {
 }
 
 #[test]
-fn what_is_missing_is_applied_and_what_is_there_is_left_alone() {
+fn missing_children_are_applied_and_existing_ones_kept() {
     let desired = made(&[service(80)]);
     assert_eq!(planned(&desired, &[]).steps, [Step::Apply(0)]);
     let child = stored(&desired[0]);
@@ -142,21 +142,21 @@ fn what_is_missing_is_applied_and_what_is_there_is_left_alone() {
 }
 
 #[test]
-fn drift_and_new_wishes_are_applied() {
+fn drift_and_changed_manifests_are_applied() {
     let desired = made(&[service(80)]);
     let child = stored(&desired[0]);
     let drifted = changed(&child, |it| it["spec"]["ports"][0]["port"] = json!(81));
     assert_eq!(planned(&desired, &[drifted]).steps, [Step::Apply(0)]);
     let unlabelled = changed(&child, |it| it["metadata"]["labels"][MANAGED_BY_LABEL] = json!("x"));
     assert_eq!(planned(&desired, &[unlabelled]).steps, [Step::Apply(0)]);
-    // A field that is not wanted any more cannot be seen in the child; the fingerprint tells.
+    // A field that is no longer desired is not visible in the child; the fingerprint reveals it.
     let mut less = service(80);
     less["spec"] = json!({});
     assert_eq!(planned(&made(&[less]), &[child]).steps, [Step::Apply(0)]);
 }
 
 #[test]
-fn what_the_server_normalises_is_applied_once() {
+fn values_that_the_server_normalises_are_applied_once() {
     let desired = made(&[service(80)]);
     let child = stored(&desired[0]);
     let normalised = changed(&child, |it| it["spec"]["ports"][0]["port"] = json!("80"));
@@ -175,7 +175,7 @@ fn what_the_server_normalises_is_applied_once() {
 }
 
 #[test]
-fn what_is_not_wanted_any_more_is_deleted_if_it_is_ours() {
+fn undesired_children_are_deleted_if_they_are_ours() {
     let child = stored(&made(&[service(80)])[0]);
     let deletion = planned(&[], std::slice::from_ref(&child)).steps;
     let [Step::Delete(deletion)] = &deletion[..] else { panic!("one deletion, not {deletion:?}") };
@@ -192,7 +192,7 @@ fn what_is_not_wanted_any_more_is_deleted_if_it_is_ours() {
 }
 
 #[test]
-fn children_of_others_are_refused() {
+fn children_of_other_owners_are_left_alone() {
     let desired = made(&[service(80)]);
     let taken = changed(&stored(&desired[0]), |it| {
         it["metadata"]["labels"][OWNER_LABEL] = json!("u2");
@@ -202,7 +202,7 @@ fn children_of_others_are_refused() {
 }
 
 #[test]
-fn a_child_that_is_leaving_is_waited_for() {
+fn a_child_that_is_being_deleted_is_awaited() {
     let desired = made(&[service(80)]);
     let leaving = changed(&stored(&desired[0]), |it| {
         it["metadata"]["deletionTimestamp"] = json!("now");

@@ -11,7 +11,7 @@ fn held_by(holder: &str) -> LeaseRecord {
     LeaseRecord { holder: holder.into(), duration, transitions: 4, ..LeaseRecord::default() }
 }
 
-/// Writes what the candidate wants to write.
+/// Executes the write that the candidate requests.
 fn write(candidate: &mut Election, version: &str, sent_at: Moment) -> LeaseRecord {
     let Step::Write(write) = candidate.step(sent_at, WALL) else {
         panic!("nothing is to be written: {:?}", candidate.step(sent_at, WALL))
@@ -45,7 +45,7 @@ fn a_term_is_counted_from_before_the_renewal_was_sent() {
 }
 
 #[test]
-fn another_holder_is_left_alone_for_the_duration_it_asked_for() {
+fn another_holder_keeps_the_lease_for_its_duration() {
     let mut me = candidate();
     me.observe(Some((held_by("other"), "7".into())), at(5));
     assert_eq!(me.step(at(19), WALL), Step::Wait(at(20)));
@@ -56,7 +56,7 @@ fn another_holder_is_left_alone_for_the_duration_it_asked_for() {
 }
 
 #[test]
-fn every_renewal_that_is_seen_begins_the_wait_anew() {
+fn every_observed_renewal_restarts_the_wait() {
     let mut me = candidate();
     me.observe(Some((held_by("other"), "7".into())), at(5));
     me.observe(Some((held_by("other"), "8".into())), at(18));
@@ -64,7 +64,7 @@ fn every_renewal_that_is_seen_begins_the_wait_anew() {
 }
 
 #[test]
-fn a_failed_read_does_not_begin_the_wait_anew() {
+fn a_failed_read_does_not_restart_the_wait() {
     let mut me = candidate();
     me.observe(Some((held_by("other"), "7".into())), at(5));
     me.fail(false, at(6));
@@ -102,7 +102,7 @@ fn renewals_keep_the_term_and_the_time_of_acquisition() {
 }
 
 #[test]
-fn the_term_ends_when_somebody_else_is_seen_to_hold_the_lease() {
+fn the_term_ends_when_another_holder_is_seen() {
     let mut me = candidate();
     me.observe(None, at(0));
     write(&mut me, "1", at(0));
@@ -111,7 +111,7 @@ fn the_term_ends_when_somebody_else_is_seen_to_hold_the_lease() {
 }
 
 #[test]
-fn late_news_from_before_our_own_write_is_ignored() {
+fn late_events_from_before_our_own_write_are_ignored() {
     let mut me = candidate();
     me.observe(Some((released(&held_by("other"), WALL), "7".into())), at(5));
     write(&mut me, "8", at(5));
@@ -120,7 +120,7 @@ fn late_news_from_before_our_own_write_is_ignored() {
 }
 
 #[test]
-fn who_leaves_does_not_act_from_then_on() {
+fn a_candidate_that_leaves_no_longer_acts() {
     let mut me = candidate();
     me.observe(None, at(0));
     write(&mut me, "1", at(0));
@@ -134,7 +134,7 @@ fn who_leaves_does_not_act_from_then_on() {
 }
 
 #[test]
-fn who_leaves_after_an_unknown_answer_reads_first() {
+fn a_candidate_that_leaves_after_an_unknown_response_reads_first() {
     let mut me = candidate();
     me.observe(None, at(0));
     write(&mut me, "1", at(0));
@@ -145,7 +145,7 @@ fn who_leaves_after_an_unknown_answer_reads_first() {
 }
 
 #[test]
-fn unsafe_times_are_refused() {
+fn unsafe_times_are_rejected() {
     let times = Times { lease_duration: Duration::from_secs(10), ..Times::DEFAULT };
     assert_eq!(times.check(), Err(TimesError::DeadlineTooLong));
     let times = Times { retry_period: Duration::from_secs(6), ..Times::DEFAULT };

@@ -1,6 +1,6 @@
-//! Why a handler does not concern an object, in words for people.
+//! Explains to users why a handler does not apply to an object.
 //!
-//! Looks only at conditions that are plain values: functions of users are never called for this.
+//! Considers only conditions that are plain values: user functions are never called for this.
 
 use kopf_model::equality::equal;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::{Filters, Matching, MetaFilter, ValueFilter, differ, sides};
 use crate::occasion::{Occasion, Subject};
 
-/// Values longer than this are cut.
+/// Longer values are truncated.
 const SHOWN_MAX: usize = 60;
 
 impl Filters {
-    /// The first condition that does not hold, among those that are no functions.
+    /// The first condition that does not hold, not counting functions.
     ///
-    /// `None` when all plain conditions hold: if the handler is not selected nevertheless, one of its
-    /// functions has refused the object.
+    /// `None` if all plain conditions hold: if the handler is not selected, one of its functions
+    /// has rejected the object.
     #[must_use]
     pub fn mismatch(
         &self,

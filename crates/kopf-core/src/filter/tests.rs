@@ -130,7 +130,7 @@ fn functions_over_everything_come_last() {
 }
 
 #[test]
-fn numbers_are_compared_by_what_they_mean() {
+fn numbers_are_compared_by_value() {
     let filter = ValueFilter::Equals(json!(1.0));
     let filters = Filters { field: Some("f".into()), value: Some(filter), ..Filters::default() };
     let subject = subject(json!({"f": 1}));

@@ -1,4 +1,4 @@
-//! The decision table of the finalizer, all of it.
+//! The complete decision table of the finalizer.
 
 use super::{Holding, Step, decide};
 

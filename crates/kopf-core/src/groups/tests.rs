@@ -1,4 +1,4 @@
-//! Groups are built in by name, not by their domain.
+//! Groups are built in by name, not by domain.
 
 use super::{is_custom, is_protected};
 

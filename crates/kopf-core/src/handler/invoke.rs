@@ -1,7 +1,7 @@
 //! The contract between the engine and user code.
 //!
-//! The engine knows handlers as `dyn Invoke` only. Everything a handler may look at or change comes
-//! in a [`Call`]; everything it says comes back as [`Returned`].
+//! The engine knows handlers only as `dyn Invoke`. A [`Call`] has everything that a handler may
+//! read or modify; [`Returned`] has its result.
 
 use std::any::Any;
 use std::future::Future;
@@ -22,24 +22,26 @@ pub use kopf_model::{CallbackError, ErrorObject};
 /// A boxed future that can move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// User code, erased.
+/// User code, type-erased.
 pub trait Invoke: Send + Sync + 'static {
     /// Prepares one invocation; the engine decides where it runs.
     fn invoke(&self, call: Call) -> Invocation;
 
-    /// The same with a token: the handler counts as running for as long as the token is held.
+    /// Like [`invoke`](Self::invoke), with a token: the handler counts as running while the token
+    /// is held.
     ///
-    /// A future that is dropped in the middle is cancelled. Code that goes on nevertheless, such as
-    /// a coroutine of another event loop that is being cancelled, keeps the token until its end.
+    /// Dropping the future cancels the handler. Code that continues nevertheless, such as a
+    /// coroutine of another event loop during its cancellation, holds the token until it ends.
     fn invoke_guarded(&self, call: Call, alive: Arc<dyn Any + Send + Sync>) -> Invocation {
         drop(alive);
         self.invoke(call)
     }
 
-    /// Which function this is: the same function registered twice under one id runs once per cause.
+    /// Identifies the function: the same function registered twice under one id runs once per
+    /// cause.
     ///
     /// The address of this value by default; adaptors that wrap one function several times return
-    /// something of the function itself.
+    /// something that identifies the function itself.
     fn identity(&self) -> usize {
         std::ptr::from_ref(self).cast::<()>() as usize
     }
@@ -49,11 +51,11 @@ pub trait Invoke: Send + Sync + 'static {
 pub enum Invocation {
     /// Polled on the engine's reactor.
     Future(BoxFuture<Returned>),
-    /// Run on the bounded pool for blocking handlers.
+    /// Runs on the bounded pool for blocking handlers.
     Blocking(Box<dyn FnOnce() -> Returned + Send>),
 }
 
-/// What a handler says when it is over.
+/// The result of a handler.
 pub type Returned = Result<Output, HandlerError>;
 
 /// A callback that fails within a handler fails the handler.
@@ -85,7 +87,7 @@ pub enum Output {
 /// How a handler failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum HandlerError {
-    /// To be tried again; without a delay, at once.
+    /// Retry; without a delay, at once.
     #[error("{message}")]
     Temporary {
         /// What went wrong.
@@ -93,13 +95,13 @@ pub enum HandlerError {
         /// When to try again.
         delay: Option<Duration>,
     },
-    /// Never to be tried again.
+    /// Do not retry.
     #[error("{message}")]
     Permanent {
         /// What went wrong.
         message: String,
     },
-    /// Treated as the handler's error mode says.
+    /// Treated according to the handler's error mode.
     #[error("{message}")]
     Arbitrary {
         /// What went wrong.
@@ -112,7 +114,7 @@ pub enum HandlerError {
     Denied {
         /// The message for the user.
         message: String,
-        /// The HTTP code of the answer.
+        /// The HTTP code of the response.
         code: u16,
     },
     /// Some sub-handlers are not finished yet.
@@ -124,10 +126,11 @@ pub enum HandlerError {
     /// The invocation was cancelled.
     #[error("the handler was cancelled")]
     Cancelled,
-    /// One of the others, with the error object of the front end, which gets it back as it is.
+    /// One of the other errors with the original error object of the front end, which gets it back
+    /// unchanged.
     #[error("{error}")]
     WithObject {
-        /// What the error means.
+        /// The error.
         error: Box<HandlerError>,
         /// The original.
         object: ErrorObject,
@@ -141,7 +144,7 @@ impl HandlerError {
         Self::WithObject { error: Box::new(self), object: ErrorObject(object) }
     }
 
-    /// The original, if the front end has given it.
+    /// The original, if the front end provided it.
     #[must_use]
     pub fn object(&self) -> Option<&ErrorObject> {
         match self {
@@ -151,7 +154,7 @@ impl HandlerError {
     }
 }
 
-/// Everything one invocation may look at or change.
+/// Everything that an invocation may read or modify.
 #[derive(Clone)]
 pub struct Call {
     /// The handler that is called.
@@ -160,11 +163,12 @@ pub struct Call {
     pub subject: Option<Subject>,
     /// What happened; for field handlers, reduced to the field.
     pub occasion: Occasion,
-    /// The count and times of attempts.
+    /// The number and times of attempts.
     pub attempt: Attempt,
-    /// The changes to the object; shared by all handlers of a cycle, own for daemons and timers.
+    /// The changes to the object; shared by all handlers of a cycle, separate for daemons and
+    /// timers.
     pub patch: Arc<Mutex<Patch>>,
-    /// Values kept in memory for the object; for activities, of the whole operator.
+    /// Values kept in memory for the object; for activities, those of the whole operator.
     pub memo: Arc<Extensions>,
     /// All indexes of the operator.
     pub indexes: Arc<Indexes>,
@@ -174,30 +178,30 @@ pub struct Call {
     pub sub_handlers: Option<Arc<dyn SubHandlers>>,
     /// The children of the object, where they are watched.
     pub family: Option<Arc<dyn Family>>,
-    /// Warnings for the user who asks for admission.
+    /// Warnings for the user who sent the admission request.
     pub warnings: Arc<Mutex<Vec<String>>>,
-    /// What belongs to the whole operator.
+    /// The context of the whole operator.
     pub operator: Arc<OperatorContext>,
 }
 
-/// The count and times of attempts.
+/// The number and times of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     /// How many attempts were finished before this one.
     pub retry: u32,
     /// When the first attempt began.
     pub started: Timestamp,
-    /// The moment of this call.
+    /// The time of this call.
     pub now: Timestamp,
 }
 
-/// What belongs to the whole operator, the same for every call.
+/// The context of the whole operator, the same for every call.
 pub struct OperatorContext {
-    /// The settings; startup handlers change them, everybody reads them lazily.
+    /// The settings; startup handlers change them, all others read them when needed.
     pub settings: RwLock<Settings>,
     /// The application's state and the cluster clients, by type.
     pub state: Extensions,
-    /// The way to post Kubernetes events.
+    /// Posts Kubernetes events.
     pub recorder: Arc<dyn Record>,
 }
 
@@ -209,15 +213,15 @@ pub trait Record: Send + Sync {
 
 /// The stop flag of a daemon or timer.
 pub trait Stop: Send + Sync {
-    /// The reasons to stop so far, or `None` while it should go on.
+    /// The reasons to stop so far, or `None` if it should continue.
     fn reason(&self) -> Option<StopReason>;
-    /// Waits until the flag is set or the time is over.
+    /// Waits until the flag is set or the timeout expires.
     fn wait(&self, timeout: Option<Duration>) -> BoxFuture<()>;
     /// The same for blocking code.
     fn wait_blocking(&self, timeout: Option<Duration>);
 }
 
-/// Why a daemon is to stop; several reasons may hold.
+/// Why a daemon should stop; there can be several reasons.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct StopReason(u8);
 
@@ -225,29 +229,29 @@ pub struct StopReason(u8);
 pub trait SubHandlers: Send + Sync {
     /// Adds a sub-handler; its id is prefixed with the parent's.
     fn register(&self, handler: Handler);
-    /// Runs what is registered, as far as it is due.
+    /// Runs the registered sub-handlers that are due.
     ///
-    /// Fails with [`HandlerError::SubHandlers`] when something is left for later, which the handler
-    /// should pass on. Called by the engine after the handler, unless the handler called it.
+    /// Fails with [`HandlerError::SubHandlers`] if some are not finished; the handler should return
+    /// this error. The engine calls this after the handler, unless the handler has called it.
     fn execute(&self) -> BoxFuture<Result<(), HandlerError>>;
     /// The ids registered so far.
     fn ids(&self) -> Vec<HandlerId>;
-    /// Tells of sub-handlers that the front end runs by itself: their progress goes away with that
+    /// Records sub-handlers that the front end runs by itself: their progress is removed with that
     /// of the parent.
     fn note(&self, ids: Vec<HandlerId>);
 }
 
-/// The children of one object, as far as they are watched: at least as new as our own writes.
+/// The watched children of one object, at least as new as our own writes.
 pub trait Family: Send + Sync {
     /// The resource of this group, version and kind, if its children are watched.
     fn resource(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Resource>>;
-    /// The resources that a selector names, as far as their children are watched.
+    /// The resources that a selector names, if their children are watched.
     fn resources(&self, selector: &Selector) -> Vec<Arc<Resource>>;
-    /// The children of a resource, ordered by namespace and name; `None` while they are not listed.
+    /// The children of a resource, ordered by namespace and name; `None` until they are listed.
     fn children(&self, resource: &Resource) -> Option<Vec<Object>>;
-    /// Takes in the answer to a write, so that no handler has to wait for its echo.
+    /// Processes the response to a write, so that no handler must wait for its event.
     fn note(&self, resource: &Arc<Resource>, child: Object);
-    /// Who writes the fields of children, for the server.
+    /// The field manager for children.
     fn field_manager(&self) -> String;
 }
 
@@ -258,9 +262,9 @@ pub struct Extensions(RwLock<Vec<Extension>>);
 #[derive(Clone)]
 struct Extension {
     value: Arc<dyn Any + Send + Sync>,
-    /// How forks come to a value of their own; without it they share this one.
+    /// How forks get their own value; without it they share this one.
     copy: Option<Arc<CopyFn>>,
-    /// The value is still the one of the origin, to be copied when it is first asked for.
+    /// Whether the value is still that of the origin, to be copied on first access.
     is_borrowed: bool,
 }
 
@@ -270,7 +274,7 @@ type CopyFn = dyn Fn(&(dyn Any + Send + Sync)) -> Arc<dyn Any + Send + Sync> + S
 #[derive(Default)]
 pub struct Indexes(RwLock<std::collections::HashMap<HandlerId, Arc<dyn IndexView>>>);
 
-/// One index as handlers read it: from JSON keys to the values of all objects under that key.
+/// An index as handlers read it: maps JSON keys to the values of all objects with that key.
 pub trait IndexView: Send + Sync {
     /// The values under a key.
     fn get(&self, key: &Value) -> Vec<Arc<dyn Any + Send + Sync>>;
@@ -278,7 +282,7 @@ pub trait IndexView: Send + Sync {
     fn keys(&self) -> Vec<Value>;
 }
 
-/// By names, such as `RESOURCE_DELETED|DAEMON_SIGNALLED`.
+/// Formatted as names, such as `RESOURCE_DELETED|DAEMON_SIGNALLED`.
 impl std::fmt::Debug for StopReason {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_empty() {
@@ -304,7 +308,7 @@ impl StopReason {
 
     /// The daemon has ended.
     pub const DONE: Self = Self(1);
-    /// The object does not match the filters any more.
+    /// The object no longer matches the filters.
     pub const FILTERS_MISMATCH: Self = Self(2);
     /// The object is deleted.
     pub const RESOURCE_DELETED: Self = Self(4);
@@ -363,7 +367,7 @@ impl Extension {
         (*self.value).is::<T>()
     }
 
-    /// The value; a borrowed one is replaced by its copy, for which the list must be locked.
+    /// The value; a borrowed one is replaced by its copy, which requires a lock on the list.
     fn own<T: Send + Sync + 'static>(&mut self) -> Option<Arc<T>> {
         if let (true, Some(copy)) = (self.is_borrowed, &self.copy) {
             self.value = copy(&*self.value);
@@ -374,7 +378,7 @@ impl Extension {
 }
 
 impl Extensions {
-    /// The value of a type, if it was put in.
+    /// The value of a type, if there is one.
     #[must_use]
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         {
@@ -387,22 +391,22 @@ impl Extensions {
         self.0.write().iter_mut().find(|value| value.is::<T>())?.own()
     }
 
-    /// Puts a value in, in place of the former one of its type.
+    /// Stores a value, replacing the previous one of its type.
     pub fn insert<T: Send + Sync + 'static>(&self, value: Arc<T>) {
         let mut values = self.0.write();
         let former: Vec<Extension> = values.extract_if(.., |other| other.is::<T>()).collect();
         values.push(Extension { value, copy: None, is_borrowed: false });
         drop(values);
-        // Not under the lock: it may look for others when it is dropped.
+        // Not under the lock: its destructor may access other values.
         drop(former);
     }
 
-    /// The value of a type, made at the first use.
+    /// The value of a type, created on first use.
     pub fn get_or_insert_with<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         self.get_or_make(make, None)
     }
 
-    /// The value of a type, made at the first use, of which every fork has a copy.
+    /// The value of a type, created on first use; every fork gets a copy.
     pub fn get_or_insert_copied<T: Send + Sync + 'static>(
         &self,
         make: impl FnOnce() -> T,
@@ -435,7 +439,7 @@ impl Extensions {
         made
     }
 
-    /// Whether both have the very same values, so that one can stand for the other.
+    /// Whether both have the very same values, so that one can replace the other.
     #[must_use]
     pub fn holds_same(&self, other: &Self) -> bool {
         let (these, those) = (self.0.read(), other.0.read());
@@ -446,8 +450,8 @@ impl Extensions {
                 .all(|(this, that)| Arc::ptr_eq(&this.value, &that.value))
     }
 
-    /// The memo of a new object, which starts as the operator's: values that know how are copied
-    /// when they are first asked for, the others are shared.
+    /// The memo of a new object, which starts as the operator's: values that can be copied are
+    /// copied on first access, the others are shared.
     #[must_use]
     pub fn fork(&self) -> Self {
         let fork =
@@ -457,7 +461,7 @@ impl Extensions {
 }
 
 impl Indexes {
-    /// The index of this name.
+    /// The index with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<dyn IndexView>> {
         self.0.read().get(name).cloned()

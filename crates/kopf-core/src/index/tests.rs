@@ -1,4 +1,4 @@
-//! Entries that come, change and go.
+//! Entries that are added, changed and removed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn put(index: &Index, name: &str, result: Value) {
 }
 
 #[test]
-fn maps_spread_over_keys_and_other_values_go_under_null() {
+fn maps_are_spread_over_keys_and_other_values_use_null() {
     let index = Index::default();
     put(&index, "a", json!({"k": 1, "l": null}));
     put(&index, "b", json!({"k": 2}));
@@ -47,25 +47,25 @@ fn replacing_and_discarding_leave_nothing_behind() {
 }
 
 #[test]
-fn no_result_keeps_the_former_entries() {
+fn no_result_keeps_the_previous_entries() {
     assert!(entries(Output::Nothing).is_none());
     assert!(entries(Output::Json(json!(null))).is_none());
 }
 
-/// Looks into its index when it is dropped.
-struct Curious(Arc<Index>);
+/// Reads its index when it is dropped.
+struct ReadsOnDrop(Arc<Index>);
 
-impl Drop for Curious {
+impl Drop for ReadsOnDrop {
     fn drop(&mut self) {
         assert!(self.0.get(&json!("k")).len() < 2, "too many are left");
     }
 }
 
 #[test]
-fn values_may_look_into_the_index_or_panic_when_they_are_dropped() {
+fn destructors_of_values_may_read_the_index_or_panic() {
     let index = Arc::new(Index::default());
     let put = |name: &str| {
-        let value: Arc<dyn Any + Send + Sync> = Arc::new(Curious(Arc::clone(&index)));
+        let value: Arc<dyn Any + Send + Sync> = Arc::new(ReadsOnDrop(Arc::clone(&index)));
         index.replace(&object(name), vec![(json!("k"), value)]);
     };
     for name in ["a", "a", "b", "c", "d"] {

@@ -1,4 +1,4 @@
-//! What every lifecycle chooses.
+//! The handlers that each lifecycle chooses.
 
 use std::sync::Arc;
 

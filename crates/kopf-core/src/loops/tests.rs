@@ -39,7 +39,7 @@ fn slow_writes_are_no_loop() {
 }
 
 #[test]
-fn only_what_handlers_changed_counts_as_changed() {
+fn only_changes_of_handlers_count_as_changes() {
     let before = json!({"metadata": {"resourceVersion": "1", "labels": {"a": "1"}}, "spec": {}});
     let after = json!({
         "metadata": {

@@ -1,4 +1,4 @@
-//! What a live view shows.
+//! The states that a live view shows.
 
 use kopf_model::Object;
 use serde_json::json;
@@ -10,7 +10,7 @@ fn object(version: &str) -> Object {
 }
 
 #[test]
-fn a_view_never_goes_back_unless_the_server_does() {
+fn a_view_never_shows_older_states_unless_the_server_was_restored() {
     let live = Live::new(object("9"));
     let shown = |version: &str| {
         live.set(object(version));

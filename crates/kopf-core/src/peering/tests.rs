@@ -1,4 +1,4 @@
-//! Who works and who pauses.
+//! Which operator works and which pauses.
 
 use std::time::Duration;
 

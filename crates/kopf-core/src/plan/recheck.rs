@@ -1,8 +1,8 @@
-//! Which handlers have finished for a state of the object that is outdated by now.
+//! Finds handlers that have finished for a state of the object that is now outdated.
 //!
-//! A handler's success belongs to the state that it succeeded for. While other handlers are still
-//! running, the object may change again. Those that have finished then get the rest of the change:
-//! from the state that they have finished for to the present one.
+//! A handler succeeds for a particular state. While other handlers are still running, the object
+//! may change again. Handlers that have finished then get the rest of the change: from the state
+//! that they finished for to the current one.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::occasion::{Change, Reason, Subject};
 use crate::progress::{HandlerState, State};
 use crate::select;
 
-/// What to do about handlers that have finished before.
+/// What to do about handlers that have finished.
 #[derive(Default)]
 pub(super) struct Recheck {
-    /// These have to run again.
+    /// The handlers that must run again.
     pub(super) outdated: Vec<Outdated>,
-    /// These are retrying for a change that was taken back.
+    /// The handlers that are retrying for a change that was reverted.
     pub(super) current: Vec<HandlerId>,
 }
 
-/// A handler that has to run again.
+/// A handler that must run again.
 pub(super) struct Outdated {
     pub(super) handler: Arc<Handler>,
-    /// What it has finished for.
+    /// The state for which it has finished.
     pub(super) handled: HandledState,
-    /// What has changed since then.
+    /// The change since then.
     pub(super) change: Change,
 }
 
-/// What is known when finished handlers are checked.
+/// The data for checking finished handlers.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
-    /// What has happened since the object was last handled, with its handlers.
+    /// The change since the object was last handled, with its handlers.
     pub(super) change: &'a Change,
     pub(super) selected: &'a [Arc<Handler>],
     pub(super) subject: &'a Subject,
@@ -57,7 +57,7 @@ impl<'a> Known<'a> {
         remembered.chain(self.stored.iter().filter(is_forgotten)).collect()
     }
 
-    /// Whether all handlers of this id are of one kind.
+    /// Whether all handlers with this id are of one kind.
     fn has_only(&self, id: &str, is_of_kind: fn(&HandlerKind) -> bool) -> bool {
         let mut of_id = self.owned.iter().filter(|handler| *handler.id == *id);
         of_id.all(|handler| is_of_kind(&handler.kind))
@@ -138,7 +138,7 @@ impl Recheck {
         Ok(recheck)
     }
 
-    /// After a creation, update handlers get what has changed since creation handlers finished.
+    /// After a creation, update handlers get the changes since creation handlers finished.
     fn add_updates_of_created(
         &mut self,
         known: Known<'_>,
@@ -163,9 +163,9 @@ impl Recheck {
     }
 }
 
-/// The change between a state that a handler has finished for and the present one.
+/// The change between a state for which a handler has finished and the current one.
 ///
-/// Everything counts as added when only the digest of that state is known.
+/// If only the digest of that state is known, everything counts as added.
 pub fn change_since(handled: &HandledState, initial: bool, now: &Essence) -> Change {
     let old = handled.essence().cloned();
     let diff = match &old {
@@ -176,11 +176,11 @@ pub fn change_since(handled: &HandledState, initial: bool, now: &Essence) -> Cha
     Change { reason: Reason::Update, initial, old, new, diff: Arc::new(diff) }
 }
 
-/// The state of which update handlers have not heard yet at the end of a creation.
+/// The state whose later changes update handlers have not seen at the end of a creation.
 ///
 /// Creation handlers are not called again for an object that changes while others of them are
-/// retrying. If any update handler is concerned by what has changed since the first of them
-/// finished, that state counts as handled, and what followed is an update.
+/// retrying. If the change since the first of them finished concerns any update handler, that state
+/// counts as handled, and what followed is an update.
 pub(super) fn created_state(
     change: &Change,
     subject: &Subject,

@@ -1,4 +1,4 @@
-//! Cycles of one object, with the writes that they cost.
+//! Cycles of one object, and the writes they need.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::settings::Storages;
 use crate::test_fixture::{FINALIZER, LAST_HANDLED, at, handler, resource, storages, subject};
 use crate::write::{Content, Writer};
 
-/// An object, its operator's memory, and the server's way of answering writes.
+/// An object, the memory of its operator, and the server's responses to writes.
 struct World {
     body: Value,
     handlers: Vec<Arc<Handler>>,
@@ -34,7 +34,7 @@ struct World {
     lines: Vec<String>,
 }
 
-/// What the handlers answer, by id.
+/// The outcomes of handlers, by id.
 type Answers<'a> = &'a [(&'a str, Outcome)];
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// One cycle; returns the plan and the ids of the handlers that were called.
+    /// Runs one cycle; returns the plan and the ids of the called handlers.
     fn cycle(
         &mut self,
         event: Option<EventKind>,
@@ -195,7 +195,7 @@ fn a_create_handler_costs_one_write_without_progress() {
 }
 
 #[test]
-fn with_a_delete_handler_the_finalizer_goes_first() {
+fn with_a_delete_handler_the_finalizer_is_written_first() {
     let mut world = World::new(body(), vec![create("a"), delete("d")]);
     let (plan, called) = world.cycle(None, 0.0, &[]);
     assert!(called.is_empty() && plan.is_continued && !plan.is_handled);
@@ -264,7 +264,7 @@ fn stopping_daemons_hold_the_object() {
 }
 
 #[test]
-fn a_finalizer_that_nobody_needs_is_dropped() {
+fn an_unneeded_finalizer_is_removed() {
     for is_deleting in [false, true] {
         let body = held(handled());
         let body = if is_deleting { deleting(body) } else { body };
@@ -279,7 +279,7 @@ fn a_finalizer_that_nobody_needs_is_dropped() {
 }
 
 #[test]
-fn objects_that_concern_nobody_are_left_alone() {
+fn objects_without_handlers_are_left_alone() {
     let mut unwanted = create("a");
     unwanted.filters.when = Some(Arc::new(|_, _| Ok(false)));
     let mut world = World::new(body(), vec![unwanted]);
@@ -288,7 +288,7 @@ fn objects_that_concern_nobody_are_left_alone() {
 }
 
 #[test]
-fn a_retry_beyond_the_bound_is_persisted_with_all_its_neighbours() {
+fn a_retry_beyond_the_bound_is_stored_with_all_others() {
     let mut world = World::new(body(), vec![create("create_fn"), create("other")]);
     world.rerun_outdated = false;
     let answers = [("create_fn", again(60.0)), ("other", done())];
@@ -312,7 +312,8 @@ fn a_retry_beyond_the_bound_is_persisted_with_all_its_neighbours() {
     );
     assert_eq!(world.take_writes().len(), 1);
 
-    // Another process goes on: what succeeded is not called again, and its own echo is quiet.
+    // Another process continues: succeeded handlers are not called again, and its own event is
+    // ignored.
     world.remembered = None;
     let (_, called) = world.cycle(None, 10.0, &[]);
     assert!(called.is_empty() && world.take_writes().is_empty());
@@ -326,7 +327,7 @@ fn a_retry_beyond_the_bound_is_persisted_with_all_its_neighbours() {
 }
 
 #[test]
-fn quick_retries_stay_in_memory_but_not_for_ever() {
+fn quick_retries_stay_in_memory_for_a_limited_time() {
     let mut world = World::new(body(), vec![create("a"), create("b")]);
     world.cycle(None, 0.0, &[("a", again(0.4)), ("b", done())]);
     assert!(world.take_writes().is_empty());
@@ -364,7 +365,7 @@ fn an_update_superseded_by_a_deletion_is_purged() {
 }
 
 #[test]
-fn a_change_that_is_taken_back_leaves_no_progress() {
+fn a_reverted_change_leaves_no_progress() {
     let mut changed = handled();
     changed["spec"]["size"] = json!(2);
     let update = |id| handler(id, HandlerKind::Update);
@@ -381,7 +382,7 @@ fn a_change_that_is_taken_back_leaves_no_progress() {
 }
 
 #[test]
-fn handlers_that_succeeded_for_the_former_cause_count_for_the_mixed_in_one() {
+fn success_for_the_previous_cause_counts_for_a_mixed_in_handler() {
     let resume = handler("r", HandlerKind::Resume { deleted: false });
     let slow = handler("s", HandlerKind::Resume { deleted: false });
     let mut world = World::new(handled(), vec![resume, slow]);
@@ -460,7 +461,7 @@ fn agenda(inputs: Inputs<'_>) -> Agenda {
     Agenda::make(inputs, detect(inputs.snapshot, inputs.finalizer)).unwrap()
 }
 
-/// The first repair of a lost change: `fast` is done, `slow` is retrying, the object changes.
+/// A change during handling: `fast` is done, `slow` is retrying, the object changes.
 fn half_handled(rerun_outdated: bool) -> World {
     let mut changed = handled();
     changed["spec"]["size"] = json!(9);
@@ -491,7 +492,7 @@ fn told_to(world: &World, id: &str) -> String {
 }
 
 #[test]
-fn a_change_while_others_are_retrying_reaches_those_that_have_succeeded() {
+fn a_change_during_retries_reaches_succeeded_handlers() {
     for is_restarted in [false, true] {
         let mut world = half_handled(true);
         world.body["spec"]["size"] = json!(10);
@@ -509,7 +510,7 @@ fn a_change_while_others_are_retrying_reaches_those_that_have_succeeded() {
 }
 
 #[test]
-fn kopf_s_exact_behaviour_is_a_setting() {
+fn the_exact_behaviour_of_kopf_is_a_setting() {
     let mut world = half_handled(false);
     world.body["spec"]["size"] = json!(10);
     let (plan, called) = world.cycle(None, 100.0, &[("slow", done())]);
@@ -530,7 +531,7 @@ fn a_change_that_is_undone_while_a_handler_runs_again_is_not_handled_twice() {
 }
 
 #[test]
-fn a_permanent_failure_belongs_to_its_state_too() {
+fn a_permanent_failure_counts_only_for_its_state() {
     let mut world = half_handled(true);
     world.body["spec"]["size"] = json!(10);
     let failure = Outcome { delay: None, is_final: true, ..again(0.0) };
@@ -571,7 +572,7 @@ fn a_change_during_the_creation_is_an_update_afterwards() {
 }
 
 #[test]
-fn a_change_during_the_creation_costs_no_write_if_it_concerns_nobody() {
+fn a_change_during_the_creation_costs_no_write_without_handlers() {
     let mut world = World::new(body(), vec![create("fast"), create("slow")]);
     world.cycle(None, 0.0, &[("fast", done()), ("slow", again(100.0))]);
     world.body["spec"]["size"] = json!(2);
@@ -583,7 +584,7 @@ fn a_change_during_the_creation_costs_no_write_if_it_concerns_nobody() {
 }
 
 #[test]
-fn a_deletion_starts_afresh_for_functions_that_have_handled_a_change() {
+fn a_deletion_restarts_functions_that_have_handled_a_change() {
     let mut changed = handled();
     changed["spec"]["size"] = json!(2);
     changed["metadata"]["finalizers"] = json!([FINALIZER]);

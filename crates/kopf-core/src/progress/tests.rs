@@ -1,4 +1,4 @@
-//! Records through outcomes, storing, loading and purging.
+//! Progress records: outcomes, storing, loading and purging.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn merge(patch: &Patch) -> Value {
     Value::Object(patch.merge.clone())
 }
 
-/// The object of a body, read from bytes.
+/// Parses a body as an object.
 fn object(body: &Value) -> Object {
     Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
@@ -134,7 +134,7 @@ fn other_purposes_are_counted_until_repurposed() {
 }
 
 #[test]
-fn former_ids_are_read_and_purged() {
+fn previous_ids_are_read_and_purged() {
     let storage = storages().progress;
     let old = handlers(&["old"]);
     let mut state = State::new(Some(Reason::Create)).with_handlers(&old, at(0.0));
@@ -154,7 +154,7 @@ fn former_ids_are_read_and_purged() {
 }
 
 #[test]
-fn memory_that_is_further_than_the_object_wins() {
+fn newer_progress_in_memory_wins() {
     let handlers = handlers(&["a"]);
     let fresh = || State::new(Some(Reason::Create)).with_handlers(&handlers, at(5.0));
     let mut remembered = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));

@@ -1,8 +1,8 @@
-//! The fields that servers select objects by, and which of our conditions imply such a selection.
+//! The fields that servers can select objects by, and the conditions that imply such a selection.
 //!
-//! Servers compare texts. A condition is translated only where every object that meets it has that
-//! text, so that at most some objects too many are sent. Only fields that all servers in use know:
-//! for others a list is refused.
+//! Servers compare strings. A condition is translated only if every object that meets it has that
+//! string, so that at most too many objects are sent. Only fields that all supported servers know
+//! are used: for others, servers reject the request.
 
 use kopf_model::Resource;
 use serde_json::Value;
@@ -10,41 +10,41 @@ use serde_json::Value;
 use super::Basis;
 use crate::filter::{Filters, ValueFilter};
 
-/// A condition as the server checks it.
+/// A condition that the server checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldCondition {
     /// The server's name for the field.
     pub(super) label: &'static str,
-    /// The text that it must have.
+    /// The required value.
     pub(super) text: String,
     pub(super) basis: Basis,
 }
 
-/// A field that a server selects by.
+/// A field that the server can select by.
 struct Selectable {
-    /// Where it is in objects.
+    /// Its path in objects.
     path: &'static str,
-    /// How selectors name it.
+    /// Its name in selectors.
     label: &'static str,
     form: Form,
     basis: Basis,
 }
 
-/// What the field is before it becomes a text.
+/// The type of the field before it is converted to a string.
 #[derive(Clone, Copy)]
 enum Form {
-    /// A text; absent ones are empty.
+    /// A string; empty if absent.
     Text,
-    /// A text in whose absence another field is taken.
+    /// A string; if absent, another field is used.
     Alternative,
-    /// A flag; absent ones are false.
+    /// A flag; false if absent.
     Flag,
-    /// A number; absent ones are zero.
+    /// A number; zero if absent.
     Count,
 }
 
 impl FieldCondition {
-    /// What the filters ask of a field, if the server can check it.
+    /// The filters' condition on a field, if the server can check it.
     pub(super) fn of(filters: &Filters, resource: &Resource) -> Option<Self> {
         let path = filters.field.as_ref()?;
         let is_it = |field: &&Selectable| field.path.split('.').eq(path.keys());
@@ -59,7 +59,7 @@ impl FieldCondition {
 }
 
 impl Form {
-    /// The text of all fields that meet the condition, if there is one.
+    /// The string of all fields that meet the condition, if it is unique.
     fn text(self, filter: &ValueFilter) -> Option<String> {
         match (self, filter) {
             (Self::Alternative, ValueFilter::Equals(Value::String(text))) if text.is_empty() => {
@@ -96,7 +96,7 @@ impl Selectable {
 
 const METADATA: &[Selectable] = &[constant("metadata.name"), constant("metadata.namespace")];
 
-/// The fields of built-in kinds; newer ones, such as `spec.hostNetwork` of pods, are left out.
+/// The fields of built-in kinds, without new ones such as `spec.hostNetwork` of pods.
 fn fields_of(resource: &Resource) -> &'static [Selectable] {
     match (resource.group.as_str(), resource.version.as_str(), resource.plural.as_str()) {
         ("", "v1", "pods") => {

@@ -1,4 +1,4 @@
-//! What is pushed to the server, and what must not be.
+//! Conditions that are pushed to the server, and those that must not be.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn check(handlers: Vec<Handler>, expected: Option<&str>) {
 }
 
 #[test]
-fn only_what_all_handlers_share_is_pushed() {
+fn only_conditions_shared_by_all_handlers_are_pushed() {
     let (a, b) = (equals("a"), equals("b"));
     let one = |filter: &MetaFilter| labelled(&[("l", filter.clone())]);
     check(vec![], None);
@@ -53,7 +53,7 @@ fn only_what_all_handlers_share_is_pushed() {
 }
 
 #[test]
-fn what_the_server_would_refuse_stays_here() {
+fn conditions_that_the_server_would_reject_are_not_pushed() {
     let one = |key: &str, value: &str| labelled(&[(key, equals(value))]);
     for value in ["not a label", "-a", "a,b", "é", &"x".repeat(64)] {
         check(vec![one("l", value)], None);
@@ -66,7 +66,7 @@ fn what_the_server_would_refuse_stays_here() {
 }
 
 #[test]
-fn handlers_that_must_see_objects_go_forbid_it() {
+fn handlers_that_must_see_deletions_prevent_it() {
     for kind in [
         HandlerKind::Event,
         HandlerKind::Delete { optional: false },
@@ -92,7 +92,7 @@ fn with_value(kind: HandlerKind, field: &str, value: &str) -> Handler {
 }
 
 #[test]
-fn what_may_be_left_out_depends_on_the_kind_and_on_what_may_change() {
+fn exclusion_depends_on_the_kind_and_on_the_basis() {
     use HandlerKind as Kind;
     let [all, no_variable, constant, none] =
         [[true, true, true], [true, true, false], [false, true, false], [false, false, false]];
@@ -141,7 +141,7 @@ fn asked(kinds: &[HandlerKind], place: &str, field: &str, value: ValueFilter) ->
 }
 
 #[test]
-fn values_are_asked_for_as_the_texts_that_the_server_compares() {
+fn values_are_translated_to_the_strings_that_the_server_compares() {
     let equals = |value: serde_json::Value| ValueFilter::Equals(value);
     let succeeded = ("batch/jobs", "status.succeeded");
     let source = ("/events", "source.component");
@@ -173,7 +173,7 @@ fn values_are_asked_for_as_the_texts_that_the_server_compares() {
 }
 
 #[test]
-fn fields_that_change_are_asked_for_by_indexes_alone() {
+fn only_indexes_select_by_variable_fields() {
     let kind = |value: &str| ValueFilter::Equals(json!(value));
     let phase = |kinds: &[HandlerKind]| asked(kinds, "/pods", "status.phase", kind("Running"));
     let (index, create) = (HandlerKind::Index, HandlerKind::Create);
@@ -189,7 +189,7 @@ fn fields_that_change_are_asked_for_by_indexes_alone() {
 }
 
 #[test]
-fn names_and_namespaces_are_pushed_when_all_want_the_same() {
+fn names_and_namespaces_are_pushed_if_all_handlers_agree() {
     let fields = |handlers: Vec<Handler>| selectors(handlers).fields;
     let named = |name: &str| with_value(HandlerKind::Create, "metadata.name", name);
     assert_eq!(fields(vec![named("x"), named("x")]).as_deref(), Some("metadata.name=x"));
@@ -204,7 +204,7 @@ fn names_and_namespaces_are_pushed_when_all_want_the_same() {
 }
 
 #[test]
-fn only_resources_in_namespaces_are_asked_for_one() {
+fn namespaces_are_pushed_only_for_namespaced_resources() {
     let registry: Registry =
         [with_value(HandlerKind::Index, "metadata.namespace", "x")].into_iter().collect();
     let fields = |resource| common_selectors(&registry.for_resource(&resource), &resource).fields;

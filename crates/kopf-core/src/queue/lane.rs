@@ -1,4 +1,4 @@
-//! Keys that wait for their turn, in the order of their coming within a group, and groups in turns.
+//! Keys that wait to run: first in, first out within a group; the groups take turns.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,7 +19,7 @@ impl<K: QueueKey> Default for Lane<K> {
 }
 
 impl<K: QueueKey> Lane<K> {
-    /// Puts a key at the end of its group's line.
+    /// Appends a key to the line of its group.
     pub(super) fn push(&mut self, key: K) {
         let group = key.group();
         match self.groups.get_mut(&group) {
@@ -31,8 +31,8 @@ impl<K: QueueKey> Lane<K> {
         }
     }
 
-    /// Takes the first key of the group whose turn it is; keys that are not valid any more, because
-    /// they were taken from another lane or forgotten, are dropped on the way.
+    /// Takes the first key of the next group. Drops keys that are no longer valid because they were
+    /// taken from another lane or forgotten.
     pub(super) fn pop(&mut self, is_valid: impl Fn(&K) -> bool) -> Option<K> {
         while let Some(group) = self.turns.pop_front() {
             let line = self.groups.get_mut(&group).expect("a group with turns has a line");

@@ -1,4 +1,4 @@
-//! The promises of the queue, one by one and under random actions.
+//! The guarantees of the queue, individually and under random actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -64,7 +64,7 @@ fn the_number_of_runs_is_bounded() {
 }
 
 #[test]
-fn wakes_come_in_time_and_once() {
+fn wakes_occur_on_time_and_once() {
     let mut queue = queue(10);
     queue.offer(A, Urgency::Fresh, s(0));
     let ticket = take(&mut queue, 0);
@@ -131,7 +131,7 @@ fn failures_pause_longer_and_longer_until_a_success() {
 }
 
 #[test]
-fn a_run_about_something_else_leaves_what_is_due() {
+fn a_run_about_something_else_keeps_the_schedule() {
     let mut queue = queue(1);
     queue.offer(A, Urgency::Fresh, s(0));
     let ticket = take(&mut queue, 0);
@@ -153,7 +153,7 @@ fn a_run_about_something_else_leaves_what_is_due() {
 }
 
 #[test]
-fn a_fresh_change_gets_one_early_try_that_does_not_count() {
+fn a_fresh_change_gets_one_early_attempt_that_does_not_count() {
     let mut queue = queue(10);
     queue.offer(A, Urgency::Fresh, s(0));
     for (now, pause) in [(0, 1), (1, 2), (3, 5)] {
@@ -177,7 +177,7 @@ fn a_fresh_change_gets_one_early_try_that_does_not_count() {
 }
 
 #[test]
-fn fresh_changes_go_first_but_the_backlog_moves_on() {
+fn fresh_changes_run_first_without_starving_the_backlog() {
     let mut queue = queue(1000);
     for number in 0..30 {
         queue.offer(Key(0, number), Urgency::Backlog, s(0));
@@ -203,7 +203,7 @@ fn a_backlog_key_with_a_fresh_change_is_promoted() {
 }
 
 #[test]
-fn a_burst_of_one_group_does_not_hold_back_others() {
+fn a_burst_of_one_group_does_not_delay_others() {
     let mut queue = queue(1000);
     for number in 0..100 {
         queue.offer(Key(0, number), Urgency::Fresh, s(0));
@@ -252,20 +252,20 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 0..120)
 }
 
-/// A queue with what it owes.
-struct Debts {
+/// A queue and the runs that it owes.
+struct ExpectedRuns {
     queue: Queue<Key>,
     running_max: usize,
     now: u64,
-    /// The keys under way, and whether something was due for them before.
+    /// The running keys, and whether something was due for them before.
     running: Vec<(Ticket<Key>, bool)>,
     /// Keys that still have to run.
     wanted: BTreeSet<Key>,
-    /// Keys that are to be woken up, or whose pause is to end.
+    /// Keys that must be woken up, or whose pause must end.
     due: BTreeSet<Key>,
 }
 
-impl Debts {
+impl ExpectedRuns {
     fn act(&mut self, action: Action) {
         let now = self.now;
         match action {
@@ -345,24 +345,24 @@ proptest! {
             queue.limits.error_delays.clear();
         }
         let (running, wanted, due) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        let mut debts = Debts { queue, running_max, now: 0, running, wanted, due };
+        let mut expected = ExpectedRuns { queue, running_max, now: 0, running, wanted, due };
         for action in actions {
-            debts.act(action);
+            expected.act(action);
         }
-        // In the end everything runs, after at most the longest pause or wake, round by round.
-        for _ in 0..debts.wanted.len() + debts.running.len() + 8 {
-            debts.finish_all();
-            debts.now += 20;
-            while debts.take() {}
+        // In the end everything runs, after at most the longest pause or wake-up, round by round.
+        for _ in 0..expected.wanted.len() + expected.running.len() + 8 {
+            expected.finish_all();
+            expected.now += 20;
+            while expected.take() {}
         }
-        prop_assert!(debts.wanted.is_empty(), "lost: {:?}", debts.wanted);
-        debts.finish_all();
-        prop_assert!(debts.queue.is_empty(), "{} entries are left", debts.queue.len());
+        prop_assert!(expected.wanted.is_empty(), "lost: {:?}", expected.wanted);
+        expected.finish_all();
+        prop_assert!(expected.queue.is_empty(), "{} entries are left", expected.queue.len());
     }
 }
 
 #[test]
-fn an_early_run_that_fails_is_made_again_although_its_pause_was_forgotten() {
+fn a_failed_early_run_is_repeated_although_its_pause_was_forgotten() {
     let mut queue = queue(1);
     queue.offer(A, Urgency::Fresh, s(0));
     let ticket = take(&mut queue, 0);
@@ -390,12 +390,12 @@ fn a_pause_ends_although_a_wake_came_before() {
 }
 
 #[test]
-fn wakes_that_are_replaced_do_not_pile_up() {
+fn replaced_wakes_do_not_accumulate() {
     let mut queue = queue(1);
     for now in 0..10_000 {
         queue.offer(A, Urgency::Fresh, s(now));
         let ticket = take(&mut queue, now);
-        // A retry in an hour, whose time comes closer with every change.
+        // A retry in about an hour, slightly rescheduled with every change.
         queue.done(ticket, Next::WakeAt(s(100_000 - now % 2)), s(now));
     }
     assert!(queue.wakes.len() < 1000, "{}", queue.wakes.len());
@@ -404,7 +404,7 @@ fn wakes_that_are_replaced_do_not_pile_up() {
 
 proptest! {
     #[test]
-    fn the_next_wake_is_the_earliest_that_was_asked_for_last(
+    fn the_next_wake_is_the_earliest_current_request(
         wakes in prop::collection::vec((0..4_u8, 1..1000_u64), 1..1500),
     ) {
         let mut queue = queue(1);

@@ -1,4 +1,4 @@
-//! Who is registered for what.
+//! The handlers that are found for resources.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The table of outcomes, with the lines in the log.
+//! The table of outcomes, with the log lines.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn arbitrary() -> Returned {
     Err(HandlerError::Arbitrary { message: "boo".into(), details: Some("trace".into()) })
 }
 
-/// What an outcome says: final or the delay, and the kind of the failure.
+/// The meaning of an outcome: final or the delay, and the kind of failure.
 #[track_caller]
 fn check(
     (outcome, line): (Outcome, Line),

@@ -1,4 +1,4 @@
-//! The pauses in place of none.
+//! The pauses between immediate retries.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn pauses_grow_after_some_attempts_without_a_delay_up_to_a_limit() {
 }
 
 #[test]
-fn a_delay_is_kept_as_it_is_and_ends_the_hurry() {
+fn a_requested_delay_is_kept_and_resets_the_back_off() {
     let mut pacing = RetryPacing::default();
     pauses(&mut pacing, 0, 100);
     let delay = Duration::from_millis(1);

@@ -1,8 +1,8 @@
-//! The rights behind Roles and bindings among the children.
+//! The rights needed for Roles and bindings among the children.
 //!
-//! Kubernetes lets nobody grant what they do not hold, unless they may `escalate` the role, or `bind`
-//! it. The narrowest option is taken: what is declared is held, or bound by name; only what is not
-//! known beforehand takes the wide verbs.
+//! Kubernetes does not allow granting rights that one does not hold, unless one may `escalate` the
+//! role or `bind` it. The narrowest option is used: declared rights are held, or bound by name;
+//! only unknown ones need the wide verbs.
 
 use super::{Scope, Verbs, resource};
 use crate::handler::{Grants, Handler, HandlerKind, Need};
@@ -10,10 +10,10 @@ use crate::handler::{Grants, Handler, HandlerKind, Need};
 /// The API group of roles and bindings.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// How a handler may make roles or bindings of one kind.
+/// How a handler may create roles or bindings of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// It holds all that is granted.
+    /// It holds everything that is granted.
     Holds,
     /// It may grant anything.
     Escalates,
@@ -43,7 +43,7 @@ impl Way {
 }
 
 impl Verbs {
-    /// What it takes to grant something by children of this resource.
+    /// Adds the rights needed to grant something through children of this resource.
     pub(super) fn add_granted(
         &mut self,
         handler: &Handler,
@@ -81,7 +81,7 @@ fn bindable(plural: &str) -> &'static [&'static str] {
     if plural == "clusterrolebindings" { &["clusterroles"] } else { &["clusterroles", "roles"] }
 }
 
-/// Why the rights have more in them than the handlers do themselves, for those who read the rules.
+/// Explains to readers of the rules why they have more rights than the handlers use themselves.
 #[must_use]
 pub fn notes<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String> {
     let is_desired = |handler: &&Handler| matches!(handler.kind, HandlerKind::Desired);

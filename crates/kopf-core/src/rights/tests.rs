@@ -1,4 +1,4 @@
-//! The rights follow from the handlers, and from nothing else.
+//! The rights follow only from the handlers.
 
 use std::sync::Arc;
 
@@ -71,13 +71,13 @@ fn results_go_to_the_status_and_recorded_events_to_the_cluster() {
 }
 
 #[test]
-fn spies_and_indexes_only_look() {
+fn event_handlers_and_indexes_only_read() {
     check(&[greeting(HandlerKind::Event)], &["Namespaces: list,watch greetings.example.com", CRDS]);
     check(&[handler(HandlerKind::Index, "", "pods")], &["Namespaces: list,watch pods"]);
 }
 
 #[test]
-fn functions_of_which_nothing_is_known_may_do_anything_to_their_object() {
+fn unknown_functions_may_change_anything_of_their_object() {
     let spy = Handler { access: Touches::everything().into(), ..greeting(HandlerKind::Event) };
     check(
         &[spy],
@@ -135,7 +135,7 @@ fn desired_children_are_applied_and_deleted_where_they_are() {
 }
 
 #[test]
-fn children_are_only_read_for_those_who_look_at_them() {
+fn children_are_only_read_for_observers() {
     for kind in [HandlerKind::Event, HandlerKind::Observe] {
         let children = vec![Selector::exact("apps", "v1", "deployments")];
         let access = Touches::nothing().into();
@@ -151,7 +151,7 @@ fn children_are_only_read_for_those_who_look_at_them() {
 }
 
 #[test]
-fn owners_beside_their_children_need_no_finalizer() {
+fn owners_in_the_namespace_of_their_children_need_no_finalizer() {
     let children = vec![Selector::exact("", "v1", "services")];
     let desired = Handler { children, ..greeting(HandlerKind::Desired) };
     let found = of(&[desired], &Settings::default(), Serves::Cluster);
@@ -174,7 +174,7 @@ fn declared_needs_are_granted() {
 }
 
 #[test]
-fn families_of_resources_take_wildcards_which_cover_the_rest() {
+fn families_of_resources_need_wildcards_which_cover_the_rest() {
     let all = Selector { name: SelectorName::Category("all".into()), ..Selector::default() };
     let spy = Handler { selector: Some(all), ..greeting(HandlerKind::Event) };
     let ours = Selector { group: Some("example.com".into()), ..Selector::everything() };

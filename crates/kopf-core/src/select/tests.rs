@@ -1,4 +1,4 @@
-//! Whom a cause concerns.
+//! The handlers that a cause selects.
 
 use std::sync::Arc;
 

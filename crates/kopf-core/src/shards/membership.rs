@@ -1,15 +1,17 @@
 //! One replica's part in sharing the objects: it joins, takes ranges, hands them over, leaves.
 //!
-//! Every member keeps a Lease of its own ([`Election`]), and one table says who has which range.
-//! The rules, from which it follows that no range has two owners at once:
+//! Every member has its own Lease ([`Election`]), and one table records the owner of each range. By
+//! these rules, no range has two owners at once:
 //!
-//! 1. A member acts on a range only while the table gives it to this very life of the member, and
+//! 1. A member acts on a range only while the table assigns it to this very life of the member, and
 //!    only until the end of its term by its own clock.
-//! 2. Only the owner gives a range away while it lives. It stops to act *before* it sends that, and
-//!    does not begin again before it has seen a table that the late request could not replace.
-//! 3. A range of somebody else is taken only if that life has ended, beyond doubt: its Lease was
-//!    released by itself, or replaced by others after it was not renewed for its whole duration
-//!    ([`Expiration`]). The replaced version cannot be renewed any more; the member begins another life.
+//! 2. Only the owner gives a range away while it lives. It stops acting *before* it sends the
+//!    request, and does not start again before it has seen a table that the late request could not
+//!    replace.
+//! 3. A range of another member is taken only if that life has certainly ended: it released its
+//!    Lease itself, or others replaced the Lease after it was not renewed for its whole duration
+//!    ([`Expiration`]). The replaced version can no longer be renewed; the member starts a new
+//!    life.
 //! 4. Every write of a Lease or of the table replaces exactly the version that was seen before.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,46 +24,46 @@ use super::assign;
 use crate::election::{Election, Precondition, Seen, Step, Term, Times, Write, is_newer, released};
 use crate::queue::Moment;
 
-/// A Lease that nobody renewed for this many durations after its end is deleted.
+/// A Lease that was not renewed for this many durations after its end is deleted.
 const LEFTOVERS_KEPT: u32 = 40;
 
 /// Ends the life of a member whose Lease has expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expiration {
-    /// Whose Lease it is.
+    /// The member.
     pub identity: String,
-    /// What is to be written there.
+    /// The write of its Lease.
     pub write: Write,
 }
 
-/// What is to be done about the table.
+/// What to do about the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableStep {
     /// Read it.
     Read,
     /// Write it.
     Write(TableWrite),
-    /// Nothing.
+    /// Do nothing.
     Rest,
 }
 
-/// A write of the table that takes effect only if nobody else was faster.
+/// A write of the table that takes effect only if nobody else has written in the meantime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableWrite {
-    /// What it is to say.
+    /// The new table.
     pub table: Table,
-    /// What must be true of it.
+    /// The precondition of the write.
     pub precondition: Precondition,
 }
 
-/// What is known of the table.
+/// What is known about the table.
 #[derive(Clone, Debug)]
 enum Known {
     /// Nothing yet.
     Unknown,
-    /// It was not there, since this moment; and whether it had been there before.
+    /// It has been missing since this moment; and whether it existed before.
     Missing { since: Moment, was_there: bool },
-    /// It was there.
+    /// It was found.
     Found { table: Table, version: String },
 }
 
@@ -72,23 +74,23 @@ pub struct Membership {
     /// For the table, if there is none yet.
     wanted: Ranges,
     others: BTreeMap<String, Seen>,
-    /// Owners without a Lease, since when at the latest.
+    /// Owners without a Lease, and since when at the latest.
     absent: BTreeMap<String, Moment>,
     table: Known,
-    /// Whether a write may have taken effect that we do not know of.
+    /// Whether a write with an unknown result may have taken effect.
     is_uncertain: bool,
     next_table_attempt_at: Moment,
-    /// The ranges that are to be given away: no new work is begun.
+    /// The ranges that are being given away: no new work is started.
     draining: BTreeSet<u32>,
-    /// Those of them on which nothing is done any more.
+    /// Those of them without remaining work.
     drained: BTreeSet<u32>,
-    /// The ranges that we asked to give away, with the revision that was to be replaced.
+    /// The ranges that we requested to give away, with the revision that was to be replaced.
     sealed: BTreeMap<u32, u64>,
     is_leaving: bool,
 }
 
 impl Membership {
-    /// A replica that knows nothing yet. The identity must be unique to this process.
+    /// Creates a replica that knows nothing yet. The identity must be unique to this process.
     #[must_use]
     pub fn new(identity: impl Into<String>, times: Times, wanted: Ranges) -> Self {
         Self {
@@ -111,7 +113,7 @@ impl Membership {
         &mut self.election
     }
 
-    /// The table as it is known.
+    /// The table as known.
     #[must_use]
     pub fn table(&self) -> Option<&Table> {
         match &self.table {
@@ -126,7 +128,7 @@ impl Membership {
         self.election.term(now)
     }
 
-    /// The ranges on which we may act, with those that are being given away, and until when.
+    /// The ranges on which we may act, including those being given away, and until when.
     #[must_use]
     pub fn held(&self, now: Moment) -> Option<(BTreeSet<u32>, Term)> {
         let term = self.election.term(now)?;
@@ -137,13 +139,13 @@ impl Membership {
         Some((held.collect(), term))
     }
 
-    /// The ranges that are to be given away: no new work is to begin, what runs may finish.
+    /// The ranges that are being given away: no new work may start, current work may finish.
     #[must_use]
     pub fn draining(&self) -> &BTreeSet<u32> {
         &self.draining
     }
 
-    /// The members that are alive as far as we know, with us.
+    /// The members that are alive as far as known, including us.
     #[must_use]
     pub fn living(&self, now: Moment) -> Vec<Member> {
         let is_alive = |(identity, seen): &(&String, &Seen)| {
@@ -164,7 +166,7 @@ impl Membership {
         seen.since.saturating_add(duration)
     }
 
-    /// Takes in the Lease of another member; `None` if it is gone.
+    /// Processes the Lease of another member; `None` if it is gone.
     pub fn observe_member(
         &mut self,
         identity: &str,
@@ -185,15 +187,15 @@ impl Membership {
         }
     }
 
-    /// The Leases of others that we know of.
+    /// The known Leases of other members.
     pub fn others(&self) -> impl Iterator<Item = &str> {
         self.others.keys().map(String::as_str)
     }
 
-    /// Takes in the table with its version; `None` if there is none.
+    /// Processes the table with its version; `None` if there is none.
     pub fn observe_table(&mut self, found: Option<(Table, String)>, now: Moment) {
         let Some((table, version)) = found else {
-            // Nobody owns anything by a table that does not exist.
+            // Without a table, no range has an owner.
             if !matches!(self.table, Known::Missing { .. }) {
                 let was_there = self.table().is_some();
                 self.table = Known::Missing { since: now, was_there };
@@ -211,7 +213,7 @@ impl Membership {
         self.table = Known::Found { table, version };
     }
 
-    /// Decides which ranges are to be given away. To be called before the steps are asked for.
+    /// Decides which ranges to give away. Must be called before the steps are requested.
     pub fn review(&mut self, now: Moment) {
         let Some((held, _)) = self.held(now) else {
             self.draining.clear();
@@ -230,8 +232,8 @@ impl Membership {
         self.drained.retain(|range| self.draining.contains(range) || sealed.contains_key(range));
     }
 
-    /// The owners whose Leases we have not seen: to be read one by one, since a list or a watch
-    /// that does not tell of them yet proves nothing.
+    /// The owners whose Leases we have not seen. They must be read one by one, since a list or a
+    /// watch that does not show them yet proves nothing.
     #[must_use]
     pub fn unknown_owners(&self) -> BTreeSet<&str> {
         let owners = self.table().into_iter().flat_map(|table| table.owners.iter().flatten());
@@ -241,8 +243,8 @@ impl Membership {
         names.filter(is_unknown).collect()
     }
 
-    /// One of the unknown owners has no Lease, as a read has told that was sent at this moment:
-    /// somebody deleted it, and its owner stops within the duration of the Lease.
+    /// Records that an unknown owner has no Lease, according to a read sent at this moment: the
+    /// Lease was deleted, and its owner stops within the duration of the Lease.
     pub fn observe_missing(&mut self, identity: &str, sent_at: Moment) {
         self.absent.entry(identity.to_owned()).or_insert(sent_at);
     }
@@ -257,14 +259,14 @@ impl Membership {
         assign(count, &names).into_iter().map(member).collect()
     }
 
-    /// Nothing is done any more on a range that is being given away.
+    /// Records that no work is left on a range that is being given away.
     pub fn drained(&mut self, range: u32) {
         if self.draining.contains(&range) {
             self.drained.insert(range);
         }
     }
 
-    /// The members whose lives are to be ended, since their Leases have expired.
+    /// The members whose lives must be ended, since their Leases have expired.
     #[must_use]
     pub fn expirations(&self, now: Moment, wall: Timestamp) -> Vec<Expiration> {
         let is_expired = |(identity, seen): &(&String, &Seen)| {
@@ -281,8 +283,8 @@ impl Membership {
         expired.filter(|_| !self.is_leaving).map(expiration).collect()
     }
 
-    /// The Leases that are of no use any more, with their versions: their lives have ended long
-    /// ago, and the table does not name them.
+    /// The Leases that are no longer needed, with their versions: their lives ended long ago, and
+    /// the table does not name them.
     #[must_use]
     pub fn leftovers(&self, now: Moment) -> Vec<String> {
         let Some(table) = self.table() else { return Vec::new() };
@@ -297,13 +299,13 @@ impl Membership {
         self.others.iter().filter(is_old).map(|(identity, _)| identity.clone()).collect()
     }
 
-    /// Whether the life of an owner has ended beyond doubt.
+    /// Whether the life of an owner has certainly ended.
     fn is_over(&self, owner: &Member, me: &Member, now: Moment) -> bool {
         if owner.identity == me.identity {
             return owner.life < me.life;
         }
         if let Some(seen) = self.others.get(&owner.identity) {
-            // What is known may be older than this life, and says nothing about it then.
+            // The known state may be older than this life; then it says nothing about it.
             let is_released = seen.record.holder != owner.identity;
             let life = seen.record.transitions;
             return life > owner.life || (life == owner.life && is_released);
@@ -313,7 +315,7 @@ impl Membership {
         since.is_some_and(|since| now >= since.saturating_add(patience))
     }
 
-    /// What is to be done about the table now.
+    /// Returns what to do about the table now.
     pub fn table_step(&mut self, now: Moment) -> TableStep {
         let Some(term) = self.election.term(now) else { return TableStep::Rest };
         if now < self.next_table_attempt_at {
@@ -352,7 +354,7 @@ impl Membership {
         })
     }
 
-    /// The table with what we may give and take.
+    /// The table with the ranges that we may give and take.
     fn changed(&self, mut table: Table, me: &Member, now: Moment) -> Table {
         let targets = self.targets(now);
         for (range, (owner, target)) in (0_u32..).zip(table.owners.iter_mut().zip(targets)) {
@@ -368,12 +370,12 @@ impl Membership {
         table
     }
 
-    /// The table was written, and has this version now.
+    /// Processes a successful write of the table, which now has this version.
     pub fn table_written(&mut self, write: TableWrite, version: String, now: Moment) {
         self.observe_table(Some((write.table, version)), now);
     }
 
-    /// A read or a write of the table has failed, or its answer is unknown.
+    /// Processes a failed read or write of the table, or one with an unknown result.
     pub fn table_failed(&mut self, is_conflict: bool, now: Moment) {
         self.is_uncertain = true;
         if !is_conflict {
@@ -382,14 +384,14 @@ impl Membership {
         }
     }
 
-    /// Begins to leave: no new work anywhere. To be followed by [`Self::leave`].
+    /// Starts to leave: no new work anywhere. [`Self::leave`] must follow.
     pub fn begin_to_leave(&mut self, now: Moment) {
         self.is_leaving = true;
         self.review(now);
     }
 
-    /// Leaves, when nothing is done any more: others may take all our ranges as soon as our Lease
-    /// says so. Returns what is to be done about it, as [`Election::leave`] does.
+    /// Leaves, once no work is left: others may take all our ranges as soon as our Lease is
+    /// released. Returns what to do about the Lease, as [`Election::leave`] does.
     pub fn leave(&mut self, wall: Timestamp) -> Option<Step> {
         self.is_leaving = true;
         self.election.leave(wall)

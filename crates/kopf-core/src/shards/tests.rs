@@ -28,7 +28,7 @@ fn everyone_has_an_even_share() {
         let shares = shares(&assign(64, &names));
         let share_max = 64_usize.div_ceil(members);
         assert!(shares.values().all(|share| *share <= share_max), "{shares:?}");
-        // The last one gets what the others leave.
+        // The last one gets the rest.
         let share_min = 64 - share_max * (members - 1);
         assert!(shares.values().all(|share| *share >= share_min), "{shares:?}");
         assert_eq!(shares.len(), members, "{shares:?}");
@@ -36,10 +36,10 @@ fn everyone_has_an_even_share() {
 }
 
 #[test]
-fn few_ranges_move_when_a_member_goes() {
+fn few_ranges_move_when_a_member_leaves() {
     let before = assign(64, &["a", "b", "c", "d"]);
     let after = assign(64, &["a", "b", "c"]);
     let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
-    // Those of `d` have to move; hardly more than as many again follow for the even shares.
+    // The ranges of `d` must move; hardly more than as many again follow to keep the shares even.
     assert!(moved <= 32, "{moved}");
 }

@@ -1,4 +1,4 @@
-//! Which watches may go on from a snapshot, and what it depends on.
+//! Which watches may continue from a snapshot, and what that depends on.
 
 use kopf_model::shards::hash;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::handler::{Handler, HandlerKind};
 use crate::registry::ResourceHandlers;
 use crate::settings::{DiffbaseStorageSetting, Persistence, ProgressStorageSetting, Settings};
 
-/// Whether all existing objects have to be seen after a restart for the sake of such a handler.
+/// Whether such a handler must see all existing objects after a restart.
 ///
 /// | handlers | all objects | because |
 /// |---|---|---|
@@ -18,7 +18,7 @@ use crate::settings::{DiffbaseStorageSetting, Persistence, ProgressStorageSettin
 /// | daemons, timers | yes | they run for every object |
 /// | indexes | yes | they have every object |
 /// | desired children, observers | yes | children are compared with their owners |
-/// | with conditions that are functions | yes | functions may say something else than before |
+/// | with conditions that are functions | yes | functions may return other results than before |
 #[must_use]
 pub fn needs_all_objects(handler: &Handler) -> bool {
     use HandlerKind as Kind;
@@ -43,11 +43,11 @@ pub fn needs_all_objects(handler: &Handler) -> bool {
     !is_called_for_changes || !handler.children.is_empty() || conditions(&handler.filters).is_none()
 }
 
-/// What decides which objects have something left to do: the handlers of a resource, and the
-/// settings. None if the watch of the resource cannot go on from a snapshot.
+/// The data that decides which objects have work left: the handlers of a resource, and the
+/// settings. `None` if the watch of the resource cannot continue from a snapshot.
 ///
-/// An operator whose handlers or settings have changed lists its objects, since it may have to add
-/// or remove its finalizer, for instance.
+/// An operator whose handlers or settings have changed lists its objects, since it may, for
+/// example, have to add or remove its finalizer.
 #[must_use]
 pub fn basis(handlers: &ResourceHandlers, settings: &Settings) -> Option<String> {
     let ResourceHandlers { watching, changing, spawning, indexing, desired, .. } = handlers;
@@ -88,7 +88,7 @@ fn describe(handler: &Handler) -> Option<Value> {
     Some(json!([kind, &*handler.id, conditions(&handler.filters)?]))
 }
 
-/// The conditions of a handler as data; none if there are functions among them.
+/// The conditions of a handler as data; `None` if there are functions among them.
 fn conditions(filters: &Filters) -> Option<Value> {
     let Filters { labels, annotations, field, value, old, new, when } = filters;
     if when.is_some() {

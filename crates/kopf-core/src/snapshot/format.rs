@@ -8,7 +8,7 @@ use crate::write::Version;
 
 /// The first line; its number changes with the format.
 const FORMAT: &str = "kopf-snapshot 1";
-/// How the first line of any format begins.
+/// The beginning of the first line in any format.
 const FAMILY: &[u8] = b"kopf-snapshot ";
 /// The size of a settled object: uid and version.
 const SETTLED_BYTES: usize = 24;
@@ -18,10 +18,10 @@ const CHECKSUM_BYTES: usize = 8;
 /// Why bytes are not a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Something else is in the file.
+    /// The file contains something else.
     #[error("it is not a snapshot")]
     Foreign,
-    /// Another version of this program wrote it.
+    /// It was written by another version of this program.
     #[error("it has another format")]
     OtherFormat,
     /// A part of it is missing or wrong.
@@ -29,7 +29,7 @@ pub enum SnapshotError {
     Damaged,
 }
 
-/// The bytes of a snapshot.
+/// Encodes a snapshot.
 #[must_use]
 pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
     let sections: Vec<Value> = snapshot.sections.iter().map(describe).collect();
@@ -46,7 +46,7 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
     bytes
 }
 
-/// The snapshot in these bytes.
+/// Decodes a snapshot.
 ///
 /// # Errors
 /// Fails unless the bytes are exactly what [`encode`] returned.

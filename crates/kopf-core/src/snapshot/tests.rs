@@ -1,4 +1,4 @@
-//! Which watches may go on from a snapshot, and that only whole snapshots are read.
+//! Which watches may continue from a snapshot, and that only complete snapshots are read.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ fn a_snapshot_is_read_as_it_was_written() {
 }
 
 #[test]
-fn damage_anywhere_is_noticed() {
+fn damage_anywhere_is_detected() {
     let bytes = encode(&sample());
     for length in 0..bytes.len() {
         assert!(decode(&bytes[..length]).is_err(), "cut to {length}");
@@ -69,7 +69,7 @@ fn damage_anywhere_is_noticed() {
 }
 
 #[test]
-fn other_files_and_formats_are_told_apart() {
+fn other_files_and_formats_are_distinguished() {
     assert_eq!(decode(b""), Err(SnapshotError::Foreign));
     assert_eq!(decode(b"apiVersion: v1\n"), Err(SnapshotError::Foreign));
     assert_eq!(decode(b"kopf-snapshot 2\n[]\n"), Err(SnapshotError::OtherFormat));
@@ -87,7 +87,7 @@ fn basis_with(handlers: Vec<Handler>, settings: &Settings) -> Option<String> {
 }
 
 #[test]
-fn only_handlers_of_changes_can_go_on() {
+fn only_change_handlers_can_continue_from_a_snapshot() {
     let changes = || {
         vec![
             handler("c", HandlerKind::Create),

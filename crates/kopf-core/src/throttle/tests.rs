@@ -1,4 +1,4 @@
-//! The growing pauses.
+//! Growing pauses.
 
 use std::time::Duration;
 

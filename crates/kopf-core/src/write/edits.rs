@@ -10,9 +10,9 @@ use super::request::Request;
 use super::{Document, TransformationFailure, Writer, document_of};
 use crate::invoke::panic_text;
 
-/// What a document needs.
+/// How to write a document.
 enum Edit {
-    /// Merge patches cannot conflict, so they are preferred where they are enough.
+    /// Merge patches cannot conflict, so they are preferred where possible.
     Merge,
     Json(Vec<Operation>),
 }
@@ -26,8 +26,8 @@ impl Writer<'_> {
             let change = edit_finalizers(&self.patch, self.known())?;
             return self.pending.main.then(|| self.edit(Document::Main, change));
         }
-        // The results go before the note that says that they are there, so that a crash between
-        // the two loses nothing; and letting an object go may be the last thing that is possible.
+        // The results are written before the record that they exist, so that a crash between the
+        // two loses nothing. And once the object is released, no further write may be possible.
         for document in [Document::Status, Document::Main] {
             let is_pending = match document {
                 Document::Main => self.pending.main,
@@ -73,8 +73,8 @@ impl Writer<'_> {
 
     /// The body after all transformations but those that fail.
     ///
-    /// What cannot be done must neither block its object nor end the daemon that asked for it, so
-    /// it is treated like what the server refuses.
+    /// A failing transformation must neither block its object nor end the daemon that requested it,
+    /// so it is treated like content that the server rejects.
     fn transformed(&mut self, merged: &Value) -> Value {
         'restart: loop {
             let mut target = merged.clone();
@@ -104,8 +104,8 @@ fn is_about_finalizers(patch: &Patch) -> bool {
         && transformations.iter().all(Transformation::is_about_finalizers)
 }
 
-/// The request of a patch that is about nothing but finalizers: of objects that are held, all get
-/// one, and their finalizers are known without parsing the rest.
+/// The request of a patch that changes only finalizers: every held object gets one, and its
+/// finalizers are known without parsing the rest.
 fn edit_finalizers(patch: &Patch, object: &Object) -> Option<Vec<Operation>> {
     let before = object.finalizers();
     let mut after: Vec<&str> = before.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! The part of a patch that the engine itself put there: its notes and the finalizer.
+//! The part of a patch that the engine itself added: its records and the finalizer.
 
 use kopf_model::{FieldPath, Patch, Transformation};
 use serde_json::Value;
@@ -6,9 +6,9 @@ use serde_json::Value;
 use crate::loops::patched_fields;
 use crate::settings::Storages;
 
-/// What stays of a refused patch: without our notes the handlers would run again.
+/// The part that is kept of a rejected patch: without our records the handlers would run again.
 ///
-/// An object that is being deleted takes no new finalizer.
+/// An object that is being deleted accepts no new finalizer.
 #[must_use]
 pub fn own_part(
     patch: &Patch,
@@ -42,7 +42,7 @@ fn notes_only(patch: &Patch, storages: &Storages, is_note: impl Fn(&str) -> bool
     notes
 }
 
-/// Whether our own part is all of a patch.
+/// Whether our own part is the whole patch.
 #[must_use]
 pub fn is_whole(own: &Patch, patch: &Patch) -> bool {
     own.merge == patch.merge
@@ -50,7 +50,7 @@ pub fn is_whole(own: &Patch, patch: &Patch) -> bool {
         && own.conditions == patch.conditions
 }
 
-/// What of a patch is not in our own part, by name: the values may be secret.
+/// The fields of a patch that are not in our own part, only by name: the values may be secret.
 #[must_use]
 pub fn dropped_fields(patch: &Patch, own: &Patch) -> Vec<String> {
     let mut fields: Vec<String> = patched_fields(patch)

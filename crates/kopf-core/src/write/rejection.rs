@@ -1,23 +1,23 @@
-//! What to do with a patch that a server has rejected, for cycles and for daemons and timers.
+//! Decides what to do with a patch that a server has rejected, for cycles, daemons and timers.
 //!
-//! A cycle holds up its object while it cannot write, so that it must come to an end: what the
-//! server never takes is dropped, except for the engine's own part. A daemon or timer holds up
-//! nobody, and has no own part.
+//! A cycle blocks its object while it cannot write, so it must end: content that the server never
+//! accepts is dropped, except for the engine's own part. A daemon or timer blocks nothing, and has
+//! no own part.
 
 /// How a server has rejected a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// The object is not in the expected state.
     Conflict,
-    /// The content is not acceptable, or a test of it failed: servers do not tell these apart.
+    /// The content is not acceptable, or a test of it failed: servers do not distinguish these.
     Invalid,
     /// The request is malformed or too large.
     Unacceptable,
-    /// We lack the rights, or a policy is against it.
+    /// We lack the rights, or a policy forbids it.
     Forbidden,
     /// The object does not exist.
     NotFound,
-    /// Any other decision of the server against the request.
+    /// The server rejected the request for any other reason.
     Refused,
     /// The same request may succeed a little later.
     Transient,
@@ -28,9 +28,9 @@ pub enum Rejection {
 /// Who wants to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
-    /// A cycle that has failed so many times in a row.
+    /// A cycle that has failed repeatedly.
     Cycle {
-        /// How many times.
+        /// How many times in a row.
         failures: u32,
     },
     /// A daemon or a timer.
@@ -44,26 +44,26 @@ pub enum After {
     Again,
     /// Send only the engine's own part, see [`after_own_part`].
     OwnPart,
-    /// Forget it, and say so.
+    /// Discard it, and report that.
     Drop,
     /// Keep it for later.
     Keep,
 }
 
-/// What a look for the newest state of an object has found.
+/// The result of fetching the newest state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// A newer one than that which was written to.
+    /// A newer state than the one that was written to.
     Newer,
-    /// The same: this is the newest one for sure.
+    /// The same state: it is certainly the newest one.
     Same,
-    /// Nothing that could be trusted.
+    /// Nothing reliable.
     Unsure,
-    /// We are not allowed to look.
+    /// We have no right to read the object.
     Forbidden,
 }
 
-/// What became of our own part of a rejected patch.
+/// The result of sending our own part of a rejected patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnAnswer {
     /// It is written.
@@ -77,16 +77,16 @@ pub enum OwnAnswer {
 /// What to do with the rest of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterOwn {
-    /// There is no rest, or it was refused for what it asks for: forget it, and say so.
+    /// There is no rest, or its content was rejected: discard it, and report that.
     Done,
-    /// Send it all to the state in the answer.
+    /// Send everything again, for the state in the response.
     Again,
-    /// Keep it all for later.
+    /// Keep everything for later.
     Keep,
 }
 
-/// How often in a row a write is forbidden before it is taken for refused: rights may be granted
-/// soon, but a policy does not change its mind.
+/// How often in a row a write is forbidden before it counts as rejected: rights may be granted
+/// soon, but a policy does not change.
 const FORBIDDEN_MAX: u32 = 5;
 
 impl Rejection {
@@ -110,12 +110,12 @@ pub fn after_failure(rejection: Rejection, asker: Asker) -> After {
 }
 
 /// Decides about a patch that was not for the newest state, or whose content the server does not
-/// take, after a look for a newer state.
+/// accept, after fetching the newest state.
 #[must_use]
 pub fn after_outdated(rejection: Rejection, look: Look, asker: Asker) -> After {
     match (asker, look, rejection) {
         (_, Look::Newer, _) | (_, Look::Same, Rejection::Conflict) => After::Again,
-        // The answer to the next request is as good as a look.
+        // The response to the next request is as good as fetching.
         (Asker::Cycle { .. }, _, Rejection::Conflict) => After::Again,
         (Asker::Cycle { .. }, ..) => After::OwnPart,
         (Asker::Background, Look::Same, _) => After::Drop,
@@ -123,10 +123,11 @@ pub fn after_outdated(rejection: Rejection, look: Look, asker: Asker) -> After {
     }
 }
 
-/// Decides about the rest of a patch when our own part of it was sent.
+/// Decides about the rest of a patch after our own part of it was sent.
 ///
-/// `is_finalizer_moved`: the answer has our finalizer and the former state had not, or the other
-/// way round. A finalizer goes with a test of the version: the rest was not refused for that.
+/// `is_finalizer_moved`: the response has our finalizer and the previous state had not, or vice
+/// versa. A finalizer is sent with a test of the version, so the version was current and the rest
+/// was rejected for its content.
 #[must_use]
 pub fn after_own_part(
     answer: OwnAnswer,
@@ -136,11 +137,11 @@ pub fn after_own_part(
 ) -> AfterOwn {
     match answer {
         OwnAnswer::Changed if look == Look::Same || is_finalizer_moved => AfterOwn::Done,
-        // Notes go without such a test, but the answer to them is the newest state.
+        // Records are sent without such a test, but the response to them is the newest state.
         OwnAnswer::Changed => AfterOwn::Again,
-        // Nothing that is asked of an object on its way out may hold it up.
+        // No request may block an object that is being deleted.
         OwnAnswer::Unchanged if look == Look::Same || is_deleting => AfterOwn::Done,
-        // Without our part the handlers would run again, so it is tried again.
+        // Without our part the handlers would run again, so it is retried.
         OwnAnswer::Unchanged | OwnAnswer::Outdated => AfterOwn::Keep,
     }
 }

@@ -1,8 +1,8 @@
-//! One request, and how its body is written: merge patches that only their own object takes, and
-//! none that has its name since; JSON patches.
+//! One request and its body: JSON patches, and merge patches that are accepted only by their own
+//! object and not by another one that has taken its name.
 //!
-//! Patches go by name. Servers refuse the uid of another object, and take an equal one for nothing;
-//! but with the status of custom resources they accept no metadata except the version.
+//! Patches address objects by name. Servers reject the uid of another object and ignore an equal
+//! one; but with the status of custom resources they accept no metadata except the version.
 
 use kopf_model::Object;
 use kopf_model::json::bytes::{push_name, push_string, push_value};
@@ -42,19 +42,19 @@ impl Content<'_> {
     }
 }
 
-/// A condition on the metadata of an object.
+/// A precondition on the metadata of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard<'a> {
     /// It must have this uid.
     Uid(&'a str),
-    /// It must have this version, which is enough to know it: they are never given twice.
+    /// It must have this version, which also identifies the object: versions are never reused.
     Version(&'a str),
-    /// It may be any of this name.
+    /// It may be any object of this name.
     Nothing,
 }
 
 impl<'a> Guard<'a> {
-    /// The uid of an object, as far as it has one and the patch itself says nothing of it.
+    /// The uid of an object, if it has one and the patch itself does not set it.
     #[must_use]
     pub fn by_uid(object: &'a Object, part: &Part<'_>) -> Self {
         let is_free = match part.metadata() {
@@ -69,7 +69,7 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// The version of an object, as far as it has one.
+    /// The version of an object, if it has one.
     #[must_use]
     pub fn by_version(object: &'a Object) -> Self {
         match object.resource_version() {
@@ -106,7 +106,7 @@ impl<'a> Part<'a> {
         self.0.iter().find(|(key, _)| *key == METADATA).map(|(_, value)| *value)
     }
 
-    /// The patch with its condition as JSON, written without a copy of either.
+    /// The patch with its precondition as JSON, written without copying either.
     #[must_use]
     pub fn to_bytes(&self, guard: Guard<'_>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(BYTES_GUESS);
@@ -132,10 +132,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How much room is made for a patch: the last handled state of a usual object fits.
+/// The initial capacity for a patch: enough for the last-handled state of a typical object.
 const BYTES_GUESS: usize = 2048;
 
-/// Begins a field of the outermost map, which begins with its first field.
+/// Starts a field of the outermost map; the first field opens the map.
 fn begin_field(bytes: &mut Vec<u8>, key: &str) {
     bytes.push(if bytes.is_empty() { b'{' } else { b',' });
     push_name(bytes, key);

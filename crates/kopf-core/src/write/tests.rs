@@ -1,4 +1,4 @@
-//! Requests for patches, against a server that answers.
+//! Requests for patches, against a server that responds.
 
 use kopf_model::json_patch::{self, Operation};
 use kopf_model::{Object, Patch, Resource, merge};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{End, Rejection, Request, Writer};
 use crate::test_fixture::{FINALIZER, resource};
 
-/// A request that was sent, without its condition.
+/// A request that was sent, without its precondition.
 #[derive(Clone, Debug, PartialEq)]
 struct Write {
     to_status: bool,
@@ -32,7 +32,7 @@ impl Write {
     }
 }
 
-/// The next request, with its body as it is sent.
+/// The next request, with its body as sent.
 fn next(writer: &mut Writer<'_>) -> (Write, String) {
     let request = writer.next_request().expect("a request");
     let body = String::from_utf8(request.content.to_bytes()).expect("text");
@@ -49,7 +49,7 @@ fn body() -> Value {
     json!({"metadata": {"name": "x", "resourceVersion": "5"}, "spec": {"a": 1}})
 }
 
-/// Answers as a server does: every write makes a new version.
+/// Responds as a server does: every write creates a new version.
 fn answer(body: &Value, write: &Write) -> Value {
     let mut next = body.clone();
     match &write.content {
@@ -170,7 +170,7 @@ fn parts_without_transformations_stay_merges() {
 }
 
 #[test]
-fn an_object_is_let_go_only_after_its_status_is_written() {
+fn an_object_is_released_only_after_its_status_is_written() {
     let mut deleting = body();
     deleting["metadata"]["deletionTimestamp"] = json!("t");
     deleting["metadata"]["finalizers"] = json!([FINALIZER]);
@@ -191,7 +191,7 @@ fn an_object_is_let_go_only_after_its_status_is_written() {
 }
 
 #[test]
-fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
+fn after_a_conflict_the_request_is_rebuilt_from_the_newer_state() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
     patch.add_finalizer(FINALIZER);
@@ -211,7 +211,7 @@ fn after_a_conflict_the_request_is_made_anew_from_the_newer_state() {
 }
 
 #[test]
-fn what_was_accepted_does_not_remain() {
+fn accepted_parts_do_not_remain() {
     let mut patch = Patch::default();
     patch.set(&"spec.a".into(), json!(2));
     patch.set(&"status.s".into(), json!(3));
@@ -256,7 +256,7 @@ fn with_condition(kind: &str) -> Patch {
 }
 
 #[test]
-fn conditions_are_merged_into_the_freshest_list_after_a_conflict() {
+fn conditions_are_merged_into_the_newest_list_after_a_conflict() {
     for transforms in [false, true] {
         let mut patch = Patch::default();
         patch.absorb(with_condition("Ours"));
@@ -316,7 +316,7 @@ fn result_and_note() -> Patch {
 }
 
 #[test]
-fn a_status_goes_to_newer_versions_after_conflicts_and_to_any_in_the_end() {
+fn a_status_is_sent_to_newer_versions_after_conflicts_and_finally_to_any() {
     let (patch, object) = (result_and_note(), object_of("u", "5"));
     let mut writer = Writer::new(&patch, &with_status(), &object);
     let mut version = 5;
@@ -346,7 +346,7 @@ fn a_status_goes_to_newer_versions_after_conflicts_and_to_any_in_the_end() {
 }
 
 #[test]
-fn a_status_that_is_never_taken_does_not_hold_up_the_rest() {
+fn a_rejected_status_does_not_block_the_rest() {
     let (patch, object) = (result_and_note(), object_of("u", "5"));
     let mut writer = Writer::new(&patch, &with_status(), &object);
     assert!(next(&mut writer).0.to_status);
@@ -358,7 +358,7 @@ fn a_status_that_is_never_taken_does_not_hold_up_the_rest() {
 }
 
 #[test]
-fn nothing_says_that_the_object_is_handled_while_its_status_may_still_be_written() {
+fn an_object_is_not_marked_as_handled_while_its_status_may_be_written() {
     for rejection in [Rejection::Transient, Rejection::Other] {
         let (patch, object) = (result_and_note(), object_of("u", "5"));
         let mut writer = Writer::new(&patch, &with_status(), &object);

@@ -1,4 +1,5 @@
-//! What a server has accepted but not stored, such as status fields unknown to the schema.
+//! Finds fields that a server has accepted but not stored, such as status fields unknown to the
+//! schema.
 
 use kopf_model::condition::CONDITIONS;
 use kopf_model::{Diff, DiffItem, DiffScope, FieldPath};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Document, Writer, document_of};
 
 impl Writer<'_> {
-    /// The fields that a merge patch asked for, and that the answer does not have.
+    /// The fields that a merge patch requested and the response does not have.
     #[must_use]
     pub fn unstored(&self) -> Vec<String> {
         let (true, Some(answered)) = (self.is_merge, &self.newest) else { return Vec::new() };
@@ -22,7 +23,7 @@ impl Writer<'_> {
             Document::Main => self.asked.main,
             Document::Status => self.asked.status,
         };
-        // Our own notes are annotations, which are never dropped: no need to read the answer.
+        // Our own records are annotations, which are never dropped: no need to read the response.
         let entries = merge.iter().filter(|(key, _)| *key != "metadata" && is_asked(key));
         let mut odd: Vec<String> = Vec::new();
         for (key, asked) in entries {
@@ -51,7 +52,7 @@ fn is_harmless(item: &DiffItem) -> bool {
         && item.old.as_ref().is_some_and(|old| old.as_object().is_some_and(is_hollow))
 }
 
-/// Whether a part of a patch asks only for removals.
+/// Whether a part of a patch requests only removals.
 fn is_hollow(part: &Map<String, Value>) -> bool {
     part.values().all(|value| match value {
         Value::Null => true,

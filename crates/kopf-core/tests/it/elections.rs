@@ -1,5 +1,5 @@
 //! Elections under every fault of [`unreliable`](crate::unreliable): never two leaders, and always
-//! another one soon.
+//! a new one soon.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use kopf_core::queue::Moment;
 use kopf_model::Timestamp;
 use kopf_model::lease::LeaseRecord;
 
-use crate::unreliable::{Answer, Event, Real, Request, Surroundings, Weather, seeds};
+use crate::unreliable::{Answer, Environment, Event, Faults, Real, Request, seeds};
 
 const WALL: Timestamp = Timestamp::UNIX_EPOCH;
 const LEASE: &str = "lease";
-/// How long a request is waited for.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 struct Candidate {
     election: Election,
-    /// What was asked: its number, when, and the write if it was one.
+    /// The pending request: its number, its time, and the write if it is one.
     pending: Option<(u64, Moment, Option<Write>)>,
     polled_at: Moment,
     is_leaving: bool,
@@ -26,29 +26,29 @@ struct Candidate {
 }
 
 struct Model {
-    surroundings: Surroundings<LeaseRecord>,
+    environment: Environment<LeaseRecord>,
     candidates: Vec<Candidate>,
     next_id: u64,
-    /// Who led in which term.
+    /// The leader of each term.
     leaders: BTreeMap<u64, usize>,
     violations: Vec<String>,
 }
 
 impl Model {
-    fn new(seed: u64, weather: Weather, candidates: usize) -> Self {
-        let surroundings = Surroundings::new(seed, weather);
+    fn new(seed: u64, faults: Faults, candidates: usize) -> Self {
+        let environment = Environment::new(seed, faults);
         let (leaders, violations) = (BTreeMap::new(), Vec::new());
         let mut model =
-            Self { surroundings, candidates: Vec::new(), next_id: 0, leaders, violations };
+            Self { environment, candidates: Vec::new(), next_id: 0, leaders, violations };
         for _ in 0..candidates {
             model.start();
         }
-        model.surroundings.schedule(Duration::from_secs(5), Event::Mishap);
+        model.environment.schedule(Duration::from_secs(5), Event::Fault);
         model
     }
 
     fn start(&mut self) {
-        let process = self.surroundings.add_process();
+        let process = self.environment.add_process();
         self.candidates.push(Candidate {
             election: Election::new(format!("process-{process}"), Times::DEFAULT),
             pending: None,
@@ -56,22 +56,22 @@ impl Model {
             is_leaving: false,
             is_dead: false,
         });
-        self.surroundings.schedule(Duration::ZERO, Event::Tick { process });
+        self.environment.schedule(Duration::ZERO, Event::Tick { process });
     }
 
     fn leader(&self) -> Option<usize> {
         let leads = |process: &usize| {
             let candidate = &self.candidates[*process];
-            let now = self.surroundings.local(*process);
+            let now = self.environment.local(*process);
             !candidate.is_dead && candidate.election.term(now).is_some()
         };
         (0..self.candidates.len()).find(leads)
     }
 
-    /// Runs until a moment; everything is checked after every event.
+    /// Runs until a time; everything is checked after every event.
     fn run_until(&mut self, end: Real) {
-        while self.surroundings.now < end {
-            let event = self.surroundings.next();
+        while self.environment.now < end {
+            let event = self.environment.next();
             self.take(event);
             self.check();
         }
@@ -82,10 +82,10 @@ impl Model {
             Event::Tick { process } => self.tick(process),
             Event::Reply { process, id, answer } => self.reply(process, id, answer),
             Event::News { process, content, version, .. } => {
-                let now = self.surroundings.local(process);
+                let now = self.environment.local(process);
                 self.candidates[process].election.observe(Some((content, version)), now);
             }
-            Event::Mishap => self.mishap(),
+            Event::Fault => self.inject_fault(),
             Event::Arrival { .. } => unreachable!("requests are the server's"),
         }
     }
@@ -93,7 +93,7 @@ impl Model {
     fn check(&mut self) {
         let mut leaders = Vec::new();
         for (process, candidate) in self.candidates.iter().enumerate() {
-            let now = self.surroundings.local(process);
+            let now = self.environment.local(process);
             // Even if it is frozen: it might wake up and write at this very moment.
             let Some(term) = candidate.election.term(now).filter(|_| !candidate.is_dead) else {
                 continue;
@@ -106,7 +106,7 @@ impl Model {
             }
         }
         if leaders.len() > 1 {
-            self.violations.push(format!("{leaders:?} lead at {:?}", self.surroundings.now));
+            self.violations.push(format!("{leaders:?} lead at {:?}", self.environment.now));
         }
     }
 
@@ -114,9 +114,9 @@ impl Model {
         if self.candidates[process].is_dead {
             return;
         }
-        let wait = Duration::from_millis(self.surroundings.rng.u64(10..500));
-        self.surroundings.schedule(wait, Event::Tick { process });
-        let now = self.surroundings.local(process);
+        let wait = Duration::from_millis(self.environment.rng.u64(10..500));
+        self.environment.schedule(wait, Event::Tick { process });
+        let now = self.environment.local(process);
         let candidate = &mut self.candidates[process];
         match &candidate.pending {
             Some((_, sent_at, _)) if now < *sent_at + PATIENCE => return,
@@ -148,13 +148,13 @@ impl Model {
         candidate.polled_at = now;
         self.next_id += 1;
         candidate.pending = Some((self.next_id, now, write));
-        self.surroundings.send(process, self.next_id, &request);
+        self.environment.send(process, self.next_id, &request);
     }
 
     fn reply(&mut self, process: usize, id: u64, answer: Answer<LeaseRecord>) {
-        let now = self.surroundings.local(process);
+        let now = self.environment.local(process);
         let candidate = &mut self.candidates[process];
-        // Answers that nobody waits for any more are not heard.
+        // Late responses are ignored.
         let Some((_, sent_at, write)) = candidate.pending.take_if(|(it, ..)| *it == id) else {
             return;
         };
@@ -168,18 +168,18 @@ impl Model {
         }
     }
 
-    fn mishap(&mut self) {
-        let wait = Duration::from_millis(self.surroundings.rng.u64(500..20_000));
-        self.surroundings.schedule(wait, Event::Mishap);
-        let process = self.surroundings.rng.usize(0..self.candidates.len());
-        let duration = Duration::from_millis(self.surroundings.rng.u64(10..70_000));
+    fn inject_fault(&mut self) {
+        let wait = Duration::from_millis(self.environment.rng.u64(500..20_000));
+        self.environment.schedule(wait, Event::Fault);
+        let process = self.environment.rng.usize(0..self.candidates.len());
+        let duration = Duration::from_millis(self.environment.rng.u64(10..70_000));
         let candidate = &mut self.candidates[process];
         if candidate.is_dead {
             return;
         }
-        match self.surroundings.rng.u32(0..10) {
-            0..=4 => self.surroundings.freeze(process, duration),
-            5..=7 => self.surroundings.cut_off(process, duration),
+        match self.environment.rng.u32(0..10) {
+            0..=4 => self.environment.freeze(process, duration),
+            5..=7 => self.environment.cut_off(process, duration),
             8 => {
                 candidate.is_dead = true;
                 self.start();
@@ -193,10 +193,10 @@ impl Model {
 }
 
 #[test]
-fn two_never_lead_at_once_whatever_the_network_and_the_clocks_do() {
+fn there_are_never_two_leaders_under_any_fault() {
     let mut terms = 0;
     for seed in seeds(60) {
-        let mut model = Model::new(seed, Weather::STORM, 4);
+        let mut model = Model::new(seed, Faults::MANY, 4);
         model.run_until(Duration::from_secs(600));
         assert!(model.violations.is_empty(), "MODEL_SEED={seed}: {:?}", model.violations);
         terms += model.leaders.len();
@@ -206,60 +206,60 @@ fn two_never_lead_at_once_whatever_the_network_and_the_clocks_do() {
 }
 
 #[test]
-fn another_one_leads_within_the_bound_after_the_leader_died() {
+fn a_new_leader_is_elected_within_the_bound_after_the_leader_died() {
     // The slowest clock counts the duration; then the Lease is read and written.
     let bound = Duration::from_secs(15) * 100 / 82 + Duration::from_secs(2) * 2;
     for seed in seeds(60) {
-        let mut model = Model::new(seed, Weather::STORM, 3);
+        let mut model = Model::new(seed, Faults::MANY, 3);
         model.run_until(Duration::from_secs(120));
-        model.surroundings.calm_down();
-        // What was late has arrived by then.
-        run_without_mishaps(&mut model, Duration::from_secs(200));
+        model.environment.stop_faults();
+        // Late messages have arrived by then.
+        run_without_faults(&mut model, Duration::from_secs(200));
         for _ in 0..3 {
             model.start();
         }
-        let start = model.surroundings.now;
-        run_without_mishaps(&mut model, start + Duration::from_secs(10));
+        let start = model.environment.now;
+        run_without_faults(&mut model, start + Duration::from_secs(10));
         let leader = model.leader().unwrap_or_else(|| panic!("MODEL_SEED={seed}: nobody leads"));
         model.candidates[leader].is_dead = true;
-        let died = model.surroundings.now;
-        run_without_mishaps(&mut model, died + bound);
+        let died = model.environment.now;
+        run_without_faults(&mut model, died + bound);
         assert!(model.leader().is_some(), "MODEL_SEED={seed}: nobody leads after {bound:?}");
         assert!(model.violations.is_empty(), "MODEL_SEED={seed}: {:?}", model.violations);
     }
 }
 
 #[test]
-fn a_released_lease_is_taken_with_the_next_look_at_it() {
+fn a_released_lease_is_taken_at_the_next_read() {
     for seed in seeds(100) {
-        let mut model = Model::new(seed, Weather::CALM, 3);
-        run_without_mishaps(&mut model, Duration::from_secs(20));
+        let mut model = Model::new(seed, Faults::NONE, 3);
+        run_without_faults(&mut model, Duration::from_secs(20));
         let leader = model.leader().unwrap_or_else(|| panic!("MODEL_SEED={seed}: nobody leads"));
         model.candidates[leader].is_leaving = true;
-        let end = model.surroundings.now + Duration::from_secs(5);
-        run_without_mishaps(&mut model, end);
+        let end = model.environment.now + Duration::from_secs(5);
+        run_without_faults(&mut model, end);
         let next = model.leader();
         assert!(next.is_some_and(|it| it != leader), "MODEL_SEED={seed}: {next:?}");
         assert!(model.violations.is_empty(), "MODEL_SEED={seed}: {:?}", model.violations);
     }
 }
 
-/// The model is worth something only if it finds what is wrong.
+/// The model is useful only if it detects violations.
 #[test]
-fn clocks_beyond_the_bound_are_found_out() {
-    let weather = Weather { drift: 60, ..Weather::STORM };
+fn clocks_beyond_the_bound_are_detected() {
+    let faults = Faults { drift: 60, ..Faults::MANY };
     let is_violated = |seed: u64| {
-        let mut model = Model::new(seed, weather, 4);
+        let mut model = Model::new(seed, faults, 4);
         model.run_until(Duration::from_secs(600));
         !model.violations.is_empty()
     };
     assert!((0..100).any(is_violated));
 }
 
-fn run_without_mishaps(model: &mut Model, end: Real) {
-    while model.surroundings.now < end {
-        match model.surroundings.next() {
-            Event::Mishap => {}
+fn run_without_faults(model: &mut Model, end: Real) {
+    while model.environment.now < end {
+        match model.environment.next() {
+            Event::Fault => {}
             event => model.take(event),
         }
         model.check();

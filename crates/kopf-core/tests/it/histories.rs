@@ -1,4 +1,4 @@
-//! Random edits, deletions, failures, crashes and lost writes; whatever happens, nothing is lost.
+//! Random edits, deletions, failures, crashes and lost writes: nothing is ever lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ enum Step {
     Edit(u8),
     EditLabel(u8),
     Delete,
-    /// The process is restarted: its memory is lost.
+    /// The process restarts and loses its memory.
     Restart,
     Pass(u64),
-    /// A cycle in which the handlers answer so, in the order of their calls.
+    /// A cycle in which the handlers have these outcomes, in the order of their calls.
     Cycle(Vec<Answer>),
     /// A cycle whose write is lost in a crash.
     Crash(Vec<Answer>),
@@ -85,7 +85,7 @@ fn handlers() -> Vec<Arc<Handler>> {
         ("resume", HandlerKind::Resume { deleted: false }),
     ];
     let plain = plain.map(|(id, kind)| Arc::new(Handler::new(id, kind, Arc::new(Nothing))));
-    // One function for several reasons has one id, and so one record.
+    // One function for several reasons has one id, and therefore one record.
     let function: Arc<dyn Invoke> = Arc::new(Nothing);
     let shared = [
         ("both", HandlerKind::Create),
@@ -128,9 +128,9 @@ struct World {
     is_deleted: bool,
     /// The handlers that have finished for the deletion.
     finished_deletion: BTreeSet<String>,
-    /// The states that handlers have last finished for.
+    /// The states for which handlers last finished.
     finished: BTreeMap<String, Value>,
-    /// The same as far as it is on the object, so that a crash cannot make them run again.
+    /// The same, as far as stored on the object, so that a crash cannot make them run again.
     persisted: BTreeMap<String, Value>,
     calls: usize,
 }
@@ -184,7 +184,7 @@ impl World {
         self.body["metadata"]["finalizers"] == json!([FINALIZER])
     }
 
-    /// The present state as far as a handler cares.
+    /// The relevant part of the current state for a handler.
     fn seen_by(&self, id: &str) -> Value {
         Self::part_for(id, &self.essence())
     }
@@ -207,7 +207,7 @@ impl World {
         essence.value().clone()
     }
 
-    /// Whether it is on the object that the handler has finished for this state.
+    /// Whether it is stored on the object that the handler has finished for this state.
     fn is_persisted(&self, id: &str, state: &Value) -> bool {
         let object = Object::from_value(self.body.clone());
         match self.storages.progress.fetch(id, &object).unwrap() {
@@ -236,7 +236,7 @@ impl World {
             return;
         }
         let seen = self.seen_by(id);
-        // Resuming and matching a filter again are reasons of their own.
+        // Resuming and matching a filter again are reasons too.
         if !["resume", "filtered"].contains(&id) {
             let is_last = self.persisted.get(id) == self.finished.get(id);
             let persisted = self.persisted.get(id).filter(|_| is_last);
@@ -248,7 +248,7 @@ impl World {
         let Some(old) = change.old.as_ref().filter(|_| change.reason == Reason::Update) else {
             return;
         };
-        // The difference is from a state that it has finished for, if any, or from a handled one.
+        // The difference is from a state for which it has finished, if any, or from a handled one.
         let known = [self.persisted.get(id), self.finished.get(id)];
         let known = known.map(|known| known.map(|essence| Self::part_for(id, essence)));
         let last: Option<Value> =
@@ -370,7 +370,7 @@ fn outcome(answer: Answer) -> Outcome {
     }
 }
 
-/// Lets everything succeed until nothing is left to do; returns in how many cycles.
+/// Lets everything succeed until nothing is left to do; returns the number of cycles.
 fn settle(world: &mut World) -> usize {
     for cycle in 0..40 {
         if world.is_deleted {
@@ -387,14 +387,14 @@ fn settle(world: &mut World) -> usize {
     panic!("it never settles: {}", world.body);
 }
 
-/// Every handler has finished for the final state, as far as it is concerned.
+/// Every handler has finished for the final state, as far as it applies.
 fn check_last_states(world: &World) -> Result<(), TestCaseError> {
     for id in ["both", "field/spec.size"] {
         prop_assert_eq!(world.last_seen_by(id), Some(world.seen_by(id)), "{}", id);
     }
     let now = world.essence();
     for id in ["update", "change"] {
-        // Objects that have not changed since their creation concern no update handler.
+        // Update handlers do not apply to objects that have not changed since their creation.
         let created = ["create_1", "create_2"].map(|id| world.finished.get(id));
         let is_unchanged = created.iter().all(|state| *state == Some(&now));
         let state = world.finished.get(id);
@@ -448,13 +448,13 @@ proptest! {
         prop_assert!(world.is_held());
         check_last_states(&world)?;
 
-        // A restart of the operator changes nothing but the resumption.
+        // A restart of the operator causes only the resumption.
         let calls = world.calls;
         world.restart();
         let version = world.body["metadata"]["resourceVersion"].clone();
         settle(&mut world);
         prop_assert_eq!(&world.calls, &(calls + 1), "only the resume handler is called");
-        // Its result is the same as before, except when it never succeeded before.
+        // Its result is the same as before, unless it never succeeded before.
         if world.body["metadata"]["resourceVersion"] != version {
             prop_assert_eq!(&world.body["status"]["resume"], &json!({"done": true}));
         }

@@ -1,5 +1,5 @@
-//! The decisions as a whole: an operator lives through random histories of an object, replicas
-//! through the faults of networks and clocks.
+//! The decisions as a whole: an operator experiences random histories of an object, and replicas
+//! experience the faults of networks and clocks.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod elections;

@@ -10,12 +10,12 @@ use kopf_core::shards::{Membership, Ranges, ShardField, Table, TableStep, TableW
 use kopf_model::Timestamp;
 use kopf_model::lease::LeaseRecord;
 
-use crate::unreliable::{Answer, Event, Real, Request, Surroundings, Weather, seeds};
+use crate::unreliable::{Answer, Environment, Event, Faults, Real, Request, seeds};
 
 const WALL: Timestamp = Timestamp::UNIX_EPOCH;
 const TABLE: &str = "table";
 const RANGES: u32 = 8;
-/// How long a request is waited for.
+/// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ enum Content {
     Table(Table),
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Clone, Debug)]
 enum Purpose {
     Own(Option<Write>),
@@ -36,7 +36,7 @@ enum Purpose {
 
 struct Replica {
     membership: Membership,
-    /// One request of each kind at a time: its number, when, and what for.
+    /// At most one request of each kind: its number, its time and its purpose.
     pending: BTreeMap<&'static str, (u64, Moment, Purpose)>,
     polled_at: Moment,
     is_leaving: bool,
@@ -44,7 +44,7 @@ struct Replica {
 }
 
 struct Model {
-    surroundings: Surroundings<Content>,
+    environment: Environment<Content>,
     replicas: Vec<Replica>,
     next_id: u64,
     /// The last owner of every range, and how often it has changed.
@@ -66,9 +66,9 @@ impl Purpose {
 }
 
 impl Model {
-    fn new(seed: u64, weather: Weather, replicas: usize) -> Self {
+    fn new(seed: u64, faults: Faults, replicas: usize) -> Self {
         let mut model = Self {
-            surroundings: Surroundings::new(seed, weather),
+            environment: Environment::new(seed, faults),
             replicas: Vec::new(),
             next_id: 0,
             owners: BTreeMap::new(),
@@ -78,12 +78,12 @@ impl Model {
         for _ in 0..replicas {
             model.start();
         }
-        model.surroundings.schedule(Duration::from_secs(5), Event::Mishap);
+        model.environment.schedule(Duration::from_secs(5), Event::Fault);
         model
     }
 
     fn start(&mut self) {
-        let process = self.surroundings.add_process();
+        let process = self.environment.add_process();
         let ranges = Ranges::new(ShardField::Uid, RANGES);
         self.replicas.push(Replica {
             membership: Membership::new(format!("replica-{process}"), Times::DEFAULT, ranges),
@@ -92,26 +92,26 @@ impl Model {
             is_leaving: false,
             is_dead: false,
         });
-        self.surroundings.schedule(Duration::ZERO, Event::Tick { process });
+        self.environment.schedule(Duration::ZERO, Event::Tick { process });
     }
 
     fn held(&self, process: usize) -> BTreeSet<u32> {
         let replica = &self.replicas[process];
-        let held = replica.membership.held(self.surroundings.local(process));
+        let held = replica.membership.held(self.environment.local(process));
         held.filter(|_| !replica.is_dead).map(|(held, _)| held).unwrap_or_default()
     }
 
-    /// Runs until a moment; everything is checked after every event.
-    fn run_until(&mut self, end: Real, has_mishaps: bool) {
-        while self.surroundings.now < end {
-            match self.surroundings.next() {
+    /// Runs until a time; everything is checked after every event.
+    fn run_until(&mut self, end: Real, has_faults: bool) {
+        while self.environment.now < end {
+            match self.environment.next() {
                 Event::Tick { process } => self.tick(process),
                 Event::Reply { process, id, answer } => self.reply(process, id, answer),
                 Event::News { process, name, content, version } => {
                     self.hear(process, &name, content, version);
                 }
-                Event::Mishap if has_mishaps => self.mishap(),
-                Event::Mishap => {}
+                Event::Fault if has_faults => self.inject_fault(),
+                Event::Fault => {}
                 Event::Arrival { .. } => unreachable!("requests are the server's"),
             }
             self.check();
@@ -123,7 +123,7 @@ impl Model {
         for process in 0..self.replicas.len() {
             for range in self.held(process) {
                 if let Some(other) = owners.insert(range, process) {
-                    let now = self.surroundings.now;
+                    let now = self.environment.now;
                     let both = format!("{other} and {process} own {range} at {now:?}");
                     self.violations.push(both);
                 }
@@ -139,21 +139,21 @@ impl Model {
         if self.replicas[process].is_dead {
             return;
         }
-        let wait = Duration::from_millis(self.surroundings.rng.u64(10..500));
-        self.surroundings.schedule(wait, Event::Tick { process });
-        let now = self.surroundings.local(process);
+        let wait = Duration::from_millis(self.environment.rng.u64(10..500));
+        self.environment.schedule(wait, Event::Tick { process });
+        let now = self.environment.local(process);
         self.give_up_waiting(process, now);
         let replica = &mut self.replicas[process];
         replica.membership.review(now);
-        // What runs on a range ends some time.
+        // Work on a range ends eventually.
         for range in replica.membership.draining().clone() {
-            if self.surroundings.rng.u32(0..10) < 3 {
+            if self.environment.rng.u32(0..10) < 3 {
                 replica.membership.drained(range);
             }
         }
         if replica.is_leaving && !replica.pending.contains_key("own") {
             replica.membership.begin_to_leave(now);
-            let is_idle = self.surroundings.rng.u32(0..10) < 3;
+            let is_idle = self.environment.rng.u32(0..10) < 3;
             match replica.membership.leave(WALL).filter(|_| is_idle) {
                 None if is_idle => replica.is_dead = true,
                 None => {}
@@ -164,7 +164,7 @@ impl Model {
         self.work(process, now);
     }
 
-    /// Sends whatever is to be sent.
+    /// Sends all pending requests.
     fn work(&mut self, process: usize, now: Moment) {
         let replica = &mut self.replicas[process];
         if !replica.pending.contains_key("own") {
@@ -209,7 +209,7 @@ impl Model {
         }
     }
 
-    /// Does something about the replica's own Lease.
+    /// Executes a step about the replica's own Lease.
     fn pursue(&mut self, process: usize, step: Step, now: Moment) {
         let name = self.replicas[process].membership.own().identity().to_owned();
         match step {
@@ -228,7 +228,7 @@ impl Model {
         self.next_id += 1;
         let pending = &mut self.replicas[process].pending;
         pending.insert(purpose.kind(), (self.next_id, now, purpose));
-        self.surroundings.send(process, self.next_id, &request);
+        self.environment.send(process, self.next_id, &request);
     }
 
     fn give_up_waiting(&mut self, process: usize, now: Moment) {
@@ -249,7 +249,7 @@ impl Model {
     }
 
     fn hear(&mut self, process: usize, name: &str, content: Content, version: String) {
-        let now = self.surroundings.local(process);
+        let now = self.environment.local(process);
         let membership = &mut self.replicas[process].membership;
         match content {
             Content::Table(table) => membership.observe_table(Some((table, version)), now),
@@ -263,10 +263,10 @@ impl Model {
     }
 
     fn reply(&mut self, process: usize, id: u64, answer: Answer<Content>) {
-        let now = self.surroundings.local(process);
+        let now = self.environment.local(process);
         let replica = &mut self.replicas[process];
         let is_it = |(_, (it, ..)): &(&&str, &(u64, Moment, Purpose))| *it == id;
-        // Answers that nobody waits for any more are not heard.
+        // Late responses are ignored.
         let Some(kind) = replica.pending.iter().find(is_it).map(|(kind, _)| *kind) else { return };
         let Some((_, sent_at, purpose)) = replica.pending.remove(kind) else { return };
         let membership = &mut replica.membership;
@@ -306,19 +306,19 @@ impl Model {
         }
     }
 
-    fn mishap(&mut self) {
-        let wait = Duration::from_millis(self.surroundings.rng.u64(500..20_000));
-        self.surroundings.schedule(wait, Event::Mishap);
-        let process = self.surroundings.rng.usize(0..self.replicas.len());
-        let duration = Duration::from_millis(self.surroundings.rng.u64(10..70_000));
+    fn inject_fault(&mut self) {
+        let wait = Duration::from_millis(self.environment.rng.u64(500..20_000));
+        self.environment.schedule(wait, Event::Fault);
+        let process = self.environment.rng.usize(0..self.replicas.len());
+        let duration = Duration::from_millis(self.environment.rng.u64(10..70_000));
         let alive = self.replicas.iter().filter(|it| !it.is_dead).count();
         let replica = &mut self.replicas[process];
         if replica.is_dead {
             return;
         }
-        match self.surroundings.rng.u32(0..12) {
-            0..=4 => self.surroundings.freeze(process, duration),
-            5..=7 => self.surroundings.cut_off(process, duration),
+        match self.environment.rng.u32(0..12) {
+            0..=4 => self.environment.freeze(process, duration),
+            5..=7 => self.environment.cut_off(process, duration),
             8 => {
                 replica.is_dead = true;
                 self.start();
@@ -332,7 +332,7 @@ impl Model {
         }
     }
 
-    /// How many ranges have an owner right now.
+    /// How many ranges have an owner now.
     fn owned(&self) -> usize {
         (0..self.replicas.len()).map(|process| self.held(process).len()).sum()
     }
@@ -349,10 +349,10 @@ fn table(content: Content) -> Table {
 }
 
 #[test]
-fn no_range_ever_has_two_owners_whatever_the_network_and_the_clocks_do() {
+fn no_range_ever_has_two_owners_under_any_fault() {
     let mut moves = 0;
     for seed in seeds(30) {
-        let mut model = Model::new(seed, Weather::STORM, 3);
+        let mut model = Model::new(seed, Faults::MANY, 3);
         model.run_until(Duration::from_secs(600), true);
         assert!(model.violations.is_empty(), "MODEL_SEED={seed}: {:?}", model.violations);
         moves += model.moves;
@@ -366,16 +366,16 @@ fn every_range_has_an_owner_within_the_bound_after_a_replica_died() {
     // The slowest clock counts the duration; then the Lease is replaced, and the table written.
     let bound = Duration::from_secs(15) * 100 / 82 + Duration::from_secs(2) * 4;
     for seed in seeds(30) {
-        let mut model = Model::new(seed, Weather::STORM, 3);
+        let mut model = Model::new(seed, Faults::MANY, 3);
         model.run_until(Duration::from_secs(120), true);
-        model.surroundings.calm_down();
+        model.environment.stop_faults();
         model.start();
         model.start();
         model.run_until(Duration::from_secs(240), false);
         assert_eq!(model.owned(), RANGES as usize, "MODEL_SEED={seed}: before");
         let died = (0..model.replicas.len()).find(|process| !model.held(*process).is_empty());
         model.replicas[died.unwrap()].is_dead = true;
-        let end = model.surroundings.now + bound;
+        let end = model.environment.now + bound;
         model.run_until(end, false);
         assert_eq!(model.owned(), RANGES as usize, "MODEL_SEED={seed}: after {bound:?}");
         assert!(model.violations.is_empty(), "MODEL_SEED={seed}: {:?}", model.violations);
@@ -383,9 +383,9 @@ fn every_range_has_an_owner_within_the_bound_after_a_replica_died() {
 }
 
 #[test]
-fn replicas_that_live_in_peace_share_the_ranges_evenly() {
+fn replicas_without_faults_share_the_ranges_evenly() {
     for seed in seeds(20) {
-        let mut model = Model::new(seed, Weather::CALM, 4);
+        let mut model = Model::new(seed, Faults::NONE, 4);
         model.run_until(Duration::from_secs(60), false);
         let shares: Vec<usize> = (0..4).map(|process| model.held(process).len()).collect();
         assert_eq!(shares, [2, 2, 2, 2], "MODEL_SEED={seed}");
@@ -393,9 +393,9 @@ fn replicas_that_live_in_peace_share_the_ranges_evenly() {
 }
 
 #[test]
-fn the_ranges_of_one_who_leaves_are_taken_with_the_next_look_at_its_lease() {
+fn the_ranges_of_a_leaving_replica_are_taken_at_the_next_read_of_its_lease() {
     for seed in seeds(20) {
-        let mut model = Model::new(seed, Weather::CALM, 3);
+        let mut model = Model::new(seed, Faults::NONE, 3);
         model.run_until(Duration::from_secs(60), false);
         model.replicas[0].is_leaving = true;
         model.run_until(Duration::from_secs(70), false);
@@ -405,12 +405,12 @@ fn the_ranges_of_one_who_leaves_are_taken_with_the_next_look_at_its_lease() {
     }
 }
 
-/// The model is worth something only if it finds what is wrong.
+/// The model is useful only if it detects violations.
 #[test]
-fn clocks_beyond_the_bound_are_found_out() {
-    let weather = Weather { drift: 70, ..Weather::STORM };
+fn clocks_beyond_the_bound_are_detected() {
+    let faults = Faults { drift: 70, ..Faults::MANY };
     let is_violated = |seed: u64| {
-        let mut model = Model::new(seed, weather, 3);
+        let mut model = Model::new(seed, faults, 3);
         model.run_until(Duration::from_secs(600), true);
         !model.violations.is_empty()
     };

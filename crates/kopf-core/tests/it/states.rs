@@ -1,4 +1,4 @@
-//! Objects that the real Kopf has left half-handled mean the same to us.
+//! Objects that the real Kopf has left half-handled have the same meaning for us.
 //!
 //! The cases come from `make_states.py`, which runs Kopf itself on random outcomes.
 
@@ -29,7 +29,7 @@ fn handlers(ids: &Value) -> Vec<Arc<Handler>> {
 fn progress_left_by_kopf_is_continued_as_kopf_would() {
     let all: Value = serde_json::from_str(include_str!("kopf_states.json")).unwrap();
     let storage = Settings::default().persistence.storages().unwrap().progress;
-    // Kopf's clock ran for some moments while the cases were made.
+    // Kopf's clock advanced a little while the cases were generated.
     let now: Timestamp = "2026-11-15T00:00:00.5Z".parse().unwrap();
     let owned = handlers(&all["ids"]);
     for case in all["cases"].as_array().unwrap() {

@@ -1,8 +1,8 @@
-//! A server, a network and clocks that go wrong in every way that is allowed, by a seed.
+//! A server, a network and clocks that fail in every allowed way, determined by a seed.
 //!
-//! Requests and answers are lost, late and doubled; processes freeze and wake up late; clocks run at
-//! different speeds. Only two things hold: the server replaces exactly the version it is asked to
-//! replace, and no clock is faster than another one by more than the bound.
+//! Requests and responses are lost, late and duplicated; processes freeze and wake up late; clocks
+//! run at different speeds. Only two things hold: the server replaces exactly the version it is
+//! asked to replace, and no clock is faster than another by more than the bound.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,7 +14,7 @@ use kopf_core::queue::Moment;
 /// Real time, which no process can see.
 pub(crate) type Real = Duration;
 
-/// What is sent to the server.
+/// A request to the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Request<C> {
     Get(String),
@@ -22,7 +22,7 @@ pub(crate) enum Request<C> {
     Put { name: String, content: C, precondition: Precondition },
 }
 
-/// What the server says.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer<C> {
     Found(Option<(C, String)>),
@@ -31,38 +31,38 @@ pub(crate) enum Answer<C> {
     Conflict,
 }
 
-/// What happens next.
+/// An event of the simulation.
 #[derive(Clone, Debug)]
 pub(crate) enum Event<C> {
-    /// A process looks at what it has to do.
+    /// A process checks what it has to do.
     Tick { process: usize },
     /// A request reaches the server.
     Arrival { process: usize, id: u64, request: Request<C> },
-    /// An answer reaches its process.
+    /// A response reaches its process.
     Reply { process: usize, id: u64, answer: Answer<C> },
-    /// A watch tells a process of a change.
+    /// A watch notifies a process of a change.
     News { process: usize, name: String, content: C, version: String },
-    /// Something goes wrong with a process, or it is told to end.
-    Mishap,
+    /// A process fails, or is asked to stop.
+    Fault,
 }
 
-/// How bad it may get.
+/// The limits of the faults.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
-    /// Clocks run this much slower or faster at most, in percent.
+pub(crate) struct Faults {
+    /// The maximum deviation of clocks, in percent.
     pub(crate) drift: u64,
-    /// How many of a hundred messages are lost, late, doubled.
+    /// How many of a hundred messages are lost, late, duplicated.
     pub(crate) lost: u32,
     pub(crate) late: u32,
     pub(crate) doubled: u32,
-    /// How late.
+    /// The maximum delay.
     pub(crate) late_max: Duration,
 }
 
-impl Weather {
-    pub(crate) const STORM: Self =
+impl Faults {
+    pub(crate) const MANY: Self =
         Self { drift: 18, lost: 10, late: 10, doubled: 10, late_max: Duration::from_secs(40) };
-    pub(crate) const CALM: Self =
+    pub(crate) const NONE: Self =
         Self { drift: 18, lost: 0, late: 0, doubled: 0, late_max: Duration::ZERO };
 }
 
@@ -72,17 +72,17 @@ struct Entry<C> {
     event: Event<C>,
 }
 
-/// The server and everything around it.
-pub(crate) struct Surroundings<C> {
+/// The server and its environment.
+pub(crate) struct Environment<C> {
     pub(crate) rng: fastrand::Rng,
     pub(crate) now: Real,
-    pub(crate) weather: Weather,
+    pub(crate) faults: Faults,
     objects: BTreeMap<String, (C, u64)>,
     version: u64,
     events: BinaryHeap<Reverse<Entry<C>>>,
     order: u64,
     clocks: Vec<Clock>,
-    /// Processes that are frozen, or cut off from the server, until a moment.
+    /// Processes that are frozen, or disconnected from the server, until a time.
     frozen: BTreeMap<usize, Real>,
     cut_off: BTreeMap<usize, Real>,
 }
@@ -95,12 +95,12 @@ struct Clock {
     speed: u64,
 }
 
-impl<C: Clone> Surroundings<C> {
-    pub(crate) fn new(seed: u64, weather: Weather) -> Self {
+impl<C: Clone> Environment<C> {
+    pub(crate) fn new(seed: u64, faults: Faults) -> Self {
         Self {
             rng: fastrand::Rng::with_seed(seed),
             now: Real::ZERO,
-            weather,
+            faults,
             objects: BTreeMap::new(),
             version: 0,
             events: BinaryHeap::new(),
@@ -111,16 +111,16 @@ impl<C: Clone> Surroundings<C> {
         }
     }
 
-    /// Adds a process with a clock of its own.
+    /// Adds a process with its own clock.
     pub(crate) fn add_process(&mut self) -> usize {
-        let drift = self.weather.drift;
+        let drift = self.faults.drift;
         let speed = self.rng.u64(100 - drift..=100 + drift);
         let origin = Duration::from_secs(self.rng.u64(0..1_000_000));
         self.clocks.push(Clock { origin, speed });
         self.clocks.len() - 1
     }
 
-    /// What the clock of a process says, even if it is frozen.
+    /// The time of a process's clock, even if it is frozen.
     pub(crate) fn local(&self, process: usize) -> Moment {
         let clock = self.clocks[process];
         clock.origin + self.now * u32::try_from(clock.speed).unwrap() / 100
@@ -134,9 +134,9 @@ impl<C: Clone> Surroundings<C> {
         self.cut_off.insert(process, self.now + duration);
     }
 
-    /// Nothing goes wrong any more; what is on its way may still be late.
-    pub(crate) fn calm_down(&mut self) {
-        self.weather = Weather::CALM;
+    /// No further faults occur; messages in transit may still be late.
+    pub(crate) fn stop_faults(&mut self) {
+        self.faults = Faults::NONE;
         let now = self.now;
         for until in self.frozen.values_mut().chain(self.cut_off.values_mut()) {
             *until = now;
@@ -149,20 +149,20 @@ impl<C: Clone> Surroundings<C> {
         self.events.push(Reverse(Entry { at, order, event }));
     }
 
-    /// Sends a request; it may be lost, late, or arrive twice.
+    /// Sends a request; it may be lost, late, or duplicated.
     pub(crate) fn send(&mut self, process: usize, id: u64, request: &Request<C>) {
         self.transmit(process, |_| Event::Arrival { process, id, request: request.clone() });
     }
 
     fn transmit(&mut self, process: usize, event: impl Fn(&mut Self) -> Event<C>) {
-        let copies = 1 + u32::from(self.rng.u32(0..100) < self.weather.doubled);
+        let copies = 1 + u32::from(self.rng.u32(0..100) < self.faults.doubled);
         for _ in 0..copies {
             let is_cut_off = self.cut_off.get(&process).is_some_and(|until| self.now < *until);
-            if is_cut_off || self.rng.u32(0..100) < self.weather.lost {
+            if is_cut_off || self.rng.u32(0..100) < self.faults.lost {
                 continue;
             }
-            let is_late = self.rng.u32(0..100) < self.weather.late;
-            let delay_max = if is_late { self.weather.late_max } else { Duration::from_millis(80) };
+            let is_late = self.rng.u32(0..100) < self.faults.late;
+            let delay_max = if is_late { self.faults.late_max } else { Duration::from_millis(80) };
             let delay = Duration::from_micros(self.rng.u64(100..=delay_max.as_micros() as u64));
             let event = event(self);
             self.schedule(delay, event);
@@ -179,13 +179,13 @@ impl<C: Clone> Surroundings<C> {
                     self.serve(*process, *id, request.clone());
                     continue;
                 }
-                Event::Mishap => return event,
+                Event::Fault => return event,
                 Event::Tick { process }
                 | Event::Reply { process, .. }
                 | Event::News { process, .. } => *process,
             };
             match self.frozen.get(&process).copied() {
-                // It is taken in when the process wakes up, before or after whatever else waits.
+                // It is processed when the process wakes up, before or after other waiting events.
                 Some(until) if self.now < until => {
                     let wait = until - self.now + Duration::from_micros(self.rng.u64(0..1000));
                     self.schedule(wait, event);
@@ -261,7 +261,7 @@ impl<C> Ord for Entry<C> {
     }
 }
 
-/// How many histories are tried; more by `MODEL_SEEDS`, or a single one by `MODEL_SEED`.
+/// How many histories are tried; `MODEL_SEEDS` sets another number, `MODEL_SEED` a single one.
 pub(crate) fn seeds(default: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("MODEL_SEED") {

@@ -1,4 +1,4 @@
-//! The webhook configurations of the cluster, kept in line with the handlers.
+//! The webhook configurations in the cluster, kept in sync with the handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::review::options;
 use super::{Admission, AdmissionError};
 
-/// How long the cluster waits for an answer, in seconds.
+/// How long the cluster waits for a response, in seconds.
 const TIMEOUT_SECONDS: u32 = 30;
 
 /// The webhooks as last written, by the plural of the configuration.
@@ -24,7 +24,7 @@ fn not_configured(name: &str, error: RequestError) -> AdmissionError {
     AdmissionError::Configure { name: name.to_owned(), source: Box::new(error) }
 }
 
-/// Makes sure that the configurations exist for which there are handlers.
+/// Ensures that the configurations with handlers exist.
 pub(super) async fn create(admission: &Admission, name: &str) -> Result<(), AdmissionError> {
     for resource in configurations().into_iter().filter(|it| has_handlers(admission, it)) {
         let body = json!({"metadata": {"name": name}}).to_string();
@@ -43,7 +43,8 @@ fn has_handlers(admission: &Admission, configuration: &Resource) -> bool {
     admission.handlers.iter().any(|handler| is_of(configuration, handler))
 }
 
-/// Points the cluster to us, for validating and for mutating handlers, where that is news.
+/// Configures the cluster to call us, for validating and mutating handlers, where the configuration
+/// has changed.
 pub(super) async fn configure(
     admission: &Admission,
     name: &str,
@@ -59,7 +60,7 @@ pub(super) async fn configure(
             tracing::info!("Reconfiguring the {} webhook {name}.", kind_word(&resource));
             write.await.map_err(|error| not_configured(name, error))?;
         } else if let Err(error) = write.await {
-            // Only what a former version of the operator may have left would be emptied.
+            // This would only empty what an earlier version of the operator may have left.
             let is_fine = matches!(error.failure, Failure::NotFound | Failure::Forbidden);
             if !is_fine {
                 return Err(not_configured(name, error));
@@ -70,7 +71,7 @@ pub(super) async fn configure(
     Ok(())
 }
 
-/// Leaves only what is meant to outlive us.
+/// Keeps only persistent webhooks.
 pub(super) async fn deconfigure(admission: &Admission, name: &str) {
     for resource in configurations().into_iter().filter(|it| has_handlers(admission, it)) {
         tracing::info!("Cleaning up the admission webhook {name}.");
@@ -80,7 +81,7 @@ pub(super) async fn deconfigure(admission: &Admission, name: &str) {
                 let webhooks = object.value().get("webhooks").and_then(Value::as_array);
                 kept(admission, webhooks.map(Vec::as_slice).unwrap_or_default(), name)
             }
-            // Operators need not be allowed to read it; they know what they wrote.
+            // Operators need not have the right to read it; they know what they wrote.
             Err(error) => match admission.written.lock().get(&resource.plural) {
                 Some(written) => kept(admission, written, name),
                 None => {
@@ -95,7 +96,7 @@ pub(super) async fn deconfigure(admission: &Admission, name: &str) {
     }
 }
 
-/// Those of the webhooks that are meant to outlive us.
+/// The persistent webhooks.
 fn kept(admission: &Admission, webhooks: &[Value], name: &str) -> Vec<Value> {
     let is_persistent = |handler: &&Arc<Handler>| options(handler).is_some_and(|it| it.persistent);
     let names: BTreeSet<String> = admission
@@ -203,7 +204,7 @@ fn kind_word(resource: &Resource) -> &'static str {
     if resource.kind.starts_with("Mutating") { "mutating" } else { "validating" }
 }
 
-/// Kopf's names: slashes as dots, underscores as dashes, the rest as hexadecimal digits.
+/// Kopf's names: slashes become dots, underscores become dashes, the rest hexadecimal digits.
 fn webhook_name(id: &str, configuration: &str) -> String {
     let mut name = String::new();
     for letter in id.chars() {
@@ -223,8 +224,8 @@ fn webhook_name(id: &str, configuration: &str) -> String {
     format!("{name}.{configuration}")
 }
 
-/// Leaves the operator's own namespace out where its own start could be blocked: by webhooks for
-/// pods, leases and the like, which cannot be answered while it is down.
+/// Excludes the operator's own namespace if its start could be blocked by webhooks for pods, leases
+/// and the like, which have no response while it is down.
 fn namespace_selector(client_config: &Value, has_builtin: bool) -> Value {
     match client_config["service"]["namespace"].as_str().filter(|_| has_builtin) {
         Some(own) => json!({"matchExpressions": [

@@ -1,7 +1,7 @@
-//! One conversion review: objects in one version come in, the same ones in another go out.
+//! One conversion review: converts objects from one version to another.
 //!
-//! Which handlers lead there, and what stays of an object on the way, is decided in
-//! `kopf_core::convert`. All objects are converted, or none.
+//! `kopf_core::convert` decides which handlers to use and what is kept of an object. Either all
+//! objects are converted, or none.
 
 use std::sync::Arc;
 
@@ -34,15 +34,15 @@ enum ConversionError {
     NotAnObject { id: HandlerId, source: NotAnObject },
 }
 
-/// Where all objects of a review are to go.
+/// The target of all objects in a review.
 struct Destination<'a> {
     group: &'a str,
     version: &'a str,
-    /// The name of the definition, if the path of the request has it.
+    /// The name of the definition, if it is in the path of the request.
     definition: Option<&'a str>,
 }
 
-/// Answers a review about a definition, if it is known about which one.
+/// Responds to a review about a definition, if known.
 pub(crate) async fn convert(
     admission: &Admission,
     mut review: Value,
@@ -74,7 +74,7 @@ pub(crate) async fn convert(
                 break;
             }
         }
-        // Lists are long, and functions that are not async never wait.
+        // Lists are long, and functions that are not async never yield.
         consume_budget().await;
     }
     Ok(json!({
@@ -123,7 +123,7 @@ async fn run_conversion(
     let resource = resource_of(admission, chart, object);
     let subject = Subject { resource, object: object.clone() };
     let span = object_span(&subject);
-    // There is nothing to remember between two conversions.
+    // Nothing is remembered between two conversions.
     let request = Request {
         subject: Some(&subject),
         ..admission.request(handler, Occasion::Conversion, Arc::default())
@@ -139,7 +139,7 @@ async fn run_conversion(
     Err(ConversionError::Failed { id: Arc::clone(&handler.id), source })
 }
 
-/// The conversions of a resource: by the name in the path, or else by the kind of its objects.
+/// The conversions of a resource: by the name in the path, otherwise by the kind of its objects.
 fn chart<'a>(admission: &'a Admission, to: &Destination<'_>, kind: &str) -> Option<&'a Chart> {
     let named = admission.charts.iter().find(|chart| Some(chart.name().as_str()) == to.definition);
     let is_of_kind = |chart: &&Chart| {
@@ -157,7 +157,7 @@ fn chart<'a>(admission: &'a Admission, to: &Destination<'_>, kind: &str) -> Opti
     named.or(only)
 }
 
-/// The resource in the version of an object, which may be one that is not served any more.
+/// The resource in the version of an object, which may no longer be served.
 fn resource_of(admission: &Admission, chart: &Chart, object: &Object) -> Arc<Resource> {
     let (group, version) = split(object.api_version());
     let id = (group.to_owned(), version.to_owned(), chart.plural.clone());

@@ -1,7 +1,7 @@
-//! The definitions of what is converted, pointed to us for as long as they exist.
+//! The definitions of converted resources, which are configured to use our endpoint.
 //!
-//! Never taken back: without its conversion, an object that is read in another version than it is
-//! stored in would be a mixture of both, and the next write would make it last.
+//! Never reverted: without its conversion, an object that is read in another version than the
+//! stored one would be a mixture of both, and the next write would make that permanent.
 
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::convert::Chart;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::AdmissionError;
 
-/// Points all definitions to us; those that do not exist yet are left for later.
+/// Configures all definitions to use our endpoint; missing ones are configured later.
 pub(super) async fn define(
     cluster: &Cluster,
     charts: &[Chart],
@@ -50,7 +50,7 @@ async fn define_one(
     cluster.patch(target, content, Urgency::Urgent).await.map(drop)
 }
 
-/// Versions between which nothing leads can only be stored, or not be served.
+/// Warns about versions that cannot be converted into each other.
 pub(super) fn warn_of_gaps(charts: &[Chart]) {
     for chart in charts {
         for gap in chart.gaps() {
@@ -60,7 +60,7 @@ pub(super) fn warn_of_gaps(charts: &[Chart]) {
     }
 }
 
-/// Either a URL or a service is left of what was there before.
+/// Sets either the URL or the service, and removes the other.
 fn patch(client_config: &Value, name: &str) -> Map<String, Value> {
     let mut conversion = endpoint::conversion(client_config, name);
     for way in ["url", "service"] {

@@ -1,5 +1,5 @@
-//! Reviews by a server of the front end: it hands the requests in, and tells where the cluster finds
-//! it.
+//! Reviews through a server of the front end, which passes the requests on and provides its address
+//! for the cluster.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,20 +18,20 @@ use super::review::ReviewError;
 use super::{Admission, Serving, configuration, conversion};
 use crate::cluster_view::ClusterSnapshot;
 
-/// The pause before a configuration that could not be written is tried again.
+/// The pause before a failed write of a configuration is retried.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where a front end submits the reviews that its own server receives.
 ///
-/// Given to the builder of the engine; works from the moment when the cluster is reached.
+/// Passed to the engine builder; works once the cluster is connected.
 #[derive(Clone, Default)]
 pub struct ReviewGate(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Set by the engine when the cluster is reached; gone when the engine has ended.
+    /// Set by the engine when the cluster is connected; dead once the engine has ended.
     admission: OnceLock<Weak<Admission>>,
-    /// How the cluster reaches the server; written by the front end.
+    /// The address of the server for the cluster; written by the front end.
     client_config: watch::Sender<Option<Value>>,
     /// The name of the configurations to keep up to date; written by the front end.
     managed: Mutex<Option<String>>,
@@ -40,7 +40,7 @@ struct Inner {
 }
 
 impl ReviewGate {
-    /// Answers a review, for one handler by its id or for all.
+    /// Responds to a review, for one handler by its id or for all.
     ///
     /// # Errors
     /// Fails when the request is incomplete, is about a resource that no handler is for, or when a
@@ -54,7 +54,7 @@ impl ReviewGate {
         self.admission()?.review(body, webhook, headers).await
     }
 
-    /// Answers a review of admission or conversion that was sent to a path of the server.
+    /// Responds to an admission or conversion review that was sent to a path of the server.
     ///
     /// # Errors
     /// Fails when the request is incomplete, when nothing answers at that path, or when a condition
@@ -82,7 +82,7 @@ impl ReviewGate {
         self.0.admission.get().and_then(Weak::upgrade).ok_or(ReviewError::Early)
     }
 
-    /// The ids of the handlers and conversions that answer reviews, as paths of the server.
+    /// The ids of the admission handlers and conversions, as paths of the server.
     #[must_use]
     pub fn paths<'a>(handlers: impl IntoIterator<Item = &'a Handler>) -> Vec<String> {
         let handlers: Vec<Arc<Handler>> = handlers.into_iter().cloned().map(Arc::new).collect();
@@ -97,14 +97,14 @@ impl ReviewGate {
         paths
     }
 
-    /// Resolves when the cluster has been pointed to the server.
+    /// Resolves when the cluster is configured to use the server.
     pub async fn settled(&self) {
         // The sender lives as long as this gate.
         let _ = self.0.is_settled.subscribe().wait_for(|is_settled| *is_settled).await;
     }
 
-    /// Tells how the cluster reaches the server, and the name of the configurations to keep up to
-    /// date, if they are to be managed.
+    /// Sets the address of the server for the cluster, and the name of the configurations to keep
+    /// up to date, if they are managed.
     pub fn point(&self, client_config: Value, managed: Option<String>) {
         *self.0.managed.lock() = managed;
         self.0.client_config.send_replace(Some(client_config));
@@ -117,7 +117,7 @@ impl ReviewGate {
         snapshots: watch::Receiver<ClusterSnapshot>,
     ) -> Serving {
         let admission = Arc::new(admission);
-        // Engines are started once, so that it is not set yet.
+        // Engines are started once, so it cannot be set yet.
         let _ = self.0.admission.set(Arc::downgrade(&admission));
         let keeping = keep_up(Arc::clone(&admission), self.clone(), snapshots);
         let task = AbortOnDropHandle::new(tokio::spawn(keeping));

@@ -1,4 +1,4 @@
-//! One admission review: from the request of the cluster to its answer.
+//! One admission review: from the request of the cluster to the response.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::Admission;
 use crate::attempt::{self, Cancelled, Request};
 use crate::context::shared::object_span;
 
-/// Why a request is no review that we could answer.
+/// Why a review cannot be processed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
@@ -27,7 +27,7 @@ pub enum ReviewError {
     /// The cluster does not have the resource.
     #[error("no handlers for {0}")]
     Unknown(String),
-    /// The cluster is not reached yet.
+    /// The cluster is not connected yet.
     #[error("the operator is not ready for reviews yet")]
     Early,
     /// A filter or a transformation has failed.
@@ -36,7 +36,7 @@ pub enum ReviewError {
 }
 
 impl Admission {
-    /// Answers a review, for one handler by its id or for all.
+    /// Responds to a review, for one handler by its id or for all.
     pub(crate) async fn review(
         &self,
         body: &Value,
@@ -121,7 +121,7 @@ impl Admission {
         Ok(answer)
     }
 
-    /// The first and only attempt of a handler: the cluster itself asks again.
+    /// The first and only attempt of a handler: the cluster itself retries.
     pub(super) fn request<'a>(
         &self,
         handler: &'a Arc<Handler>,
@@ -133,9 +133,9 @@ impl Admission {
     }
 }
 
-/// What the handlers said.
+/// The combined result of the handlers.
 struct Answer {
-    /// What they put aside for one another and for the object's other handlers.
+    /// The values that they share with each other and with the object's other handlers.
     memo: Arc<Extensions>,
     patch: Arc<Mutex<Patch>>,
     warnings: Arc<Mutex<Vec<String>>>,
@@ -155,7 +155,7 @@ impl Answer {
         if !warnings.is_empty() {
             response.insert("warnings".into(), warnings.clone().into());
         }
-        // A copy, since transformations are users' code.
+        // A copy, since transformations are user code.
         let patch = self.patch.lock().clone();
         let operations = json_patch::between(body, &patch.applied_to(body)?);
         if !operations.is_empty() {
@@ -197,7 +197,7 @@ fn concerns(handler: &Handler, review: &Review) -> bool {
     let Some(options) = options(handler) else { return false };
     let is_operation =
         options.operations.is_empty() || options.operations.contains(&review.operation);
-    // There is nothing to change on what is deleted, unless that is all a handler is for.
+    // Mutating a deleted object is pointless, so only handlers for just that operation are called.
     let is_useless = matches!(handler.kind, HandlerKind::Mutate(_))
         && review.operation == "DELETE"
         && options.operations != ["DELETE"];

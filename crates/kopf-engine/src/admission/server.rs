@@ -1,4 +1,4 @@
-//! The HTTPS server that the cluster asks.
+//! The HTTPS server that the cluster calls.
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
@@ -20,13 +20,13 @@ use super::{Admission, AdmissionEndpoint, AdmissionError, Pem, conversion};
 use crate::serving::ports::{Answering, Asked, BodyError, refuse, respond};
 use crate::serving::tls;
 
-/// How often it is logged that reviews are too large.
+/// How often oversized reviews are logged.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
 /// The certificate in use.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
-    /// What the cluster has to trust, in PEM.
+    /// The authority that the cluster must trust, in PEM.
     pub(super) authority: String,
     /// The chain and the key, in PEM.
     pub(super) identity: (String, String),
@@ -49,7 +49,7 @@ impl Tls {
     }
 }
 
-/// All names by which the cluster may call us.
+/// All names under which the cluster may call us.
 pub(super) fn names(endpoint: &AdmissionEndpoint) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), endpoint.address.ip().to_string()];
     names.extend(endpoint.host.clone());
@@ -61,12 +61,12 @@ pub(super) fn names(endpoint: &AdmissionEndpoint) -> Vec<String> {
     names
 }
 
-/// A certificate for all names under which the cluster reaches us; it is its own authority.
+/// A certificate for all names under which the cluster calls us; it is its own authority.
 fn self_signed(endpoint: &AdmissionEndpoint) -> Result<(String, String), tls::Unusable> {
     tls::self_signed(names(endpoint))
 }
 
-/// How the cluster reaches us.
+/// The client configuration for the cluster.
 pub(super) fn client_config(own: &AdmissionEndpoint, local: SocketAddr, authority: &str) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(authority);
     match &own.service {
@@ -84,18 +84,19 @@ pub(super) fn client_config(own: &AdmissionEndpoint, local: SocketAddr, authorit
     }
 }
 
-/// What a request is for, as far as its head tells.
+/// The purpose of a request, according to its head.
 #[derive(Debug, PartialEq, Eq)]
 struct Purpose<'a> {
     /// The handler, or `None` for all of them.
     webhook: Option<&'a str>,
-    /// The definition whose objects are to be converted.
+    /// The definition whose objects must be converted.
     definition: Option<&'a str>,
     bytes_max: usize,
 }
 
 impl Answering for Admission {
-    /// Answers also where a condition or a transformation panics, so that the cluster knows why.
+    /// Responds even if a condition or a transformation panics, so that the cluster gets the
+    /// reason.
     async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
         let path = asked.request.uri().path().to_owned();
         let answering = AssertUnwindSafe(self.answer_review(asked));
@@ -158,7 +159,7 @@ impl Admission {
         }
     }
 
-    /// Logs a review that is too large, but not each of them: anybody can send one.
+    /// Logs an oversized review, but not every one: anybody can send them.
     fn log_refused(&self, path: &str, error: &BodyError) {
         let mut logged_at = self.refusal_logged_at.lock();
         let is_due = logged_at.is_none_or(|at| at.elapsed() >= REFUSALS_LOGGED_EVERY);
@@ -171,11 +172,11 @@ impl Admission {
         }
     }
 
-    /// What a path is for; `None` if nothing is there, so that no body is read for it.
+    /// The purpose of a path; `None` if the path is unknown, so that its body is not read.
     fn purpose<'a>(&self, path: &'a str, asked: &Asked) -> Option<Purpose<'a>> {
         let settings = asked.settings();
         let (review, conversion) = (settings.review_bytes_max, settings.conversion_bytes_max);
-        // Without a path all handlers are meant, and all conversions.
+        // Without a path, all handlers and all conversions are used.
         if path.is_empty() {
             let bytes_max = if self.charts.is_empty() { review } else { conversion };
             return Some(Purpose { webhook: None, definition: None, bytes_max });

@@ -1,8 +1,8 @@
-//! The webhook certificate that replicas share: in a Secret, made once, renewed before it expires.
+//! The webhook certificate shared by replicas: stored in a Secret, and renewed before it expires.
 //!
-//! The first replica creates the Secret, with an authority and a certificate that it has signed.
-//! Who leads renews it in two steps, so that no replica shows a certificate that the cluster does
-//! not trust yet: the next authority is trusted first, and its certificate is used some time later.
+//! The first replica creates the Secret, with an authority and a certificate signed by it. The
+//! leader renews it in two steps, so that no replica presents a certificate that the cluster does
+//! not trust yet: first the next authority is trusted, and some time later its certificate is used.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use super::{AdmissionEndpoint, Pem};
 
 /// How long a certificate is valid.
 const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
-/// It is renewed this long before its end.
+/// How long before its expiration it is renewed.
 const RENEWING: Duration = Duration::from_secs(90 * 24 * 3600);
-/// How long an authority is trusted before its certificate is used: longer than replicas take to
-/// look at the Secret.
+/// How long an authority is trusted before its certificate is used: longer than the interval in
+/// which replicas read the Secret.
 const SPREADING: Duration = Duration::from_secs(600);
 /// Others may write at the same time.
 const ATTEMPTS_MAX: u32 = 5;
-/// Until when the certificate is valid.
+/// The annotation with the expiration of the certificate.
 const EXPIRES: &str = "kopf.dev/expires";
-/// Since when the next authority is trusted.
+/// The annotation with the time since which the next authority is trusted.
 const PREPARED: &str = "kopf.dev/prepared";
 
 /// Why there is no certificate.
@@ -41,9 +41,9 @@ pub(super) enum SharedError {
     Damaged { name: String },
 }
 
-/// Where the certificate is kept.
+/// Where the certificate is stored.
 pub(super) struct SharedCertificate {
-    /// Not fenced: those who stand by answer webhooks as well.
+    /// Not fenced: standby replicas serve webhooks too.
     pub(super) cluster: Cluster,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -57,18 +57,18 @@ struct Made {
     expires: Timestamp,
 }
 
-/// What is to be done about the Secret.
+/// What to do about the Secret.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Use,
     Create,
-    /// It has expired: nothing can be saved.
+    /// It has expired: nothing can be kept.
     Replace,
     Prepare,
     Promote,
 }
 
-/// What the Secret says about time.
+/// The dates in the Secret.
 #[derive(Clone, Copy, Debug)]
 struct Dates {
     expires: Option<Timestamp>,
@@ -77,7 +77,7 @@ struct Dates {
 
 fn step(found: Option<Dates>, is_chief: bool, now: Timestamp) -> Step {
     let Some(Dates { expires, prepared }) = found else { return Step::Create };
-    // Certificates of others are left alone.
+    // Certificates of others are left unchanged.
     let Some(expires) = expires else { return Step::Use };
     if now >= expires {
         return Step::Replace;
@@ -92,7 +92,7 @@ fn step(found: Option<Dates>, is_chief: bool, now: Timestamp) -> Step {
 }
 
 impl SharedCertificate {
-    /// Reads the certificate into the endpoint; makes or renews it if that is due.
+    /// Reads the certificate into the endpoint; creates or renews it if necessary.
     pub(super) async fn refresh(
         &self,
         endpoint: &mut AdmissionEndpoint,
@@ -163,7 +163,7 @@ impl SharedCertificate {
         self.cluster.create(&resource, namespace, body.to_string().into()).await.map(drop)
     }
 
-    /// Lets the next authority be trusted, next to the present one.
+    /// Adds the next authority to the trusted ones, next to the current one.
     async fn prepare(
         &self,
         found: Option<&Object>,
@@ -181,7 +181,7 @@ impl SharedCertificate {
         self.patch(found, &content, &times(expires, Some(now))).await
     }
 
-    /// Takes the next certificate into use.
+    /// Puts the next certificate into use.
     async fn promote(&self, found: Option<&Object>) -> Result<(), RequestError> {
         let raw = |key: &str| found.map(|it| it.value()["data"][key].clone());
         let content = json!({
@@ -192,7 +192,7 @@ impl SharedCertificate {
         self.patch(found, &content, &times(prepared + LIFE, None)).await
     }
 
-    /// Changes the Secret, unless another writer was faster.
+    /// Changes the Secret, unless another writer has changed it meanwhile.
     async fn patch(
         &self,
         found: Option<&Object>,
@@ -239,7 +239,7 @@ fn content(made: &Made) -> Value {
     })
 }
 
-/// The last certificate of a bundle: the present authority.
+/// The last certificate of a bundle: the current authority.
 fn last_certificate(bundle: &str) -> &str {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     bundle.rfind(BEGIN).map_or("", |start| &bundle[start..])

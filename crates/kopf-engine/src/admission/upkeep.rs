@@ -1,6 +1,7 @@
-//! Keeps the webhooks and the conversions right while the operator runs: new resources, renewed certificates.
+//! Keeps webhooks and conversions up to date while the operator runs: new resources, renewed
+//! certificates.
 //!
-//! Hears of resources from the reactor; looks at the files of certificates now and then.
+//! Gets resources from the reactor; checks the certificate files periodically.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,16 +16,16 @@ use super::server::{Tls, client_config};
 use super::{Admission, AdmissionEndpoint, Pem, SharedCertificate};
 use crate::cluster_view::ClusterSnapshot;
 
-/// How often the files are looked at, as in Kopf.
+/// How often the files are checked, as in Kopf.
 const CHECKING: Duration = Duration::from_secs(60);
-/// The pause before a configuration that could not be written is tried again.
+/// The pause before a failed write of a configuration is retried.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) struct Upkeep {
     pub(super) admission: Arc<Admission>,
     pub(super) endpoint: AdmissionEndpoint,
     pub(super) local: SocketAddr,
-    /// The CA that the cluster is configured to trust now.
+    /// The authority that the cluster is currently configured to trust.
     pub(super) authority: String,
     /// The chain and the key in use.
     pub(super) identity: (String, String),
@@ -40,7 +41,7 @@ impl Upkeep {
         let tenure = Arc::clone(self.admission.runtime.pool.tenure());
         let (mut is_settled, mut is_created) = (true, tenure.is_chief());
         let mut is_standby = !is_created;
-        // Not restarted with every change: files are checked even if the cluster changes often.
+        // Not reset with every change: files are checked even if the cluster changes often.
         let mut checking = tokio::time::interval_at(Instant::now() + CHECKING, CHECKING);
         loop {
             tokio::select! {
@@ -72,7 +73,7 @@ impl Upkeep {
         }
     }
 
-    /// Makes sure that the configurations exist; tells whether they do.
+    /// Ensures that the configurations exist. Returns whether they do.
     async fn create(&self) -> bool {
         let Some(name) = &self.endpoint.managed else { return true };
         let created = match self.admission.handlers.is_empty() {
@@ -86,7 +87,7 @@ impl Upkeep {
         created.is_ok()
     }
 
-    /// Looks at the certificate of all replicas.
+    /// Checks the certificate of all replicas.
     async fn refresh(&mut self, is_chief: bool) {
         let Some(shared) = &self.shared else { return };
         let now = self.admission.runtime.clock.now();
@@ -124,7 +125,7 @@ impl Upkeep {
         }
     }
 
-    /// Writes what has changed; tells whether all is written.
+    /// Writes changes. Returns whether everything is written.
     async fn configure(&mut self) -> bool {
         let Some(name) = self.endpoint.managed.clone() else { return true };
         let client_config = client_config(&self.endpoint, self.local, &self.authority);

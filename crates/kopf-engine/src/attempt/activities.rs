@@ -1,4 +1,4 @@
-//! The phases of the operator itself: startup, login, probes, cleanup, each with retries in memory.
+//! The phases of the operator itself: startup, login, probes, cleanup, with retries in memory.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -14,26 +14,26 @@ use tracing::Instrument as _;
 use crate::attempt::{self, Attempted, Request};
 use crate::context::runtime::Runtime;
 
-/// A phase failed for good.
+/// A phase failed permanently.
 #[derive(Debug, thiserror::Error)]
 #[error("activity '{handler}' failed: {message}")]
 pub struct ActivityError {
     /// The handler.
     pub handler: HandlerId,
-    /// What it said.
+    /// Its error.
     pub message: String,
     /// The original error of the front end, if there is one.
     pub object: Option<ErrorObject>,
 }
 
-/// Login by handlers.
+/// Login through handlers.
 pub(crate) struct HandlerLogin {
     pub(crate) handlers: Vec<Arc<Handler>>,
-    /// Filled right after the cluster is made, which itself needs the login.
+    /// Set right after the cluster is created, which itself needs the login.
     pub(crate) runtime: Arc<OnceLock<Arc<Runtime>>>,
 }
 
-/// Runs the handlers of a phase until all have succeeded, or one has failed for good.
+/// Runs the handlers of a phase until all have succeeded, or one has failed permanently.
 pub(crate) async fn run(
     runtime: &Runtime,
     activity: Activity,
@@ -92,7 +92,7 @@ impl Login for HandlerLogin {
             for (handler, output) in results {
                 match output {
                     Output::Nothing => {}
-                    Output::Opaque(value) => credentials.push(understand(&handler, value)?),
+                    Output::Opaque(value) => credentials.push(credentials_of(&handler, value)?),
                     _ => return Err(not_credentials(&handler)),
                 }
             }
@@ -101,7 +101,7 @@ impl Login for HandlerLogin {
     }
 }
 
-fn understand(
+fn credentials_of(
     handler: &HandlerId,
     value: Arc<dyn std::any::Any + Send + Sync>,
 ) -> Result<Credentials, LoginError> {

@@ -1,5 +1,5 @@
-//! What is reported about an attempt: lines for the log, counts for the status, entries for the
-//! journal, events for the cluster. How much, depends on the family of the handler alone.
+//! Reports attempts: lines for the log, counts for the status, entries for the journal, events for
+//! the cluster. The amount depends only on the family of the handler.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::context::shared::emit;
 use crate::reporting::journal::{AttemptEnding, Episode, shorten};
 use crate::reporting::status::Ending;
 
-/// How a finished attempt went.
+/// The result of a finished attempt.
 pub(crate) struct Ended<'a> {
     pub(crate) attempt: &'a Attempt,
     pub(crate) took: Duration,
@@ -25,11 +25,11 @@ pub(crate) struct Ended<'a> {
 /// Where the lines about attempts go, as in Kopf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
-    /// To the log, and to the events of the object where that is wanted.
+    /// To the log, and to the events of the object if enabled.
     Posted,
     /// To the log.
     Logged,
-    /// To the log, but only failures are worth more than a debug line: there are too many calls.
+    /// To the log, but everything except failures at debug level: there are too many calls.
     Terse,
     /// To the log of activities.
     Activities,
@@ -60,7 +60,7 @@ fn events_of(kind: &HandlerKind, is_rehearsed: bool) -> Events {
     }
 }
 
-/// Tells that an attempt begins.
+/// Logs the start of an attempt.
 pub(super) fn invoked(handler: &Handler) {
     match lines_of(&handler.kind) {
         Lines::Posted | Lines::Logged => {
@@ -73,7 +73,7 @@ pub(super) fn invoked(handler: &Handler) {
     }
 }
 
-/// Tells how an attempt ended.
+/// Logs the end of an attempt.
 pub(super) fn line(runtime: &Runtime, handler: &Handler, subject: Option<&Subject>, line: &Line) {
     match (lines_of(&handler.kind), subject) {
         (Lines::Posted, Some(subject)) => runtime.log(subject, line),
@@ -85,7 +85,7 @@ pub(super) fn line(runtime: &Runtime, handler: &Handler, subject: Option<&Subjec
     }
 }
 
-/// Tells that an attempt was cancelled, which is no news about the object.
+/// Logs the cancellation of an attempt, which is not posted as an event.
 pub(super) fn cancelled(handler: &Handler, line: &Line) {
     match lines_of(&handler.kind) {
         Lines::Activities => emit_of_activity(line),
@@ -93,7 +93,7 @@ pub(super) fn cancelled(handler: &Handler, line: &Line) {
     }
 }
 
-/// The line about a denial: that is what an admission handler is for, and no error.
+/// The line about a denial: this is the purpose of an admission handler, not an error.
 pub(super) fn denial(handler: &Handler, outcome: &Outcome) -> Option<Line> {
     let Failure { kind: FailureKind::Denied { code }, message } = outcome.error.as_ref()? else {
         return None;
@@ -103,7 +103,7 @@ pub(super) fn denial(handler: &Handler, outcome: &Outcome) -> Option<Line> {
         .then(|| Line::info(format!("{handler} denied the request with code {code}: {message}")))
 }
 
-/// Counts an attempt, and notes it in the journal of its object.
+/// Counts an attempt, and records it in the journal of its object.
 pub(super) fn count(
     runtime: &Runtime,
     handler: &Handler,
@@ -133,7 +133,7 @@ pub(super) fn count(
     });
 }
 
-/// Notes in the journal of its object that a handler for a change is being called.
+/// Records in the journal of its object that a change handler is being called.
 pub(super) fn started(
     runtime: &Runtime,
     handler: &Handler,
@@ -146,7 +146,7 @@ pub(super) fn started(
     }
 }
 
-/// The class of a failure, as people read it.
+/// The class of a failure, for users.
 fn class(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::Temporary => "temporary",
@@ -159,18 +159,18 @@ fn class(kind: FailureKind) -> &'static str {
     }
 }
 
-/// Whether it is called about objects that exist; a review is about one that may never do.
+/// Whether it is called for existing objects; the object of a review may never exist.
 fn is_of_objects(kind: &HandlerKind) -> bool {
     !matches!(kind.family(), Family::Admission | Family::Conversion | Family::Activities)
 }
 
-/// Whether handlers of this kind are called all the time, and not because of a change.
+/// Whether handlers of this kind are called all the time, not because of a change.
 fn is_routine(kind: &HandlerKind) -> bool {
     use HandlerKind::{Daemon, Desired, Event, Index, Observe, Timer};
     matches!(kind, Daemon(_) | Desired | Event | Index | Observe | Timer(_))
 }
 
-/// Posts an event about a final or failed outcome, if that is wanted.
+/// Posts an event about a final or failed outcome, if enabled.
 pub(crate) fn outcome(
     runtime: &Runtime,
     handler: &Handler,

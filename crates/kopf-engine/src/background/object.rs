@@ -1,6 +1,7 @@
 //! The daemons and timers of one object: started while it matches, stopped when it does not.
 //!
-//! Owned by the memory of the object, lent to its cycle. Decides what this means for the finalizer.
+//! Owned by the memory of the object, and lent to its cycle. Decides whether the finalizer is
+//! needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,31 +24,31 @@ use crate::write::WriteLock;
 /// The daemons and timers of one object.
 #[derive(Default)]
 pub(crate) struct ObjectBackground {
-    /// Those that run.
+    /// The running ones.
     daemons: BTreeMap<HandlerId, Daemon>,
-    /// Those that are stopped without anybody waiting, in a pause or after their patience; as long
-    /// as they may run, there is no second instance.
+    /// Those that are being stopped separately, in a pause or after their timeout; while they may
+    /// run, no second instance is started.
     leaving: BTreeMap<HandlerId, Leaving>,
     /// Those that ended on their own.
     forever_stopped: BTreeSet<HandlerId>,
-    /// What they look at.
+    /// The object as they see it.
     pub(crate) live: Option<Live>,
-    /// Taken by the next write, if there are any.
+    /// Locked by the next write, if there are any.
     pub(crate) write_lock: Option<WriteLock>,
     /// When the object last changed essentially, for idle timers.
     changed_at: Option<Instant>,
 }
 
-/// What the background of an object means for its cycle.
+/// What the daemons and timers of an object mean for its cycle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BackgroundState {
-    /// A daemon or timer runs or should run, so the object must be held.
+    /// Whether a daemon or timer runs or should run, so that the object must be held.
     pub(crate) is_needed: bool,
-    /// When stopping daemons have to be looked at again.
+    /// When to check stopping daemons again.
     pub(crate) wake_at: Option<Timestamp>,
 }
 
-/// What decides about the background of an object.
+/// The inputs of decisions about daemons and timers.
 pub(crate) struct Situation<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) served: &'a Arc<Served>,
@@ -60,7 +61,7 @@ pub(crate) struct Situation<'a> {
 }
 
 impl ObjectBackground {
-    /// Whether forgetting it would change nothing.
+    /// Whether it can be forgotten without consequences.
     pub(crate) fn is_trivial(&self) -> bool {
         self.daemons.is_empty()
             && self.leaving.is_empty()
@@ -68,28 +69,28 @@ impl ObjectBackground {
             && self.live.is_none()
     }
 
-    /// Whether nothing of it runs any more, or is waited for.
+    /// Whether nothing is running or waited for.
     pub(crate) fn has_ended(&self) -> bool {
         let mut leaving = self.leaving.values();
         self.daemons.is_empty() && leaving.all(|it| it.is_over() || it.is_abandoned())
     }
 
-    /// Whether nothing runs.
+    /// Whether nothing is running.
     pub(crate) fn is_idle(&self) -> bool {
         self.daemons.is_empty()
     }
 
-    /// Those that run, by id.
+    /// The ids of the running ones.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &HandlerId> {
         self.daemons.keys()
     }
 
-    /// Takes all that run, for a caller that waits for their end.
+    /// Takes all running ones, for a caller that waits for their end.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Daemon> {
         std::mem::take(&mut self.daemons).into_values()
     }
 
-    /// Stops everything without waiting for it; there is no second instance before its end.
+    /// Stops everything without waiting for it; no second instance starts before it has ended.
     pub(crate) fn stop_detached(&mut self, shared: &Shared, reason: StopReason) {
         if self.daemons.is_empty() {
             return;
@@ -101,7 +102,8 @@ impl ObjectBackground {
         }
     }
 
-    /// Starts what should run, stops what should not, and tells what this means for the finalizer.
+    /// Starts what should run, stops what should not, and returns what this means for the
+    /// finalizer.
     pub(crate) async fn revise(
         &mut self,
         situation: &Situation<'_>,
@@ -136,7 +138,7 @@ impl ObjectBackground {
         let mut wait = self.stop_unwanted(shared, reason, is_unwanted).await;
         let is_awaited = self.leaving.values().any(|leaving| !leaving.is_abandoned());
         if is_awaited && is_deleting {
-            // They tell when they are over; until then the object is not let go.
+            // They report their end; until then the object is not released.
             let polling = shared.runtime.context.settings.read().background.cancellation_polling;
             wait = wait.into_iter().chain([polling]).min();
         }
@@ -146,13 +148,13 @@ impl ObjectBackground {
         })
     }
 
-    /// Stops everything while people want the object to be left alone; returns when to look again.
+    /// Stops everything while the object is paused by users; returns when to check again.
     pub(crate) async fn pause(&mut self, shared: &Shared) -> Option<Duration> {
         self.reap();
         self.stop_unwanted(shared, StopReason::FILTERS_MISMATCH, |_| true).await
     }
 
-    /// Forgets what has ended; what ended on its own is not started again.
+    /// Removes what has ended; those that ended on their own are not started again.
     fn reap(&mut self) {
         self.leaving.retain(|_, leaving| !leaving.is_over());
         let ended: Vec<_> = self
@@ -209,7 +211,7 @@ impl ObjectBackground {
         }
     }
 
-    /// Signals the unwanted ones and goes on with their stages; returns when to look again.
+    /// Signals the unwanted ones and advances their stages; returns when to check again.
     async fn stop_unwanted(
         &mut self,
         shared: &Shared,
@@ -239,7 +241,7 @@ impl ObjectBackground {
                 }
             }
         }
-        // Those that are over or abandoned do not hold the object any more.
+        // Those that have ended or are abandoned do not hold the object any more.
         let gone: Vec<_> = self
             .daemons
             .iter()

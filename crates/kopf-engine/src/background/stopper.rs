@@ -20,7 +20,7 @@ struct Inner {
 }
 
 impl Stopper {
-    /// Adds a reason and wakes everybody who waits.
+    /// Adds a reason and wakes all waiters.
     pub(crate) fn set(&self, reason: StopReason) {
         let mut current = self.0.reason.lock();
         *current = current.and(reason);
@@ -34,7 +34,7 @@ impl Stopper {
         !self.0.reason.lock().is_empty()
     }
 
-    /// Sleeps, but not longer than until the flag is set; tells whether it is set.
+    /// Sleeps at most until the flag is set; returns whether it is set.
     pub(crate) async fn sleep(&self, duration: Duration) -> bool {
         self.wait(Some(duration)).await;
         self.is_set()
@@ -67,7 +67,7 @@ impl Stop for Stopper {
     }
 
     fn wait_blocking(&self, timeout: Option<Duration>) {
-        // What is too far away to be a moment never comes.
+        // A time too far in the future is never reached.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut reason = self.0.reason.lock();
         while reason.is_empty() {

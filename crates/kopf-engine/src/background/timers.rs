@@ -1,7 +1,7 @@
-//! Timers without tasks: those that wait are in a [`TimerQueue`], and only a run has a task.
+//! Timers without tasks: waiting timers are in a [`TimerQueue`], and only a run has a task.
 //!
-//! Knows when to run, not what: the run itself and the stages of stopping are `background`'s, the
-//! arithmetic of times is `kopf-core`'s.
+//! Knows when to run, not what: `background` has the run itself and the stages of stopping,
+//! `kopf-core` the calculation of times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,26 +34,26 @@ pub(crate) struct Timer {
 
 enum Condition {
     Waiting(Slot, Box<Rest>),
-    /// Runs again when the object has changed after this moment.
+    /// Runs again when the object has changed after this time.
     AwaitingChange(Instant, Box<Rest>),
     Running(AbortHandle),
     Over,
 }
 
-/// What a timer at rest keeps for its next run.
+/// The data of a waiting timer for its next run.
 struct Rest {
     runner: Runner,
-    /// The attempts of the run so far; `None` before its first one, when its time begins.
+    /// The attempts of the run so far; `None` before its first one, when its time starts.
     progress: Option<State>,
     origin: Instant,
     pacing: RetryPacing,
 }
 
-/// Ends the timer when its run is cancelled, or comes to an end that has no next one.
+/// Ends the timer if its run is cancelled, or ends without a next one.
 struct Ending(Arc<Timer>);
 
 impl Timer {
-    /// Puts a new timer to its initial rest.
+    /// Starts a new timer with its initial delay.
     pub(crate) fn start(
         queue: Arc<TimerQueue>,
         options: TimerOptions,
@@ -94,7 +94,7 @@ impl Timer {
         }
     }
 
-    /// Takes note of an essential change of the object.
+    /// Records an essential change of the object.
     pub(crate) fn note_change(self: &Arc<Self>, at: Instant) {
         *self.changed.lock() = at;
         let mut condition = self.condition.lock();
@@ -106,7 +106,7 @@ impl Timer {
         }
     }
 
-    /// Ends it if it is at rest; a run is left to notice its flag.
+    /// Ends it if it is waiting; a run must check its flag.
     pub(crate) fn stop(&self) {
         let mut condition = self.condition.lock();
         if matches!(*condition, Condition::Running(_)) {
@@ -121,7 +121,7 @@ impl Timer {
         self.over.notify_waiters();
     }
 
-    /// Ends it, also in the middle of a run.
+    /// Ends it, even in the middle of a run.
     pub(crate) fn abort(&self) {
         let running = match &*self.condition.lock() {
             Condition::Running(task) => Some(task.clone()),
@@ -143,11 +143,11 @@ impl Timer {
         let mut progress = rest.progress.take().unwrap_or_else(|| rest.runner.fresh_state());
         let Some(outcome) = rest.runner.attempt(&mut progress).await else { return };
         if outcome.is_final && self.options.interval.is_none() {
-            // It is not known when the next run will be.
+            // The time of the next run is unknown.
             rest.runner.settle().await;
         }
         let mut condition = self.condition.lock();
-        // Looked at under the lock: code that sets the flag later will see a timer at rest.
+        // Checked under the lock: code that sets the flag later will see a waiting timer.
         if rest.runner.is_stopping() {
             return;
         }
@@ -173,7 +173,7 @@ impl Timer {
 }
 
 impl Scheduled for Timer {
-    /// Its time has come: runs, or waits on if the object has changed meanwhile.
+    /// Its time has come: runs, or keeps waiting if the object has changed meanwhile.
     fn fire(self: Arc<Self>, slot: Slot) {
         let mut condition = self.condition.lock();
         if !matches!(&*condition, Condition::Waiting(known, _) if *known == slot) {

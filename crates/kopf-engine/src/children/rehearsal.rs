@@ -1,7 +1,7 @@
-//! Dry runs of desired children: what would be done is reported, not done.
+//! Dry runs of desired children: planned actions are reported instead of executed.
 //!
-//! Cycles write into it in place of the cluster; the code that started the engine reads it. The server is
-//! asked with `dryRun=All`, so its defaults, validations and refusals are the real ones.
+//! Cycles write to it instead of the cluster; the code that started the engine reads it. Requests
+//! are sent with `dryRun=All`, so the server's defaults, validations and rejections are real.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Rehearsal(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
-    /// Owners that were looked at, and not to the end.
+    /// Owners that are not completely processed yet.
     pending: BTreeSet<String>,
     owners: BTreeMap<String, Vec<Proposal>>,
 }
@@ -35,26 +35,26 @@ pub struct Proposal {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Action {
-    /// It is missing, and would be made.
+    /// It is missing and would be created.
     Create,
-    /// It has drifted, or is desired otherwise now.
+    /// It has drifted, or its manifest has changed.
     Change(Diff),
-    /// It is as desired, and would stay; ready or not.
+    /// It is as desired and would be kept, ready or not.
     Keep(Readiness),
-    /// It is not desired any more.
+    /// It is no longer desired.
     Delete,
-    /// Nothing can be done about it, and why.
+    /// Nothing can be done about it, for this reason.
     Refuse(String),
 }
 
 impl Rehearsal {
-    /// What would be done, by owners such as `Site prod/web`.
+    /// What would be done, by owner, such as `Site prod/web`.
     #[must_use]
     pub fn proposals(&self) -> BTreeMap<String, Vec<Proposal>> {
         self.0.lock().owners.clone()
     }
 
-    /// Whether all owners that were looked at are done with.
+    /// Whether all known owners are processed.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.0.lock().pending.is_empty()
@@ -64,7 +64,7 @@ impl Rehearsal {
         self.0.lock().pending.insert(owner.uid().to_owned());
     }
 
-    /// An owner is done with; later looks replace earlier ones.
+    /// An owner is processed; later results replace earlier ones.
     pub(crate) fn end(&self, owner: &Object, proposals: Vec<Proposal>) {
         let mut inner = self.0.lock();
         inner.pending.remove(owner.uid());
@@ -72,7 +72,7 @@ impl Rehearsal {
     }
 }
 
-/// What an application would change, without the server's own counters.
+/// What applying would change, without the server's own counters.
 pub(crate) fn difference(before: &Value, after: &Value) -> Diff {
     let (before, after) = (essential(before), essential(after));
     Diff::between(Some(&before), Some(&after))

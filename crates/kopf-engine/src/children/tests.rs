@@ -1,4 +1,4 @@
-//! Observations and answers in odd orders, and the claims about what is known after them.
+//! Observations and responses in unusual orders, and what is known afterwards.
 
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn nothing_is_known_before_the_list_ends() {
 }
 
 #[test]
-fn own_writes_are_no_news() {
+fn own_writes_are_not_reported() {
     let store = store();
     store.put(&desired().resource, child("a", "u1", 7));
     assert_eq!(store.see(1, child("a", "u1", 7), false), Vec::<String>::new());
@@ -60,7 +60,7 @@ fn own_writes_are_no_news() {
 }
 
 #[test]
-fn answers_that_come_after_the_deletion_are_ignored() {
+fn responses_after_the_deletion_are_ignored() {
     let store = store();
     assert_eq!(store.see(1, child("a", "u1", 7), false), ["u1"]);
     assert_eq!(store.see(1, child("a", "u1", 9), true), ["u1"]);
@@ -71,7 +71,7 @@ fn answers_that_come_after_the_deletion_are_ignored() {
 }
 
 #[test]
-fn what_a_list_lacks_is_gone_unless_it_is_newer() {
+fn children_missing_in_a_list_are_gone_unless_they_are_newer() {
     let store = store();
     store.see(1, child("old", "u1", 3), false);
     store.list_ended(1, Version::parse("5"));
@@ -82,11 +82,11 @@ fn what_a_list_lacks_is_gone_unless_it_is_newer() {
 }
 
 #[test]
-fn both_owners_hear_when_a_child_changes_hands() {
+fn both_owners_are_reported_when_a_child_changes_its_owner() {
     let store = store();
     store.see(1, child("a", "u1", 7), false);
-    let mut told = store.see(1, child("a", "u2", 8), false);
-    told.sort();
-    assert_eq!(told, ["u1", "u2"]);
+    let mut owners = store.see(1, child("a", "u2", 8), false);
+    owners.sort();
+    assert_eq!(owners, ["u1", "u2"]);
     assert_eq!(names(&store, "u1"), Vec::<String>::new());
 }

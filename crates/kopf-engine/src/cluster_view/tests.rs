@@ -51,7 +51,7 @@ fn crd(established: &str) -> Object {
 }
 
 #[test]
-fn what_does_not_exist_yet_is_waited_for() {
+fn missing_resources_are_awaited() {
     let mut cluster_view = ClusterView::default();
     let handlers = [handler(&["x.dev", "v1", "as"])];
     let revision = cluster_view.revise(&handlers, &Scope::Cluster);
@@ -64,7 +64,7 @@ fn what_does_not_exist_yet_is_waited_for() {
 }
 
 #[test]
-fn discovery_that_lags_behind_the_crds_is_asked_again() {
+fn discovery_that_lags_behind_the_crds_is_repeated() {
     let mut cluster_view = ClusterView::default();
     assert_eq!(cluster_view.learn_crd(&crd("False"), false, false), None);
     assert_eq!(cluster_view.learn_crd(&crd("True"), false, true).as_deref(), Some("x.dev"));

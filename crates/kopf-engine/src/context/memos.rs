@@ -1,7 +1,7 @@
-//! The memos of objects: the operator's own, and which one an object's handlers share.
+//! The memos of objects: the operator's own, and those shared by an object's handlers.
 //!
-//! Cycles keep an object's memo in what is remembered of the object. Reviews of admission do not
-//! come that way, so where there are admission handlers, memos can also be found by uid.
+//! Cycles keep an object's memo in the memory of the object. Admission reviews have no access to
+//! that, so if there are admission handlers, memos can also be found by uid.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
@@ -11,22 +11,22 @@ use parking_lot::Mutex;
 
 use crate::pool::dismiss;
 
-/// How many memos are kept that only admission handlers have used; the oldest ones give way.
+/// How many memos used only by admission handlers are kept; the oldest ones are dropped.
 const REVIEWED_MAX: usize = 16 * 1024;
 
 /// The memos of the operator and its objects.
 pub(crate) struct Memos {
     operator: Arc<Extensions>,
-    /// Written and read by cycles and reviews, for a moment only; empty without admission handlers.
+    /// Locked briefly by cycles and reviews; unset without admission handlers.
     by_uid: OnceLock<Mutex<ByUid>>,
 }
 
 #[derive(Default)]
 struct ByUid {
     memos: HashMap<Box<str>, Known>,
-    /// Whose memos are kept for admission alone, oldest first.
+    /// The uids of memos kept only for admission, oldest first.
     reviewed: VecDeque<Box<str>>,
-    /// At this size, memos that are not used any more are looked for.
+    /// The size at which unused memos are searched for.
     swept_at: usize,
 }
 
@@ -37,7 +37,8 @@ struct Known {
 }
 
 impl Memos {
-    /// Starts every memo as the operator's; reviews find those of objects if there are any reviews.
+    /// Starts every memo as a copy of the operator's; reviews can find those of objects if there
+    /// are any reviews.
     pub(crate) fn new(operator: Extensions, has_admission: bool) -> Self {
         let memos = Self { operator: Arc::new(operator), by_uid: OnceLock::new() };
         if has_admission {
@@ -64,7 +65,7 @@ impl Memos {
         }
     }
 
-    /// The memo for the review of an object; one of its own while the object does not exist yet.
+    /// The memo for the review of an object; a separate one while the object does not exist yet.
     pub(crate) fn of_reviewed(&self, uid: &str, is_creation: bool) -> Arc<Extensions> {
         match self.by_uid.get() {
             Some(by_uid) if is_creation => by_uid.lock().find(uid).unwrap_or_else(|| self.fresh()),
@@ -72,7 +73,7 @@ impl Memos {
         }
     }
 
-    /// Keeps what handlers have put into a memo in a review, until a cycle asks for it.
+    /// Keeps the values that handlers stored in a memo during a review, until a cycle needs it.
     pub(crate) fn keep_reviewed(&self, uid: &str, memo: &Arc<Extensions>) {
         if let Some(by_uid) = self.by_uid.get()
             && !memo.holds_same(&self.operator)
@@ -86,7 +87,7 @@ impl Memos {
     pub(crate) fn forget(&self, uid: &str) {
         if let Some(by_uid) = self.by_uid.get() {
             let known = by_uid.lock().memos.remove(uid);
-            // Not under the lock: it is user code.
+            // Not under the lock: it runs user code.
             dismiss(known);
         }
     }
@@ -107,7 +108,7 @@ impl ByUid {
         }
         if self.memos.len() >= self.swept_at {
             self.memos.retain(|_, known| known.memo.strong_count() > 0);
-            // At twice the size, so that sweeping costs each memo no more than making it.
+            // At twice the size, so that sweeping costs each memo no more than creating it.
             self.swept_at = (self.memos.len() * 2).max(64);
         }
         let memo = Arc::new(operator.fork());
@@ -115,9 +116,9 @@ impl ByUid {
         memo
     }
 
-    /// Keeps a memo; returns the one that gives way, if there is one.
+    /// Keeps a memo; returns the one that was dropped for it, if any.
     fn keep(&mut self, uid: &str, memo: &Arc<Extensions>) -> Option<Arc<Extensions>> {
-        // A memo that cannot be found by the uid was made for a creation, and goes with it.
+        // A memo that cannot be found by the uid was made for a creation, and is dropped with it.
         let known = self.memos.get_mut(uid)?;
         if known.kept.is_some() || !std::ptr::eq(known.memo.as_ptr(), Arc::as_ptr(memo)) {
             return None;

@@ -1,4 +1,4 @@
-//! What the parts of a running engine report to the reactor, without knowing it.
+//! Reports from the parts of a running engine to the reactor, without depending on it.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::leadership::Share;
 pub(crate) enum Notice {
     /// A daemon or a timer has ended.
     BackgroundEnded { key: Key, handler: HandlerId },
-    /// Discovery has answered for some groups, or for all.
+    /// Discovery has completed for some groups, or for all.
     Discovered { groups: Option<BTreeSet<String>>, result: Result<Discovered, RequestError> },
-    /// Operations are to be paused in favour of others, or resumed.
+    /// Operations must be paused in favour of others, or resumed.
     Paused(bool),
-    /// Which objects are ours has changed.
+    /// The share of objects that belongs to us has changed.
     Share(Share),
 }
 

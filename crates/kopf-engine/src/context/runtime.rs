@@ -1,4 +1,4 @@
-//! What exists from the start of an operator to its end, also before there are any credentials.
+//! What exists from the start of an operator to its end, even before there are credentials.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ pub(crate) struct Runtime {
     pub(crate) pool: Pool,
     pub(crate) board: Arc<Board>,
     pub(crate) journal: Arc<Journal>,
-    /// Where cycles tell what they would do about children, in dry runs.
+    /// Where cycles report what they would do about children, in dry runs.
     pub(crate) rehearsal: Option<Rehearsal>,
 }
 
 impl Runtime {
-    /// Logs a line about an object within its span, and makes it an event if that is wanted.
+    /// Logs a line about an object within its span, and posts it as an event if enabled.
     pub(crate) fn log(&self, subject: &Subject, line: &Line) {
         emit(line);
         crate::reporting::lines::post(&self.context, subject, line.level, &line.text);

@@ -1,4 +1,4 @@
-//! What all parts of one running engine share.
+//! What all parts of a running engine share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::context::tuning::Marks;
 use crate::leadership::Tenure;
 use crate::write::loops::Loops;
 
-/// What all parts of one running engine share.
+/// What all parts of a running engine share.
 pub(crate) struct Shared {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) cluster: Cluster,
     pub(crate) registry: Registry,
-    /// What is stored on objects, as it was at the start.
+    /// How state is stored on objects, as configured at the start.
     pub(crate) marks: Marks,
-    /// The indexes, to be written by cycles.
+    /// The indexes, written by cycles.
     pub(crate) stores: HashMap<HandlerId, Arc<Index>>,
     pub(crate) lifecycle: Lifecycle,
     /// Whether this replica may act.
@@ -41,36 +41,36 @@ pub(crate) struct Shared {
     /// The children of all objects; written by the reactor and by cycles that apply them.
     pub(crate) children: Arc<ChildStore>,
     pub(crate) loops: Loops,
-    /// What the cluster has; written by the reactor for tasks that run next to it.
+    /// The resources of the cluster; written by the reactor for tasks that run alongside it.
     pub(crate) snapshots: watch::Sender<ClusterSnapshot>,
     /// The daemons and timers of all objects.
     pub(crate) background: BackgroundTasks,
-    /// The way to the reactor, from cycles, daemons and discovery.
+    /// Sends notices to the reactor, from cycles, daemons and discovery.
     pub(crate) notices: Notices,
 }
 
-/// One watched resource with its handlers and what follows from them.
+/// A watched resource with its handlers and derived data.
 pub(crate) struct Served {
     pub(crate) resource: Arc<Resource>,
     pub(crate) handlers: ResourceHandlers,
     pub(crate) storages: Storages,
-    /// Annotations that are our own notes: exact keys, or prefixes with a slash.
+    /// The annotations with our own records: exact keys, or prefixes with a slash.
     pub(crate) own_annotations: Vec<String>,
     pub(crate) scanner: EssenceScanner,
     pub(crate) finalizer: String,
     /// Whether an unchanged essence means that there is nothing to do.
     pub(crate) essence_decides: bool,
-    /// Whether a handler may be called for because of something that is not in the essence, or not
-    /// in its fingerprint.
+    /// Whether a handler may be called because of something that is not in the essence or its
+    /// fingerprint.
     pub(crate) looks_beyond_essence: bool,
-    /// The kinds of children that must be listed before a cycle begins. Desired children and
+    /// The kinds of children that must be listed before a cycle starts. Desired children and
     /// observers wait by themselves, and do not delay the others.
     pub(crate) children: Vec<Selector>,
-    /// Whether any handler has filters or delays that are functions, or the lifecycle is one.
+    /// Whether any handler has functions as filters or delays, or the lifecycle is a function.
     pub(crate) has_callbacks: bool,
-    /// Whether objects are shared with other replicas, and may become theirs at any time.
+    /// Whether objects are shared with other replicas, and may be reassigned at any time.
     pub(crate) is_shared: bool,
-    /// Whether objects are remembered across restarts, by name if something is left to do.
+    /// Whether objects are remembered across restarts, by name if they have work left.
     pub(crate) is_saved: bool,
 }
 
@@ -113,12 +113,12 @@ impl Served {
         }
     }
 
-    /// Whether an annotation is one of our own notes.
+    /// Whether an annotation is one of our own records.
     pub(crate) fn is_note(&self, annotation: &str) -> bool {
         self.scanner.is_own(annotation)
     }
 
-    /// Whether only our share of the objects is watched. Indexes are whole on every replica.
+    /// Whether only our share of the objects is watched. Indexes are complete on every replica.
     pub(crate) fn is_parted(&self) -> bool {
         self.is_shared && self.handlers.indexing.is_empty()
     }
@@ -132,7 +132,7 @@ impl Served {
 }
 
 impl Shared {
-    /// Logs a line about an object within its span, and makes it an event if that is wanted.
+    /// Logs a line about an object within its span, and posts it as an event if enabled.
     pub(crate) fn log(&self, subject: &Subject, line: &Line) {
         self.runtime.log(subject, line);
     }
@@ -147,7 +147,7 @@ impl Shared {
         self.children.is_used().then(family)
     }
 
-    /// A copy of the settings as they are now.
+    /// A copy of the current settings.
     pub(crate) fn settings(&self) -> Settings {
         self.runtime.context.settings.read().clone()
     }
@@ -164,7 +164,7 @@ pub(crate) fn emit(line: &Line) {
     }
 }
 
-/// The span of everything that is done about one object.
+/// The span of all work on one object.
 pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
     let object = &subject.object;
     tracing::info_span!(
@@ -178,7 +178,7 @@ pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
     )
 }
 
-/// The span of what is done about one cause, for traces; `None` when nothing is to be done.
+/// The span of the work on one cause, for traces; disabled if there is nothing to do.
 pub(crate) fn cause_span(agenda: &Agenda) -> tracing::Span {
     match agenda.change.as_ref().filter(|change| change.reason.has_handlers()) {
         Some(change) => tracing::info_span!(
@@ -191,7 +191,7 @@ pub(crate) fn cause_span(agenda: &Agenda) -> tracing::Span {
     }
 }
 
-/// Whether the conditions of a handler may depend on more than what the fingerprint covers.
+/// Whether the conditions of a handler may depend on more than the fingerprint covers.
 fn looks_beyond(handler: &Handler, scanner: &EssenceScanner) -> bool {
     let filters = &handler.filters;
     let calls = |filter: &kopf_core::filter::MetaFilter| {

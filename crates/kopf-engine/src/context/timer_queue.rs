@@ -1,4 +1,4 @@
-//! What waits for its time, in one list: knows when, not what.
+//! Timers that wait for their time, in one queue: knows when they are due, not what they do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A place in the list: when, and which one of that moment.
+/// A place in the queue: the time, and a number among those of the same time.
 pub(crate) type Slot = (Instant, u64);
 
-/// Something that waits in the list.
+/// A waiting item of the queue.
 pub(crate) trait Scheduled: Send + Sync {
-    /// Its time has come; it is not in the list any more.
+    /// Its time has come; it is no longer in the queue.
     fn fire(self: Arc<Self>, slot: Slot);
 }
 
-/// All timers of an operator that wait for their time.
+/// All waiting timers of an operator.
 #[derive(Default)]
 pub(crate) struct TimerQueue {
-    /// Written when a timer starts or stops, emptied by [`TimerQueue::run`]. Locked after a timer,
+    /// Modified when a timer starts or stops, emptied by [`TimerQueue::run`]. Locked after a timer,
     /// never before one.
     waiting: Mutex<Waiting>,
-    /// Notified when the first one is sooner than before.
+    /// Notified when the first one is due earlier than before.
     sooner: Notify,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct TimerQueue {
 struct Waiting {
     by_time: BTreeMap<Slot, Arc<dyn Scheduled>>,
     count: u64,
-    /// The first moment without a first run of a timer that was there before the operator.
+    /// The first free slot for the first run of a timer whose object existed before the operator.
     free_at: Option<Instant>,
 }
 
 impl TimerQueue {
-    /// Runs what is due until it is dropped.
+    /// Runs due timers until it is dropped.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             let (due, next) = self.take_due(Instant::now());
@@ -55,7 +55,7 @@ impl TimerQueue {
         }
     }
 
-    /// Takes a place among the first runs after a start; returns how far away it is.
+    /// Takes a slot among the first runs after a start; returns its delay.
     pub(crate) fn spread(&self, options: &TimerOptions, spread_max: Duration) -> Duration {
         let now = Instant::now();
         let mut waiting = self.waiting.lock();
@@ -72,13 +72,13 @@ impl TimerQueue {
         let next = if due.is_empty() {
             waiting.by_time.first_key_value().map(|((at, _), _)| *at)
         } else {
-            // Runs may put themselves back at once: look again.
+            // Runs may put themselves back at once: check again.
             Some(now)
         };
         (due, next)
     }
 
-    /// Puts a timer in; returns its place.
+    /// Inserts a timer; returns its slot.
     pub(crate) fn put(&self, at: Instant, timer: Arc<dyn Scheduled>) -> Slot {
         let mut waiting = self.waiting.lock();
         waiting.count += 1;
@@ -91,7 +91,7 @@ impl TimerQueue {
         slot
     }
 
-    /// Takes a timer out, if it still waits.
+    /// Removes a timer, if it is still waiting.
     pub(crate) fn remove(&self, slot: Slot) {
         let removed = self.waiting.lock().by_time.remove(&slot);
         // Outside the lock: it may be the last owner.

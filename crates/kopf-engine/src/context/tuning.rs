@@ -1,7 +1,7 @@
-//! Settings that are changed while the operator runs.
+//! Settings that change while the operator runs.
 //!
-//! Most settings are read when they are used. Of the others, some are followed here, and for the
-//! rest a warning says when the change takes effect. Makes no requests, and changes nothing itself.
+//! Most settings are read when they are used. Some of the others are followed here; for the rest, a
+//! warning says when the change takes effect. Makes no requests, and changes nothing itself.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use kopf_core::settings::{Settings, Storages};
 use kopf_model::keys::EmptyPrefix;
 use tokio::time::Instant;
 
-/// How often is looked for changes.
+/// How often to check for changes.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How many objects are handled at the same time unless the settings say otherwise.
+/// How many objects are handled at the same time by default.
 const WORKERS_MAX: usize = 1024;
 
 const WITH_WATCHES: &str = "for watches that are opened from now on";
 const WITH_LOGIN: &str = "from the next login on";
 const WITH_RESTART: &str = "after a restart of the operator";
 
-/// Where and how state is stored on objects. It stays the same as long as the operator runs: with
-/// another finalizer or storage, it would not know its own objects again.
+/// Where and how state is stored on objects. It does not change while the operator runs: with
+/// another finalizer or storage, it would not recognise its own objects.
 #[derive(Clone)]
 pub(crate) struct Marks {
     pub(crate) storages: Storages,
@@ -36,7 +36,7 @@ impl Marks {
     }
 }
 
-/// The settings that are in use, as far as they are not read at use time.
+/// The settings in use that are not read at use time.
 pub(crate) struct Tuning {
     limits: Limits,
     policy: Policy,
@@ -53,7 +53,7 @@ struct Kept {
     effect: &'static str,
 }
 
-/// What has changed.
+/// The changed settings.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) limits: Option<Limits>,
@@ -63,7 +63,7 @@ pub(crate) struct Changes {
 }
 
 impl Tuning {
-    /// With these settings the operator starts.
+    /// Starts with these settings.
     pub(crate) fn of(settings: &Settings) -> Self {
         Self {
             limits: limits(settings),
@@ -79,15 +79,15 @@ impl Tuning {
         &self.limits
     }
 
-    /// Whether it is time to look again.
+    /// Whether it is time to check again.
     pub(crate) fn is_due(&self) -> bool {
         self.looked_at.elapsed() >= INTERVAL
     }
 
-    /// What is different now.
+    /// Returns what has changed.
     pub(crate) fn follow(&mut self, settings: &Settings) -> Changes {
         self.looked_at = Instant::now();
-        // Watches drop these on arrival or not, and so must the answers to writes.
+        // Watches drop these on arrival or not, and responses to writes must match.
         let managed_fields = self.policy.managed_fields;
         let policy = Policy { managed_fields, ..policy(settings) };
         let mut changes = Changes {
@@ -119,7 +119,7 @@ impl Kept {
     }
 }
 
-/// Puts a newer value in place; returns it if it is another one.
+/// Replaces a value; returns the new one if it is different.
 fn replaced<T: Clone + PartialEq>(known: &mut T, newer: T) -> Option<T> {
     (*known != newer).then(|| {
         known.clone_from(&newer);
@@ -151,7 +151,7 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-/// All settings that are neither followed nor read at use time, in the same order every time.
+/// All settings that are neither followed nor read at use time, always in the same order.
 fn kept(settings: &Settings) -> Vec<Kept> {
     let Settings {
         watching,

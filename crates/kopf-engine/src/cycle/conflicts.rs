@@ -6,10 +6,10 @@ use std::sync::Arc;
 use kopf_model::patch::Conflict;
 use kopf_model::{FieldPath, Patch};
 
-/// How many conflicts are reported per object; the rest is not news.
+/// How many conflicts are reported per object.
 const REPORTED_MAX: usize = 32;
 
-/// What was reported of an object: the later writer and the field.
+/// The reported conflicts of an object: the later writer and the field.
 pub(super) type Reported = BTreeSet<(Arc<str>, FieldPath)>;
 
 /// Reports new conflicts: each later writer and field once per object, not per attempt.

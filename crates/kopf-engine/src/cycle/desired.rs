@@ -1,6 +1,6 @@
-//! The part of a cycle that gives an object its desired children.
+//! The part of a cycle that reconciles the desired children of an object.
 //!
-//! Asks the functions, compares the answers with the children that exist, applies and deletes. The
+//! Calls the functions, compares their results with the existing children, applies and deletes. The
 //! result is reported in the condition `Ready`, which is part of the cycle's write.
 
 use std::sync::Arc;
@@ -29,14 +29,14 @@ mod reconcile;
 pub(super) use condition::reconsider;
 use reconcile::{plan, reconcile, remove};
 
-/// How long to wait for the news that children are gone before looking again.
+/// How long to wait for the events about deleted children before checking again.
 const RECHECK: Duration = Duration::from_secs(10);
-/// What the functions returned.
+/// The results of the functions.
 #[derive(Default)]
 pub(super) struct DesiredChildren {
     /// Whether there are children that only we can delete.
     pub(super) is_needed: bool,
-    /// The fingerprint of what the functions saw; `None` if they were not asked.
+    /// The fingerprint of what the functions saw; `None` if they were not called.
     pub(super) view: Option<u64>,
     answers: Vec<(Arc<Handler>, Answer)>,
     wake_at: Option<Timestamp>,
@@ -51,11 +51,11 @@ impl DesiredChildren {
 enum Answer {
     Children(Vec<Manifest>),
     Failed(String),
-    /// Neither children nor a failure that counts: all stays as it is.
+    /// Neither children nor a relevant failure: nothing changes.
     Nothing,
 }
 
-/// Deletes the children that would outlive the object; returns whether it has to wait for them.
+/// Deletes the children that would outlive the object; returns whether it must wait for them.
 ///
 /// They are deleted before the deletion handlers run, so that these run only once.
 pub(super) async fn delete_outliving(
@@ -88,7 +88,7 @@ pub(super) async fn delete_outliving(
     true
 }
 
-/// Asks the functions for the children that the object should have.
+/// Calls the functions for the children that the object should have.
 pub(super) async fn ask_all(
     cycle: &mut Cycle,
     snapshot: &Snapshot,
@@ -112,7 +112,7 @@ pub(super) async fn ask_all(
     let knowledge = cycle.shared.children.knows(children);
     let resources = match knowledge {
         Knowledge::Complete(resources) => resources,
-        // The end of the list brings us back here.
+        // The end of the list triggers another cycle.
         Knowledge::Partial => {
             return Ok(DesiredChildren { is_needed: is_held, ..DesiredChildren::default() });
         }
@@ -154,7 +154,7 @@ fn needs_finalizer(cycle: &mut Cycle, answers: &[(Arc<Handler>, Answer)], owner:
     memory.needs_finalizer
 }
 
-/// Asks one function, unless it has failed on the same state and its time has not come.
+/// Calls one function, unless it has failed for the same state and its retry is not due yet.
 async fn ask(
     cycle: &mut Cycle,
     handler: &Arc<Handler>,
@@ -185,7 +185,7 @@ async fn ask(
     };
     let mut outcome = outcome;
     if outcome.error.is_none() {
-        // What cannot be a child stays so until the object changes.
+        // An invalid child stays invalid until the object changes.
         outcome = invalid(&failure);
         report::outcome(&cycle.shared.runtime, handler, Some(subject), &outcome);
     }
@@ -196,7 +196,7 @@ async fn ask(
     Answer::Failed(failure)
 }
 
-/// The attempts that have failed on the same state, and what was said then.
+/// The failed attempts for the same state, and the message.
 fn failing(
     cycle: &mut Cycle,
     handler: &Arc<Handler>,
@@ -211,10 +211,9 @@ fn failing(
     (state.with_handlers(std::slice::from_ref(handler), now), text)
 }
 
-/// Calls the observers of children, if there is anything new to look at; returns when to look
-/// again.
+/// Calls the observers of children, if anything has changed for them; returns when to check again.
 ///
-/// After the other handlers, so that what they have written and made counts already.
+/// Runs after the other handlers, so that their writes and created children are included.
 pub(super) async fn observe(
     cycle: &mut Cycle,
     snapshot: &Snapshot,
@@ -237,13 +236,13 @@ async fn look(
     snapshot: &Snapshot,
     view: u64,
 ) -> Option<Timestamp> {
-    let glance = cycle.shared.children.glance(cycle.object.uid());
-    let seen = glance ^ view.rotate_left(1);
+    let states_hash = cycle.shared.children.states_hash(cycle.object.uid());
+    let seen = states_hash ^ view.rotate_left(1);
     if memory_of(cycle, handler).seen == Some(seen) {
         return None;
     }
-    // What it writes into the status while it fails is no reason to start again.
-    let about = glance ^ cycle.object.generation().unwrap_or_default().cast_unsigned();
+    // Its own status writes while it fails are no reason to restart.
+    let about = states_hash ^ cycle.object.generation().unwrap_or_default().cast_unsigned();
     let now = cycle.shared.runtime.clock.now();
     let only = std::slice::from_ref(handler);
     let (mut state, text) = failing(cycle, handler, about, now);
@@ -268,7 +267,7 @@ async fn look(
     wake_at
 }
 
-/// Applies and deletes children, and reports the result; returns when to look again.
+/// Applies and deletes children, and reports the result; returns when to check again.
 pub(super) async fn reconcile_all(
     cycle: &mut Cycle,
     desired: DesiredChildren,
@@ -296,7 +295,7 @@ pub(super) async fn reconcile_all(
     wake_at
 }
 
-/// What would be done about the desired children.
+/// Proposes actions for the desired children.
 pub(super) async fn propose(cycle: &mut Cycle, desired: DesiredChildren) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (handler, answer) in desired.answers {

@@ -1,4 +1,4 @@
-//! The part of a cycle that tells what would be done about children, instead of doing it.
+//! The part of a cycle that reports what would be done about children, instead of doing it.
 
 use bytes::Bytes;
 use kopf_client::Failure;
@@ -21,7 +21,7 @@ pub(super) async fn rehearse(
         let (key, action) = match step {
             Step::Apply(number) => {
                 let manifest = &manifests[number];
-                (manifest.key.clone(), try_out(cycle, manifest, manifests, observed).await)
+                (manifest.key.clone(), propose_child(cycle, manifest, manifests, observed).await)
             }
             Step::Delete(deletion) => (deletion.key, Action::Delete),
             Step::Refuse { key, message } => (key, Action::Refuse(message)),
@@ -36,7 +36,7 @@ pub(super) async fn rehearse(
     proposals
 }
 
-async fn try_out(
+async fn propose_child(
     cycle: &Cycle,
     manifest: &Manifest,
     all: &[Manifest],
@@ -50,7 +50,7 @@ async fn try_out(
         (Ok(after), Some(before)) => {
             Action::Change(difference(before.object.value(), after.value()))
         }
-        // Its namespace would be made first.
+        // Its namespace would be created first.
         (Err(error), None) if error.failure == Failure::NotFound && is_planned(manifest, all) => {
             Action::Create
         }

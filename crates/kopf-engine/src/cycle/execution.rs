@@ -1,4 +1,4 @@
-//! Runs the handlers of one turn, and writes down what is known while slower ones still run.
+//! Runs the handlers of one turn, and stores known progress while slower ones are still running.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,9 +41,9 @@ impl Cycle {
         }
     }
 
-    /// Tells that nothing is left to do after a write; without a write, the plan tells.
+    /// Logs that nothing is left to do after a write; without a write, the plan logs it.
     ///
-    /// Kopf concludes it from the event of its write, which we do not look at.
+    /// Kopf concludes this from the event of its write, which we skip.
     pub(super) fn log_end(&self, is_handled: bool, snapshot: &Snapshot) {
         let is_written = self.object.resource_version() != snapshot.object().resource_version();
         if is_handled && is_written && self.rest.is_settled && is_debugging() {
@@ -72,7 +72,7 @@ impl Cycle {
         })
     }
 
-    /// Runs all handlers that are due, each at most once in this turn.
+    /// Runs all due handlers, each at most once in this turn.
     pub(super) async fn execute(
         &mut self,
         agenda: &mut Agenda,
@@ -131,7 +131,7 @@ impl Cycle {
         }
     }
 
-    /// Waits until an outcome was in memory only for as long as it may be.
+    /// Waits until an outcome has been only in memory for the maximum time.
     async fn until_overdue(&self, agenda: &Agenda, pass: &Pass) {
         let patience = self.shared.runtime.context.settings.read().persistence.persist_after;
         loop {
@@ -139,7 +139,7 @@ impl Cycle {
                 agenda.state.unsaved_since().into_iter().chain(pass.unsaved_since());
             let rest = unsaved_since.min().map(|since| {
                 let left = later(since, patience).duration_since(self.shared.runtime.clock.now());
-                // A clock that was set back must not make it wait for longer.
+                // A clock that was set back must not make it wait longer.
                 Duration::try_from(left).unwrap_or_default().min(patience)
             });
             tokio::select! {
@@ -157,7 +157,7 @@ impl Cycle {
         handler: &Handler,
     ) -> Result<(), CallbackError> {
         tracing::debug!("storing progress while a handler is still running");
-        // The clean-up after a crash has to find the records of the sub-handlers.
+        // The cleanup after a crash must find the records of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
         let mut patch = agenda.checkpoint(inputs)?;
         // Only what finished handlers asked for: the running one may be in the middle of something.
@@ -175,13 +175,13 @@ impl Cycle {
                 false
             }
             Ok(Applied::Outdated(_)) => {
-                // Without a newer state it would be refused again; the end of the cycle finds one.
+                // Without a newer state it would be rejected again; the end of the cycle finds one.
                 self.refresh().await.is_ok_and(|look| look == Look::Newer)
             }
             Ok(Applied::Unchanged | Applied::NotFound | Applied::Replaced) => false,
             Err(error) => {
                 tracing::debug!(%error, "could not store the progress");
-                // The end of the cycle writes the same again and deals with other errors.
+                // The end of the cycle writes the same again and handles other errors.
                 error.failure.is_transient()
             }
         };
@@ -192,7 +192,7 @@ impl Cycle {
     }
 }
 
-/// Whether debug lines about objects go anywhere; they contain whole bodies.
+/// Whether debug lines about objects are enabled; they contain whole bodies.
 fn is_debugging() -> bool {
     tracing::enabled!(target: "kopf.objects", tracing::Level::DEBUG)
 }

@@ -1,4 +1,4 @@
-//! What a cycle writes into the journal: causes, writes, and where the object stands at the end.
+//! What a cycle records in the journal: causes, writes, and the state of the object at the end.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::reporting::journal::{
     ChildState, Episode, FIELDS_MAX, FieldChange, Filtered, Situation, shorten,
 };
 
-/// What is said of a handler whose plain conditions hold and that is not called nevertheless.
+/// The reason for a handler that is not called although its plain conditions hold.
 const REFUSED: &str = "a function among its conditions says no";
 
-/// Notes what was detected, and whom it concerns.
+/// Records the detected cause, and its handlers.
 pub(super) fn note_cause(cycle: &Cycle, agenda: &Agenda, snapshot: &Snapshot) {
     let journal = &cycle.shared.runtime.journal;
     let Some(change) = agenda.change.as_ref().filter(|it| it.reason.has_handlers()) else {
@@ -66,7 +66,7 @@ fn filtered_now(cycle: &Cycle, agenda: &Agenda, change: &Change) -> Vec<Filtered
         .collect()
 }
 
-/// Notes that the object was written.
+/// Records that the object was written.
 pub(super) fn note_write(cycle: &Cycle, patch: &Patch) {
     let journal = &cycle.shared.runtime.journal;
     if !journal.is_wanted() {
@@ -87,7 +87,7 @@ pub(super) fn note_write(cycle: &Cycle, patch: &Patch) {
     });
 }
 
-/// Notes where the object stands.
+/// Records the state of the object.
 pub(super) fn note_end(cycle: &Cycle, error: Option<&str>) {
     let journal = &cycle.shared.runtime.journal;
     if !journal.is_wanted() {

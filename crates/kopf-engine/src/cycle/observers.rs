@@ -1,4 +1,4 @@
-//! The parts of a cycle that look at every state of an object: indexes and raw events.
+//! The parts of a cycle that process every state of an object: indexes and raw events.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn index_with(cycle: &mut Cycle, handler: &Arc<Handler>, subject: &Subject
         return;
     }
     let attempt = state.attempt(&handler.id, now);
-    // A patch of an index handler goes nowhere.
+    // The patch of an index handler is discarded.
     let outcome = call(cycle, handler, subject, Occasion::Index, attempt, Arc::default()).await;
     let Some(outcome) = outcome else { return };
     let object = cycle.object.key();

@@ -1,4 +1,4 @@
-//! What is done about changes that our own writes have caused: handled, but not without end.
+//! Handles changes caused by our own writes, but not endlessly.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use kopf_model::{FieldPath, Object, Patch, Timestamp};
 
 use super::{Cycle, Next};
 
-/// After this many changes in a row that were caused by our own writes, the object is slowed down.
+/// After this many changes in a row caused by our own writes, the object is slowed down.
 const OWN_CHANGES_MAX: u32 = 5;
 
-/// What handlers asked to change, as far as it is known before the write.
+/// The changes that handlers requested, as far as known before the write.
 #[derive(Default)]
 pub(super) struct Wanted {
-    /// Whether they asked for anything.
+    /// Whether they requested anything.
     is_any: bool,
     /// The fields, for an object that was written just before: others are not in a loop.
     fields: Vec<FieldPath>,
-    /// The rest is known only from the answer.
+    /// Whether there are transformations, whose fields are known only from the response.
     is_transformed: bool,
 }
 
-/// Notes what handlers asked to change.
+/// Records the changes that handlers requested.
 pub(super) fn note_wanted(cycle: &mut Cycle, patch: &Patch) {
     let is_any = !patch.merge.is_empty() || !patch.conditions.is_empty();
     let is_recent = is_any && cycle.shared.loops.is_recent(cycle.origin.ticket.key);
@@ -32,7 +32,7 @@ pub(super) fn note_wanted(cycle: &mut Cycle, patch: &Patch) {
     cycle.wanted = Wanted { is_any, fields, is_transformed };
 }
 
-/// The moment of the next attempt, a little later if too many were wanted at once.
+/// The time of the next attempt, a little later after too many immediate retries.
 pub(super) fn paced(cycle: &mut Cycle, wake_at: Timestamp) -> Timestamp {
     let wait = wake_at.duration_since(cycle.shared.runtime.clock.now());
     let wait = Duration::try_from(wait).unwrap_or_default();
@@ -40,11 +40,11 @@ pub(super) fn paced(cycle: &mut Cycle, wake_at: Timestamp) -> Timestamp {
     if pause == wait { wake_at } else { cycle.after(pause) }
 }
 
-/// Slows down an object that handlers write again and again, for any reason.
+/// Slows down an object that handlers write repeatedly, for any reason.
 pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &Object) {
     let Wanted { mut is_any, mut fields, is_transformed } = std::mem::take(&mut cycle.wanted);
     if is_transformed {
-        // Only here the trees are needed.
+        // The trees are needed only here.
         let is_note = |key: &str| cycle.served.is_note(key);
         for field in changed_fields(before.value(), after.value(), is_note) {
             is_any = true;
@@ -69,11 +69,11 @@ pub(super) async fn watch_for_loops(cycle: &mut Cycle, before: &Object, after: &
             "the handlers of this object write to it again and again; slowing down"
         );
     }
-    // The object stays taken meanwhile, so that its events are taken together.
+    // The key stays taken meanwhile, so that its events are combined.
     tokio::time::sleep(slowdown.pause).await;
 }
 
-/// A change that came with our own write is handled as well, but not without end.
+/// Handles a change that came with our own write too, but not endlessly.
 pub(super) fn after_own_change(cycle: &mut Cycle, snapshot: &Snapshot) -> Next {
     cycle.memory.own_changes += 1;
     if cycle.memory.own_changes < OWN_CHANGES_MAX {

@@ -1,7 +1,7 @@
 //! Runs the handlers of one detected change, sub-handlers included.
 //!
-//! Gets the selected handlers from the cycle, calls what is due, and leaves the outcomes in the
-//! progress and the results in the patch. Writes nothing to the cluster.
+//! Gets the selected handlers from the cycle, calls those that are due, and leaves the outcomes in
+//! the progress and the results in the patch. Writes nothing to the cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,31 +27,32 @@ pub(crate) struct Pass {
     pub(crate) shared: Arc<Shared>,
     pub(crate) served: Arc<Served>,
     pub(crate) subject: Subject,
-    /// What has happened since the object was last handled.
+    /// The change since the object was last handled.
     pub(crate) change: Change,
-    /// Whether sub-handlers run again that have finished for an outdated state of the object.
+    /// Whether sub-handlers that have finished for an outdated state of the object run again.
     pub(crate) rerun_outdated: bool,
     pub(crate) memo: Arc<Extensions>,
-    /// What handlers want to change on the object.
+    /// The changes that handlers request on the object.
     pub(crate) patch: Arc<Mutex<Patch>>,
     /// The progress of sub-handlers by parent; written by the running handler's sub-handlers, read
-    /// by the cycle; never held over an await point.
+    /// by the cycle; never locked across an await point.
     pub(crate) subs: Mutex<BTreeMap<HandlerId, State>>,
-    /// What finished handlers want to change, for notes that are written while others still run.
+    /// The changes that finished handlers request, for records that are written while others still
+    /// run.
     pub(crate) finished_patch: Mutex<Patch>,
-    /// Tells the cycle that a sub-handler has finished.
+    /// Notifies the cycle that a sub-handler has finished.
     pub(crate) progressed: Notify,
 }
 
-/// What a handler gets, and then its sub-handlers.
+/// The input of a handler, and then of its sub-handlers.
 struct Matter {
     /// The change; of the field, if the handler or its parent has one.
     change: Change,
-    /// The fields to which the change was reduced, one within the other.
+    /// The fields to which the change was reduced, each within the previous one.
     fields: Vec<FieldPath>,
     /// Whether fields of interest must have changed.
     field_needs_change: bool,
-    /// Whether it is about a deletion, for which nothing counts that was done before.
+    /// Whether it is about a deletion, for which earlier progress does not count.
     is_deletion: bool,
 }
 
@@ -61,7 +62,7 @@ impl Pass {
         Choosing { subject: self.subject.clone(), change: self.change.clone() }
     }
 
-    /// Notes what is wanted between two handlers, while none of them runs.
+    /// Records the requested changes between two handlers, while none of them runs.
     pub(crate) fn keep_finished_patch(&self) {
         let finished_patch = self.patch.lock().clone();
         *self.finished_patch.lock() = finished_patch;
@@ -75,7 +76,7 @@ impl Pass {
         }
     }
 
-    /// Since when outcomes of sub-handlers exist in memory only, if they do.
+    /// Since when outcomes of sub-handlers exist only in memory, if they do.
     pub(crate) fn unsaved_since(&self) -> Option<Timestamp> {
         self.subs.lock().values().filter_map(State::unsaved_since).min()
     }
@@ -94,7 +95,7 @@ impl Pass {
         found
     }
 
-    /// Calls one handler once, about its own view of the change.
+    /// Calls one handler once, for its own view of the change.
     pub(crate) async fn attempt(
         self: &Arc<Self>,
         handler: &Arc<Handler>,
@@ -136,10 +137,10 @@ struct SubInner {
     parent: HandlerId,
     /// Earlier ids of the parent.
     was: Vec<HandlerId>,
-    /// What the parent gets.
+    /// The input of the parent.
     matter: Matter,
     registered: Mutex<Vec<Arc<Handler>>>,
-    /// What has changed for sub-handlers that run again.
+    /// The changes for sub-handlers that run again.
     reruns: Mutex<BTreeMap<HandlerId, Change>>,
     executed: AtomicBool,
     /// All ids at any depth.
@@ -209,13 +210,13 @@ impl AttemptSubHandlers for PassSubHandlers {
 }
 
 impl SubInner {
-    /// The ids under which a sub-handler may have left its progress: it or the parent may have been
-    /// renamed, or both.
+    /// The ids under which a sub-handler may have stored its progress: it, the parent or both may
+    /// have been renamed.
     fn former_ids(&self, handler: &Handler) -> Vec<HandlerId> {
         let names = || std::iter::once(&handler.id).chain(&handler.was);
         let parents = std::iter::once(&self.parent).chain(&self.was);
         let ids = parents.flat_map(|parent| names().map(|name| child_id(parent, name)));
-        // The first one is the present id.
+        // The first one is the current id.
         ids.skip(1).collect()
     }
 
@@ -233,7 +234,7 @@ impl SubInner {
                 let subs = pass.subs.lock();
                 let state = subs.get(&self.parent).expect("loaded just now");
                 let mut due = state.due(&selected, now);
-                // What wants to be tried again at once waits for the next pass, as others may too.
+                // Immediate retries wait for the next pass, as others may too.
                 due.retain(|handler| !attempted.contains(&handler.id));
                 let lifecycle = &pass.shared.lifecycle;
                 let choose = || lifecycle.choose(due, state);
@@ -294,7 +295,7 @@ impl SubInner {
         Ok(selected)
     }
 
-    /// Lets sub-handlers run again that have finished for an outdated state.
+    /// Makes sub-handlers that have finished for an outdated state run again.
     fn recheck(
         &self,
         registered: &[Arc<Handler>],

@@ -1,7 +1,7 @@
-//! The writes of a cycle: made again when they failed, made smaller when they are refused.
+//! The writes of a cycle: retried after failures, reduced after rejections.
 //!
-//! What the server will never take must not block its object. It is dropped with an error, and what
-//! the engine itself has to write, its notes and the finalizer, goes without it.
+//! Content that the server never accepts must not block its object. It is dropped with an error,
+//! and the engine's own part, its records and the finalizer, is written without it.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use super::{Cycle, CycleError, Mode, history};
 use crate::context::shared::Served;
 use crate::write::{self, Applied, Outdated, limit, rejection};
 
-/// The least time after which a write is made again for which there was no newer state.
+/// The minimum time before a write without a newer state is retried.
 const NEWER_PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 impl Cycle {
-    /// Sends a patch; a refused one is reduced to our own part, so that the object is not stuck.
+    /// Sends a patch; a rejected one is reduced to our own part, so that the object is not stuck.
     pub(super) async fn apply(
         &mut self,
         patch: Patch,
@@ -48,7 +48,7 @@ impl Cycle {
         Err(error.into())
     }
 
-    /// Sends a patch when no daemon or timer of the object does; the next one knows the answer.
+    /// Sends a patch while no daemon or timer of the object does; the next one knows the response.
     pub(super) async fn send_alone(
         &self,
         patch: &Patch,
@@ -74,7 +74,7 @@ impl Cycle {
         Ok(applied)
     }
 
-    /// Sends what we need ourselves of a refused patch; `None` if that is refused as well.
+    /// Sends our own part of a rejected patch; `None` if that is rejected too.
     async fn send_own_part(
         &self,
         patch: &Patch,
@@ -103,8 +103,8 @@ impl Cycle {
         Some(applied)
     }
 
-    /// Writes what could not be written before, with what event handlers want meanwhile; tells
-    /// whether the cycle can go on.
+    /// Writes pending changes, together with the current ones of event handlers; returns whether
+    /// the cycle can continue.
     pub(super) async fn resend(&mut self) -> Result<bool, CycleError> {
         if self.gone {
             return Ok(true);
@@ -123,7 +123,8 @@ impl Cycle {
             Applied::Replaced => self.lose(),
             Applied::NotFound if is_repeated => return Err(CycleError::Missing),
             Applied::NotFound => {
-                // Either an event will soon say that the object is gone, or the server was wrong.
+                // Either an event will soon report that the object is gone, or the server was
+                // wrong.
                 self.wait_for_newer();
                 return Ok(false);
             }
@@ -136,8 +137,8 @@ impl Cycle {
         Ok(true)
     }
 
-    /// The event about the newer state may be lost or late: looks for it, once. Where there is
-    /// none, the patch was refused for what it asks for.
+    /// The event about the newer state may be lost or late: fetches the state once. If there is no
+    /// newer one, the content of the patch was rejected.
     async fn resend_outdated(&mut self, outdated: Outdated) -> Result<Applied, CycleError> {
         let look = match self.refresh().await {
             Ok(look) => look,
@@ -195,7 +196,7 @@ impl Cycle {
         }
     }
 
-    /// Looks for the newest state of the object.
+    /// Fetches the newest state of the object.
     pub(super) async fn refresh(&mut self) -> Result<Look, CycleError> {
         let (cluster, resource) = (&self.shared.cluster, &self.served.resource);
         let (look, found) = write::look(cluster, resource, &self.object).await?;
@@ -205,17 +206,17 @@ impl Cycle {
         Ok(look)
     }
 
-    /// Another object has taken the name of ours, which is gone, therefore: the rest of the cycle
-    /// is the same as if we had been told.
+    /// Another object has taken the name of ours, so ours is gone: the rest of the cycle is the
+    /// same as if an event had reported that.
     pub(super) fn lose(&mut self) {
         tracing::debug!("the object was replaced by another one with the same name");
-        // What is older than what is known already decides nothing.
+        // States older than the known one decide nothing.
         self.gone = self.mode != Mode::EventsOnly;
     }
 
     pub(super) fn wait_for_newer(&mut self) {
         let timeout = self.shared.runtime.context.settings.read().persistence.consistency_timeout;
-        // A handler that does not want to wait for it must not ask without end either.
+        // A handler that does not want to wait for it must not retry endlessly either.
         self.rest.wake_at = Some(self.after(timeout.max(NEWER_PATIENCE_MIN)));
     }
 
@@ -230,7 +231,7 @@ impl Cycle {
     }
 }
 
-/// Tells what of a patch is not written, by name: the values may be secret.
+/// Reports the fields of a patch that are not written, only by name: the values may be secret.
 fn report_dropped(patch: &Patch, own: &Patch, error: &RequestError) {
     let fields = dropped_fields(patch, own).join(", ");
     tracing::error!(%error, fields, "the server rejected the changes; dropping them");

@@ -1,11 +1,11 @@
-//! Keeps the Lease of the leader, or waits for it.
+//! Maintains the Lease of the leader, or waits for it.
 
 use kopf_core::election::{Election, Step, Term, Times, Write};
 use kopf_core::queue::Moment;
 use tokio::sync::oneshot;
 
 use super::Share;
-use super::leases::{News, Written};
+use super::leases::{LeaseChange, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
 
@@ -18,8 +18,8 @@ pub(crate) struct Candidate {
     looked_at: Moment,
     leads: bool,
     holder: Option<String>,
-    /// The term that was published last.
-    told: Option<Term>,
+    /// The term that was last published.
+    last_published: Option<Term>,
 }
 
 impl Candidate {
@@ -31,7 +31,7 @@ impl Candidate {
             looked_at: Moment::ZERO,
             leads: false,
             holder: None,
-            told: None,
+            last_published: None,
         }
     }
 
@@ -39,7 +39,7 @@ impl Candidate {
         self.replica.now()
     }
 
-    /// Runs until it has to stop, and then gives the Lease up.
+    /// Runs until it must stop, and then releases the Lease.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
         tracing::info!(
             lease = self.name,
@@ -48,7 +48,7 @@ impl Candidate {
             "standing by until this replica leads"
         );
         let fields = format!("metadata.name={}", self.name);
-        let mut hearing = self.replica.leases.hear(None, Some(fields));
+        let mut lease_watch = self.replica.leases.watch_changes(None, Some(fields));
         loop {
             self.publish();
             let now = self.now();
@@ -63,14 +63,14 @@ impl Candidate {
                 }
                 Step::Wait(until) => until,
             };
-            // The watch may miss events, so the Lease is read now and then as well.
+            // The watch may miss events, so the Lease is also read periodically.
             let look_at = match self.leads {
                 true => until,
                 false => self.looked_at + self.election.times().retry_period,
             };
             tokio::select! {
                 _ = &mut leaving => break,
-                news = hearing.next() => self.hear(news),
+                changes = lease_watch.next() => self.process_changes(changes),
                 () = tokio::time::sleep_until(self.replica.origin + until.min(look_at)) => {
                     if self.now() >= look_at && !self.leads {
                         self.read().await;
@@ -78,19 +78,19 @@ impl Candidate {
                 }
             }
         }
-        drop(hearing);
+        drop(lease_watch);
         self.leave().await;
     }
 
-    fn hear(&mut self, news: Vec<News>) {
+    fn process_changes(&mut self, changes: Vec<LeaseChange>) {
         let now = self.now();
-        for news in news {
-            match news {
-                News::Found(found) if found.name == self.name => {
+        for change in changes {
+            match change {
+                LeaseChange::Found(found) if found.name == self.name => {
                     self.election.observe(Some((found.record, found.version)), now);
                 }
-                News::Gone(name) if name == self.name => self.election.observe(None, now),
-                News::Found(_) | News::Gone(_) => {}
+                LeaseChange::Gone(name) if name == self.name => self.election.observe(None, now),
+                LeaseChange::Found(_) | LeaseChange::Gone(_) => {}
             }
         }
     }
@@ -105,7 +105,7 @@ impl Candidate {
                 self.election.observe(found.map(|found| (found.record, found.version)), now);
             }
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.election.fail(false, now);
             }
         }
@@ -124,37 +124,37 @@ impl Candidate {
             }
             Written::Conflict => self.election.fail(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.election.fail(false, now);
             }
         }
     }
 
     /// Failures in a row are logged once.
-    fn complain(&mut self, error: &str) {
+    fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let lease = &self.name;
             tracing::warn!(lease, error, "the Lease cannot be kept; trying again");
         }
     }
 
-    /// Opens or closes the gate, and tells who leads.
+    /// Opens or closes the gate, and publishes the leader.
     fn publish(&mut self) {
         let now = self.now();
         let term = self.election.term(now);
         match term {
-            Some(term) if self.told != Some(term) => {
+            Some(term) if self.last_published != Some(term) => {
                 let deadline = self.election.times().renew_deadline;
                 self.replica.open_gate(term, deadline, Share::All);
             }
             Some(_) => {}
             None => self.replica.tenure.close(),
         }
-        self.told = term;
+        self.last_published = term;
         let holder = self.election.holder().map(str::to_owned);
         let leads = term.is_some();
-        let is_news = leads != self.leads || holder != self.holder;
-        if !is_news {
+        let has_changed = leads != self.leads || holder != self.holder;
+        if !has_changed {
             return;
         }
         let was_leading = std::mem::replace(&mut self.leads, leads);
@@ -185,9 +185,9 @@ impl Candidate {
         self.replica.publish(&status);
     }
 
-    /// Gives the Lease up, so that another replica leads at once.
+    /// Releases the Lease, so that another replica leads at once.
     async fn leave(&mut self) {
-        // Read and written at most twice: others do not touch a Lease that is held.
+        // Read and written at most twice: others do not touch a held Lease.
         for _ in 0..4 {
             let step = self.election.leave(self.replica.clock.now());
             self.replica.tenure.close();

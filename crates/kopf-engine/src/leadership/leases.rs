@@ -1,7 +1,7 @@
-//! Reads and writes Leases, each request within a limit of time.
+//! Reads and writes Leases, each request with a timeout.
 //!
-//! Every write names the version that it replaces, so that the server refuses it if anybody else
-//! was faster.
+//! Every write specifies the version that it replaces, so that the server rejects it if the Lease
+//! has changed meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ pub(crate) struct Leases {
     resource: Arc<Resource>,
     namespace: Arc<str>,
     patience: Duration,
-    /// Whether changes of the leadership become events.
+    /// Whether changes of the leadership are posted as events.
     is_announced: bool,
 }
 
-/// What became of a write.
+/// The result of a write.
 pub(crate) enum Written {
-    /// It has this version now.
+    /// It now has this version.
     Done(String),
     /// Another writer was faster.
     Conflict,
-    /// It is not known.
+    /// The result is unknown.
     Unknown(RequestError),
 }
 
-/// A Lease as it was found.
+/// A Lease as found.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) name: String,
@@ -48,15 +48,15 @@ pub(crate) struct Found {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
-/// What a watch of Leases tells.
+/// Changes from a watch of Leases.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum LeaseChange {
     Found(Found),
     Gone(String),
 }
 
-/// Hears of changes until it is dropped.
-pub(crate) struct Hearing {
+/// Receives changes until it is dropped.
+pub(crate) struct LeaseWatch {
     observations: mpsc::Receiver<((), Vec<Observation>)>,
     _task: AbortOnDropHandle<()>,
 }
@@ -77,14 +77,14 @@ impl Leases {
         Self { cluster, resource, namespace, patience, is_announced: false }
     }
 
-    /// Makes events of changes of the leadership, or not.
+    /// Sets whether changes of the leadership are posted as events.
     pub(crate) fn announced(mut self, is_announced: bool) -> Self {
         self.is_announced = is_announced;
         self
     }
 
     /// Posts an event about a Lease, as client-go does, without waiting for it. Operators need not
-    /// be allowed to do so.
+    /// have the right to do this.
     pub(crate) fn announce(&self, name: &str, identity: &str, what: &str) {
         if !self.is_announced {
             return;
@@ -151,7 +151,7 @@ impl Leases {
         };
         match written {
             Ok(object) => Written::Done(object.resource_version().to_owned()),
-            // What is gone was replaced by nothing.
+            // A deleted Lease has changed too.
             Err(error) if matches!(error.failure, Failure::Conflict | Failure::NotFound) => {
                 Written::Conflict
             }
@@ -215,8 +215,12 @@ impl Leases {
         }
     }
 
-    /// Hears of the changes of some Leases.
-    pub(crate) fn hear(&self, labels: Option<String>, fields: Option<String>) -> Hearing {
+    /// Watches the changes of some Leases.
+    pub(crate) fn watch_changes(
+        &self,
+        labels: Option<String>,
+        fields: Option<String>,
+    ) -> LeaseWatch {
         let collection = Collection {
             resource: Arc::clone(&self.resource),
             namespace: Some(Arc::clone(&self.namespace)),
@@ -231,7 +235,7 @@ impl Leases {
         let (sink, observations) = mpsc::channel(4);
         let watcher = Watcher::new(self.cluster.clone(), collection, (), sink);
         let task = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
-        Hearing { observations, _task: task }
+        LeaseWatch { observations, _task: task }
     }
 }
 
@@ -251,28 +255,28 @@ impl Found {
     }
 }
 
-impl Hearing {
+impl LeaseWatch {
     /// The next changes; waits until there are any.
-    pub(crate) async fn next(&mut self) -> Vec<News> {
+    pub(crate) async fn next(&mut self) -> Vec<LeaseChange> {
         loop {
             let Some(((), batch)) = self.observations.recv().await else {
                 return std::future::pending().await;
             };
-            let news: Vec<News> = batch.into_iter().filter_map(news).collect();
-            if !news.is_empty() {
-                return news;
+            let changes: Vec<LeaseChange> = batch.into_iter().filter_map(change_of).collect();
+            if !changes.is_empty() {
+                return changes;
             }
         }
     }
 }
 
-fn news(observation: Observation) -> Option<News> {
+fn change_of(observation: Observation) -> Option<LeaseChange> {
     match observation {
         Observation::Changed(ChangeKind::Deleted, object) => {
-            Some(News::Gone(object.name().to_owned()))
+            Some(LeaseChange::Gone(object.name().to_owned()))
         }
         Observation::Listed(object) | Observation::Changed(_, object) => {
-            Some(News::Found(Found::of(&object)))
+            Some(LeaseChange::Found(Found::of(&object)))
         }
         _ => None,
     }

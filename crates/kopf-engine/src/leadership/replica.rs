@@ -1,4 +1,4 @@
-//! What a replica needs to take part, whether one leads or all share: the way to the Leases, the
+//! What a replica needs to take part, whether one leads or all share: access to the Leases, the
 //! gate in front of the work, and the clocks.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Replica {
     board: Arc<Board>,
     /// When the last renewal was sent, by the wall clock.
     wall_sent_at: SystemTime,
-    /// Whether the last attempt to keep the Leases failed.
+    /// Whether the last attempt to maintain the Leases failed.
     is_failing: bool,
 }
 
@@ -44,7 +44,7 @@ impl Replica {
         }
     }
 
-    /// The time since the start, which all deadlines refer to.
+    /// The time since the start, to which all deadlines refer.
     pub(super) fn now(&self) -> Moment {
         self.origin.elapsed()
     }
@@ -54,7 +54,7 @@ impl Replica {
         self.wall_sent_at = SystemTime::now();
     }
 
-    /// Notes a failure; returns whether it is the first in a row.
+    /// Records a failure; returns whether it is the first in a row.
     pub(super) fn note_failure(&mut self) -> bool {
         !std::mem::replace(&mut self.is_failing, true)
     }
@@ -63,14 +63,14 @@ impl Replica {
         self.is_failing = false;
     }
 
-    /// Opens the gate for a term, which ends by the wall clock at the latest this long after the last
+    /// Opens the gate for a term. By the wall clock, it ends at the latest this long after the last
     /// renewal was sent.
     pub(super) fn open_gate(&self, term: Term, renew_deadline: Duration, share: Share) {
         let wall_until = self.wall_sent_at + renew_deadline;
         self.tenure.open(term.number, self.origin + term.until, wall_until, share);
     }
 
-    /// Shows what this replica is among the others.
+    /// Publishes the role of this replica.
     pub(super) fn publish(&self, status: &LeadershipStatus) {
         self.board.update(|board| board.leadership = Some(status.clone()));
     }

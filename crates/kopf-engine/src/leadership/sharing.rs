@@ -1,4 +1,4 @@
-//! Keeps this replica's Lease among those that share the objects, and its part of the table.
+//! Maintains this replica's Lease among those that share the objects, and its part of the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Share;
-use super::leases::{Found, News, Written};
+use super::leases::{Found, LeaseChange, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
 
-/// The end of the name of the Lease that has the table.
+/// The suffix of the name of the Lease that holds the table.
 const TABLE_SUFFIX: &str = "shards";
 
 /// This replica as a member.
 pub(crate) struct Sharer {
     replica: Replica,
-    /// The name of the group: the beginning of the names of its Leases.
+    /// The name of the group: the prefix of the names of its Leases.
     group: String,
     membership: Membership,
     table_read_at: Moment,
-    /// Nothing is done about the Leases of others before.
+    /// Nothing is done about the Leases of others before this time.
     others_at: Moment,
-    told: Option<(Term, BTreeSet<u32>)>,
-    /// What was reported last: our ranges, and how many members there are.
+    last_published: Option<(Term, BTreeSet<u32>)>,
+    /// The last report: our ranges, and the number of members.
     reported: Option<(BTreeSet<u32>, usize)>,
     hand_over: HandOver,
-    /// How many members the last event was about.
+    /// The number of members in the last event.
     announced: usize,
 }
 
-/// The ranges that are given to others.
+/// The ranges that are handed over to others.
 #[derive(Default)]
 struct HandOver {
     /// Counts the changes of our share.
     revision: u64,
     /// The ranges that were taken from the reactor, and by which revision.
     ranges: BTreeMap<u32, u64>,
-    /// Since when ranges are being given away.
+    /// Since when ranges are being handed over.
     since: Option<Instant>,
-    /// How long that took the last time.
+    /// How long the last hand-over took.
     took: Option<Duration>,
 }
 
@@ -65,7 +65,7 @@ impl Sharer {
             membership: Membership::new(identity, times, ranges),
             table_read_at: Moment::ZERO,
             others_at: Moment::ZERO,
-            told: None,
+            last_published: None,
             reported: None,
             hand_over: HandOver::default(),
             announced: 0,
@@ -93,31 +93,32 @@ impl Sharer {
         json!({"labels": {GROUP_LABEL: self.group}})
     }
 
-    /// Runs until it has to stop, and then gives everything up.
+    /// Runs until it must stop, and then releases everything.
     pub(crate) async fn run(mut self, mut leaving: oneshot::Receiver<()>) {
         let (group, namespace) = (self.group.clone(), self.replica.leases.namespace().to_owned());
         let identity = self.membership.own().identity().to_owned();
         tracing::info!(group, namespace, identity, "sharing the objects with other replicas");
-        let mut hearing = self.replica.leases.hear(Some(format!("{GROUP_LABEL}={group}")), None);
+        let mut lease_watch =
+            self.replica.leases.watch_changes(Some(format!("{GROUP_LABEL}={group}")), None);
         let tenure = Arc::clone(&self.replica.tenure);
         loop {
             let drained = tenure.drained();
             let Some(until) = self.work().await else { continue };
             tokio::select! {
                 _ = &mut leaving => break,
-                news = hearing.next() => self.hear(news),
+                changes = lease_watch.next() => self.process_changes(changes),
                 () = drained => {}
                 () = tokio::time::sleep_until(self.replica.origin + until) => {}
             }
         }
-        drop(hearing);
+        drop(lease_watch);
         self.leave().await;
     }
 
-    /// Does one thing that is to be done; returns how long to wait if there is none.
+    /// Does one pending thing; returns how long to wait if there is none.
     async fn work(&mut self) -> Option<Moment> {
         for (range, revision) in self.replica.tenure.take_drained() {
-            // It may have been ours again since.
+            // It may have become ours again since.
             if self.hand_over.ranges.get(&range).is_some_and(|it| *it <= revision) {
                 self.membership.drained(range);
             }
@@ -143,7 +144,7 @@ impl Sharer {
         match self.membership.table_step(now) {
             TableStep::Read => self.read_table().await,
             TableStep::Write(write) => self.write_table(write).await,
-            // The watch may miss events, so the table is read now and then as well.
+            // The watch may miss events, so the table is also read periodically.
             TableStep::Rest if now >= self.table_read_at + retry_period => self.read_table().await,
             TableStep::Rest => {
                 let look_at = self.table_read_at + retry_period;
@@ -153,8 +154,8 @@ impl Sharer {
         None
     }
 
-    /// Ends the terms of members whose Leases have expired, and looks for unknown owners; tells whether
-    /// there was anything to do.
+    /// Ends the lives of members whose Leases have expired, and looks for unknown owners. Returns
+    /// whether there was anything to do.
     async fn look_after_others(&mut self, now: Moment) -> bool {
         let expiration =
             self.membership.expirations(now, self.replica.clock.now()).into_iter().next();
@@ -191,7 +192,7 @@ impl Sharer {
     }
 
     fn rest_from_others(&mut self, error: &str) {
-        self.complain(error);
+        self.log_failure(error);
         self.others_at = self.now() + self.membership.own().times().retry_period;
     }
 
@@ -222,7 +223,7 @@ impl Sharer {
                 self.membership.own().observe(found, now);
             }
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.own().fail(false, now);
             }
         }
@@ -241,7 +242,7 @@ impl Sharer {
             }
             Written::Conflict => self.membership.own().fail(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.own().fail(false, now);
             }
         }
@@ -253,7 +254,7 @@ impl Sharer {
         match answer {
             Ok(found) => self.take_table(found.as_ref()),
             Err(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.table_failed(false, self.now());
             }
         }
@@ -281,7 +282,7 @@ impl Sharer {
             }
             Written::Conflict => self.membership.table_failed(true, now),
             Written::Unknown(error) => {
-                self.complain(&error.report());
+                self.log_failure(&error.report());
                 self.membership.table_failed(false, now);
             }
         }
@@ -295,22 +296,22 @@ impl Sharer {
             Some(table) => {
                 self.membership.observe_table(Some((table, found.version.clone())), now);
             }
-            // No replica acts by it, and it is not known which did: it has to be deleted by hand.
+            // No replica acts on it, and the owners are unknown: it must be deleted manually.
             None => {
-                self.complain("the table of shares cannot be read");
+                self.log_failure("the table of shares cannot be read");
                 self.membership.table_failed(false, now);
             }
         }
     }
 
-    fn hear(&mut self, news: Vec<News>) {
+    fn process_changes(&mut self, changes: Vec<LeaseChange>) {
         let now = self.now();
         let prefix = format!("{}-", self.group);
         let own = self.membership.own().identity().to_owned();
-        for news in news {
-            let (name, found) = match news {
-                News::Found(found) => (found.name.clone(), Some(found)),
-                News::Gone(name) => (name, None),
+        for change in changes {
+            let (name, found) = match change {
+                LeaseChange::Found(found) => (found.name.clone(), Some(found)),
+                LeaseChange::Gone(name) => (name, None),
             };
             let Some(identity) = name.strip_prefix(&prefix) else { continue };
             if identity == TABLE_SUFFIX {
@@ -327,18 +328,18 @@ impl Sharer {
     }
 
     /// Failures in a row are logged once.
-    fn complain(&mut self, error: &str) {
+    fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let group = &self.group;
             tracing::warn!(group, error, "the Leases of the shares cannot be kept; trying again");
         }
     }
 
-    /// Opens or closes the gate, and tells what we have.
+    /// Opens or closes the gate, and publishes our ranges.
     fn publish(&mut self) {
         let now = self.now();
         let Some((held, term)) = self.membership.held(now) else {
-            if self.told.take().is_some() {
+            if self.last_published.take().is_some() {
                 self.reported = None;
                 self.report(None);
             }
@@ -354,21 +355,21 @@ impl Sharer {
         let begun: BTreeSet<u32> = held.difference(&draining).copied().collect();
         self.note_hand_over(&held, &begun, &draining);
         self.report_news(&held, term);
-        let is_news = self.told.as_ref().is_none_or(|(_, told)| *told != begun);
-        if !is_news && self.told.as_ref().is_some_and(|(told, _)| *told == term) {
+        let has_changed = self.last_published.as_ref().is_none_or(|(_, ranges)| *ranges != begun);
+        if !has_changed && self.last_published.as_ref().is_some_and(|(known, _)| *known == term) {
             return;
         }
         let ranges = self.membership.table().map(|table| table.ranges);
         let Some(ranges) = ranges else { return };
         let deadline = self.membership.own().times().renew_deadline;
-        self.hand_over.revision += u64::from(is_news);
+        self.hand_over.revision += u64::from(has_changed);
         let (held_now, revision) = (Arc::new(begun.clone()), self.hand_over.revision);
         let share = Share::Ranges { ranges, held: held_now, revision };
         self.replica.open_gate(term, deadline, share);
-        self.told = Some((term, begun));
+        self.last_published = Some((term, begun));
     }
 
-    /// Tells what we have, if that or the number of members has changed.
+    /// Reports our ranges, if they or the number of members have changed.
     fn report_news(&mut self, held: &BTreeSet<u32>, term: Term) {
         let members = self.membership.living(self.now()).len();
         let Some(ranges) = self.membership.table().map(|table| table.ranges) else { return };
@@ -378,7 +379,7 @@ impl Sharer {
         }
     }
 
-    /// Remembers what the reactor has to finish first. What it never had is drained already.
+    /// Records what the reactor must finish first. Ranges that it never had are already drained.
     fn note_hand_over(
         &mut self,
         held: &BTreeSet<u32>,
@@ -386,7 +387,7 @@ impl Sharer {
         draining: &BTreeSet<u32>,
     ) {
         self.hand_over.ranges.retain(|range, _| held.contains(range) && !begun.contains(range));
-        let former = self.told.as_ref().map(|(_, begun)| begun);
+        let former = self.last_published.as_ref().map(|(_, begun)| begun);
         for range in draining {
             if former.is_some_and(|former| former.contains(range)) {
                 self.hand_over.ranges.insert(*range, self.hand_over.revision + 1);
@@ -417,9 +418,9 @@ impl Sharer {
         self.replica.publish(&status);
     }
 
-    /// Gives everything up, so that the others take it at once.
+    /// Releases everything, so that the others take it at once.
     async fn leave(&mut self) {
-        // Read and written at most twice: others do not touch a Lease that is held.
+        // Read and written at most twice: others do not touch a held Lease.
         for _ in 0..4 {
             let step = self.membership.leave(self.replica.clock.now());
             self.replica.tenure.close();

@@ -1,7 +1,7 @@
 //! The gate in front of all work: open while this replica has the right to act.
 //!
-//! Written by the task that keeps the Lease, asked before every attempt of a handler and before
-//! every write. It closes by the clock, no matter what that task does.
+//! Controlled by the task that maintains the Lease; checked before every attempt of a handler and
+//! before every write. It closes by the clock, whatever that task does.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,34 +16,34 @@ use tokio::time::Instant;
 
 /// The gate.
 pub(crate) struct Tenure {
-    /// Written by the keeper of the Lease and by [`Tenure::watch`]; read by everybody. News for the
-    /// reactor are sent under the lock, so that they come in the right order.
+    /// Written by the task that maintains the Lease and by [`Tenure::watch`]; read by all. Notices
+    /// for the reactor are sent under the lock, so that they arrive in the right order.
     grant: Mutex<Grant>,
-    /// Which objects are ours, as published last; for tasks that wait for a change.
+    /// The objects that are ours, as last published; for tasks that wait for a change.
     share: watch::Sender<Share>,
     /// How often everything was lost; written under the lock of the grant.
     losses: AtomicU64,
     /// When the gate closes by itself.
     deadline: watch::Sender<Option<Instant>>,
     listener: OnceLock<Listener>,
-    /// The ranges on which nothing is done any more, with the share by which they were handed over;
-    /// written by the reactor, taken by the keeper of the table.
+    /// The ranges without remaining work, with the share by which they were handed over; written by
+    /// the reactor, taken by the task that maintains the table.
     drained: Mutex<Vec<(u32, u64)>>,
     drained_news: Notify,
     /// Whether there may be other replicas.
     is_shared: AtomicBool,
 }
 
-/// Gets every new share.
+/// Receives every new share.
 type Listener = Box<dyn Fn(Share) + Send + Sync>;
 
-/// What we may do.
+/// What this replica may do.
 enum Grant {
     /// Everything, without a limit: there are no other replicas.
     Unlimited,
     Nothing,
-    /// Some things, until a moment. By the wall clock as well: the monotonic one may stand still while
-    /// the machine is suspended.
+    /// Some work, until a time. Also by the wall clock: the monotonic one may stand still while the
+    /// machine is suspended.
     Term {
         number: u64,
         until: Instant,
@@ -52,21 +52,21 @@ enum Grant {
     },
 }
 
-/// Which objects are ours.
+/// The objects that are ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
     All,
     Nothing,
-    /// Those in some ranges: the ones on which work may begin.
+    /// Those in some ranges, on which work may start.
     Ranges {
         ranges: Ranges,
         held: Arc<BTreeSet<u32>>,
-        /// Grows with every change.
+        /// Incremented with every change.
         revision: u64,
     },
 }
 
-/// The right of this replica to act, for handlers that do things outside of the cluster.
+/// The right of this replica to act, for handlers with effects outside the cluster.
 #[derive(Clone)]
 pub struct Leadership(pub(super) Arc<Tenure>);
 
@@ -75,9 +75,9 @@ impl Leadership {
         Self(Arc::clone(tenure))
     }
 
-    /// The number of the term, which grows with every change of the leader; to be sent along with
-    /// everything that a former leader must not do. `None` without replicas, and while
-    /// another replica leads.
+    /// The number of the term, which increases with every change of the leader. Send it along with
+    /// everything that a previous leader must not do. `None` without replicas, and while another
+    /// replica leads.
     #[must_use]
     pub fn term(&self) -> Option<u64> {
         match &*self.0.grant.lock() {
@@ -114,7 +114,7 @@ impl Grant {
 }
 
 impl Tenure {
-    /// A gate that stays open until it is closed.
+    /// Creates a gate that stays open until it is closed.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             grant: Mutex::new(Grant::Unlimited),
@@ -145,40 +145,40 @@ impl Tenure {
         let _ = self.listener.set(Box::new(listener));
     }
 
-    /// Whether anything may be done at this moment.
+    /// Whether any work is allowed at this moment.
     pub(crate) fn is_open(&self) -> bool {
         self.grant.lock().is_open()
     }
 
-    /// The number of our right to act, if we have one at this moment. What was begun by one right
-    /// must not be written by another one: others may have acted in between.
+    /// The number of our right to act, if we have one at this moment. Work started under one right
+    /// must not be written under another: other replicas may have acted in between.
     pub(crate) fn right(&self) -> Option<u64> {
         let grant = self.grant.lock();
         grant.is_open().then(|| self.losses.load(Ordering::Relaxed))
     }
 
-    /// Which objects are ours at this moment.
+    /// The objects that are ours at this moment.
     pub(crate) fn share(&self) -> Share {
         self.grant.lock().share()
     }
 
-    /// Waits until nothing may be done.
+    /// Waits until no work is allowed.
     pub(crate) async fn closed(&self) {
         // The sender is ours, and lives as long as we do.
         let _ = self.share.subscribe().wait_for(|share| *share == Share::Nothing).await;
     }
 
-    /// Whether what concerns the whole cluster is ours.
+    /// Whether cluster-wide work is ours.
     pub(crate) fn is_chief(&self) -> bool {
         self.share().is_chief()
     }
 
-    /// Waits until what concerns the whole cluster is ours.
+    /// Waits until cluster-wide work is ours.
     pub(crate) async fn appointed(&self) {
         let _ = self.share.subscribe().wait_for(Share::is_chief).await;
     }
 
-    /// Nothing is done any more on a range that was handed over with this share.
+    /// Reports that no work is left on a range that was handed over with this share.
     pub(crate) fn report_drained(&self, range: u32, revision: u64) {
         self.drained.lock().push((range, revision));
         self.drained_news.notify_one();
@@ -189,18 +189,18 @@ impl Tenure {
         self.drained_news.notified().await;
     }
 
-    /// All such reports.
+    /// Takes all such reports.
     pub(crate) fn take_drained(&self) -> Vec<(u32, u64)> {
         std::mem::take(&mut self.drained.lock())
     }
 
-    /// Opens the gate, or keeps it open, until a moment by either clock.
+    /// Opens the gate, or keeps it open, until a time by either clock.
     pub(crate) fn open(&self, number: u64, until: Instant, wall_until: SystemTime, share: Share) {
         self.set(Grant::Term { number, until, wall_until, share });
         self.deadline.send_replace(Some(until));
     }
 
-    /// Closes it.
+    /// Closes the gate.
     pub(crate) fn close(&self) {
         self.set(Grant::Nothing);
     }
@@ -209,14 +209,14 @@ impl Tenure {
         let mut current = self.grant.lock();
         // It may have ended by the clock without a notice, because the process was frozen.
         if current.share() == Share::Nothing {
-            self.tell(&Share::Nothing);
+            self.publish(&Share::Nothing);
         }
         *current = grant;
-        self.tell(&current.share());
+        self.publish(&current.share());
     }
 
-    /// Tells everybody what has changed; under the lock.
-    fn tell(&self, share: &Share) {
+    /// Publishes a change; called under the lock.
+    fn publish(&self, share: &Share) {
         let is_news = self.share.send_if_modified(|known| {
             let is_news = *known != *share;
             known.clone_from(share);
@@ -253,11 +253,11 @@ impl Tenure {
                         self.deadline.send_replace(None);
                         continue;
                     };
-                    // It may have been prolonged at the last moment.
+                    // It may have been extended at the last moment.
                     if Instant::now() >= *kept {
                         *grant = Grant::Nothing;
                         tracing::warn!("the Lease was not renewed in time; standing by");
-                        self.tell(&Share::Nothing);
+                        self.publish(&Share::Nothing);
                         self.deadline.send_replace(None);
                     }
                 }
@@ -267,7 +267,7 @@ impl Tenure {
 }
 
 impl Share {
-    /// Whether it includes what concerns the whole cluster: that goes with the first range.
+    /// Whether it includes cluster-wide work, which belongs to the owner of the first range.
     fn is_chief(&self) -> bool {
         match self {
             Self::All => true,
@@ -276,7 +276,7 @@ impl Share {
         }
     }
 
-    /// Whether work on an object may begin.
+    /// Whether work on an object may start.
     pub(crate) fn has(&self, object: &Object) -> bool {
         match self {
             Self::All => true,

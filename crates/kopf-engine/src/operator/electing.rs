@@ -1,4 +1,4 @@
-//! The tasks by which an operator takes part in the election of a leader.
+//! The tasks through which an operator takes part in leader election.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::context::notice::Notice;
 use crate::context::shared::Shared;
 use crate::leadership::{self, Keeper};
 
-/// The tasks that take part in the election of a leader; they end when this is dropped.
+/// The tasks that take part in leader election; they end when this is dropped.
 pub(super) struct Electing {
     leaving: oneshot::Sender<()>,
     task: Option<AbortOnDropHandle<()>>,
@@ -21,7 +21,7 @@ impl Electing {
     pub(super) fn start(keeper: Option<Keeper>, shared: &Arc<Shared>) -> Self {
         let reactor = Arc::downgrade(shared);
         shared.tenure.report_to(move |share| {
-            // Without it, there is no reactor left.
+            // If it is gone, there is no reactor left.
             if let Some(shared) = reactor.upgrade() {
                 shared.notices.send(Notice::Share(share));
             }

@@ -1,4 +1,4 @@
-//! The public face of the engine: built from handlers, run until it is asked to stop.
+//! The public API of the engine: built from handlers, run until it is asked to stop.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -42,10 +42,10 @@ use crate::serving::ports::Ports;
 use crate::serving::probes::{Probes, ProbesEndpoint, ProbesError};
 use crate::write::loops::Loops;
 
-/// How long events that still wait may be posted at the end.
+/// How long to post waiting events at shutdown.
 const POSTING_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How long taking back the peering record may take at the end.
+/// How long removing the peering record may take at shutdown.
 const LEAVING_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// An operator that is ready to run.
@@ -64,7 +64,7 @@ pub struct Engine {
     late_handlers: Option<LateHandlers>,
 }
 
-/// Where others reach the operator.
+/// The operator's endpoints.
 #[derive(Default)]
 struct Endpoints {
     admission: Option<AdmissionEndpoint>,
@@ -72,7 +72,7 @@ struct Endpoints {
     probes: Option<ProbesEndpoint>,
 }
 
-/// Collects what an engine needs.
+/// Collects the inputs of an engine.
 #[must_use]
 pub struct EngineBuilder {
     registry: Registry,
@@ -99,15 +99,15 @@ enum Source {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// A startup or cleanup handler failed for good.
+    /// A startup or cleanup handler failed permanently.
     #[error("the operator could not {phase}")]
     Activity {
         /// `start` or `clean up`.
         phase: &'static str,
-        /// Which handler, and why.
+        /// The handler and its error.
         source: ActivityError,
     },
-    /// Startup handlers have registered handlers that cannot be used.
+    /// Startup handlers have registered invalid handlers.
     #[error("handlers that were registered at startup cannot be used: {0}")]
     LateHandlers(String),
     /// The prefix of our annotations is empty.
@@ -116,16 +116,16 @@ pub enum EngineError {
     /// The probes cannot be served.
     #[error("could not start the probe server")]
     Probes(#[from] ProbesError),
-    /// Reviews cannot be answered.
+    /// Reviews cannot be served.
     #[error("could not start the webhook server")]
     Admission(#[from] AdmissionError),
-    /// The end took too long, and what was left of it was given up.
+    /// The shutdown took too long and was aborted.
     #[error("the operator did not stop within {patience:?}")]
     Overdue {
-        /// By `settings.process.ultimate_exiting_timeout`.
+        /// The limit from `settings.process.ultimate_exiting_timeout`.
         patience: std::time::Duration,
     },
-    /// The replicas cannot agree on who leads.
+    /// The replicas cannot elect a leader.
     #[error("the operator could not take part in the election of a leader")]
     Leadership(#[from] LeadershipError),
     /// There are no credentials for the cluster.
@@ -133,7 +133,7 @@ pub enum EngineError {
     Login(#[from] LoginError),
 }
 
-/// What an engine has between reaching the cluster and its end.
+/// What an engine has while it is connected to the cluster.
 struct Connected {
     keeper: Option<Keeper>,
     marks: Marks,
@@ -152,7 +152,7 @@ pub struct Running {
 }
 
 impl Engine {
-    /// An engine for these handlers.
+    /// Creates a builder for an engine with these handlers.
     pub fn builder(registry: Registry) -> EngineBuilder {
         EngineBuilder {
             registry,
@@ -170,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// A view of how the engine is doing, also while it runs.
+    /// The status of the engine, also while it runs.
     #[must_use]
     pub fn status(&self) -> StatusHandle {
         StatusHandle { board: Arc::clone(&self.runtime.board), cluster: self.cluster.clone() }
@@ -182,13 +182,13 @@ impl Engine {
         Arc::clone(&self.runtime.context)
     }
 
-    /// The indexes, for front ends that read them outside of calls.
+    /// The indexes, for front ends that read them outside calls.
     #[must_use]
     pub fn indexes(&self) -> Arc<Indexes> {
         Arc::clone(&self.runtime.indexes)
     }
 
-    /// Turns true when the startup handlers are done and the cluster is reached.
+    /// Becomes true when the startup handlers are done and the cluster is connected.
     #[must_use]
     pub fn ready(&self) -> watch::Receiver<bool> {
         self.ready.subscribe()
@@ -207,21 +207,21 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs until the shutdown is asked for, then winds up in order.
+    /// Runs until `shutdown` resolves, then shuts down gracefully.
     ///
-    /// When the startup handlers have succeeded, the cleanup handlers run, also when the cluster is
+    /// If the startup handlers have succeeded, the cleanup handlers run, even if the cluster was
     /// never reached.
     ///
     /// # Errors
-    /// Fails when a startup or cleanup handler fails for good, or when there are no credentials.
-    /// Nothing that the cluster does later ends it.
+    /// Fails if a startup or cleanup handler fails permanently, or if there are no credentials. No
+    /// later failure of the cluster ends it.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
         tokio::pin!(shutdown);
         tokio::select! {
             started = self.start_up() => started?,
             () = &mut shutdown => return Ok(()),
         }
-        // From here on the startup is taken back, however this ends.
+        // From here on, the startup is always followed by the cleanup.
         let connecting = match self.add_late_handlers() {
             Ok(()) => self.connect(&mut shutdown).await,
             Err(error) => Err(error),
@@ -249,7 +249,7 @@ impl Engine {
             background: BackgroundTasks::default(),
             notices,
         });
-        // However this ends, even by being dropped in the middle: no task outlives it.
+        // However this ends, even by being dropped: no task outlives it.
         let _ended = shared.background.ended.clone().drop_guard();
         let timers = Arc::clone(&shared.background.timers);
         let timers = AbortOnDropHandle::new(tokio::spawn(timers.run()));
@@ -271,14 +271,14 @@ impl Engine {
             }
             finish_posting(poster, close_poster).await;
             let cleaned_up = clean_up(&self.registry, &self.runtime).await;
-            // Cleaning up is work as well: other replicas start when it is done.
-            // Without the resource the task ends by itself, and there is no record to take back.
+            // The cleanup is work too: other replicas start after it. Without the resource the task
+            // ends by itself, and there is no record to remove.
             if !peering.is_finished() {
                 peering.abort();
                 let leaving = peering::leave(&shared, &self.scope, &identity);
                 let _ = tokio::time::timeout(LEAVING_GRACE, leaving).await;
             }
-            // No work is left: another replica may begin.
+            // No work is left: another replica may start.
             election.leave().await;
             cleaned_up
         };
@@ -291,7 +291,8 @@ impl Engine {
         started.map_err(|source| EngineError::Activity { phase: "start", source }).map(drop)
     }
 
-    /// Takes up what startup handlers have set, and reaches the cluster; `None` if it has to stop.
+    /// Applies the settings of startup handlers, and connects to the cluster; `None` if it must
+    /// stop.
     async fn connect(
         &self,
         shutdown: impl Future<Output = ()>,
@@ -342,7 +343,7 @@ impl Engine {
         let namespace = leadership::namespace_of(settings, &default_namespace);
         let name = leadership::name_of(settings)?;
         let times = settings.times().map_err(LeadershipError::from)?;
-        // So that there is time for another attempt when one is stuck.
+        // Leaves time for another attempt if one hangs.
         let leases = Leases::new(self.cluster.unfenced(), &namespace, times.renew_deadline / 3)
             .announced(is_announced);
         let identity = self.identity.clone().unwrap_or_else(leadership::identity);
@@ -359,7 +360,7 @@ impl Engine {
         }))
     }
 
-    /// Ends before the cluster is reached.
+    /// Shuts down before the cluster is connected.
     async fn give_up(&self) -> Result<(), EngineError> {
         let patience = self.runtime.context.settings.read().process.ultimate_exiting_timeout;
         within(patience, clean_up(&self.registry, &self.runtime)).await
@@ -386,7 +387,7 @@ impl Engine {
         Ok(Some(probes.start(ports).await?))
     }
 
-    /// Starts in the background of the current tokio runtime.
+    /// Starts the engine in the background of the current tokio runtime.
     ///
     /// # Panics
     /// Panics outside a tokio runtime.
@@ -395,7 +396,7 @@ impl Engine {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, status) = (self.ready(), self.status());
         let task = tokio::spawn(self.run(async move {
-            // Dropping the handle also asks for the end.
+            // Dropping the handle also asks the engine to stop.
             let _ = stopped.await;
         }));
         Running { stop: Some(stop), task, ready, status }
@@ -403,24 +404,24 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// The definitions of all resources that are known at compile time, one of each.
+    /// The definitions of all resources that are known at compile time, each once.
     #[must_use]
     pub fn definitions(&self) -> Vec<serde_json::Value> {
         kopf_core::definition::typed(self.handlers())
     }
 
-    /// The definitions of resources that handlers only name, as far as they can be guessed.
+    /// The definitions of resources given only by name, if they can be guessed.
     #[must_use]
     pub fn implied_definitions(&self) -> Vec<serde_json::Value> {
         kopf_core::definition::guessed(self.handlers())
     }
 
-    /// The handlers, in the order of their registration.
+    /// The handlers, in registration order.
     pub fn handlers(&self) -> impl Iterator<Item = &kopf_core::Handler> {
         self.registry.iter().map(|handler| &**handler)
     }
 
-    /// The least rights that the engine needs in the cluster for these handlers.
+    /// The minimal rights that the engine needs in the cluster for these handlers.
     #[must_use]
     pub fn rights(&self) -> Vec<kopf_core::rights::Right> {
         let serves = match self.namespaces.as_slice() {
@@ -430,25 +431,25 @@ impl EngineBuilder {
         kopf_core::rights::of(self.handlers(), &self.settings, serves)
     }
 
-    /// These settings instead of the defaults.
+    /// Sets the settings.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// This client instead of a login, such as one into an in-process server.
+    /// Sets a client to use instead of logging in, such as one for an in-process server.
     pub fn client(mut self, client: kube::Client) -> Self {
         self.cluster = Source::Client(client);
         self
     }
 
-    /// This way to log in, unless there are login handlers.
+    /// Sets how to log in, unless there are login handlers.
     pub fn login(mut self, login: Arc<dyn Login>) -> Self {
         self.cluster = Source::Login(login);
         self
     }
 
-    /// Only these namespaces, as names or patterns; without any, the whole cluster is served.
+    /// Serves only these namespaces, given as names or patterns; if empty, the whole cluster.
     pub fn namespaces<P: Into<NamespacePattern>>(
         mut self,
         patterns: impl IntoIterator<Item = P>,
@@ -457,65 +458,66 @@ impl EngineBuilder {
         self
     }
 
-    /// The whole cluster.
+    /// Serves the whole cluster.
     pub fn clusterwide(mut self) -> Self {
         self.namespaces.clear();
         self
     }
 
-    /// Answers reviews there; needed when there are admission or conversion handlers.
+    /// Sets where to serve reviews; required if there are admission or conversion handlers.
     pub fn admission(mut self, endpoint: AdmissionEndpoint) -> Self {
         self.endpoints.admission = Some(endpoint);
         self
     }
 
-    /// Reviews come through this gate, from a server of the front end.
+    /// Receives reviews through this gate, from a server of the front end.
     pub fn review_gate(mut self, gate: ReviewGate) -> Self {
         self.endpoints.gate = Some(gate);
         self
     }
 
-    /// This name among peering operators, instead of a generated one.
+    /// Sets the name among peering operators, instead of a generated one.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());
         self
     }
 
-    /// Nothing is done about children; what would be done goes there.
+    /// Reports what would be done about children instead of doing it.
     ///
-    /// For handlers of desired children and indexes only: others would be called as always.
+    /// Only for handlers of desired children and indexes: others would be called as usual.
     pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
         self.rehearsal = Some(rehearsal);
         self
     }
 
-    /// This clock.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// This way of choosing among the handlers that are due.
+    /// Sets how to choose among the due handlers.
     pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
         self.lifecycle = lifecycle;
         self
     }
 
-    /// Values that the memo of every object starts with.
+    /// Sets the initial values of every object's memo.
     pub fn memo(mut self, memo: Extensions) -> Self {
         self.memo = memo;
         self
     }
 
-    /// The application's state.
+    /// Sets the application's state.
     pub fn state(mut self, state: Extensions) -> Self {
         self.state = state;
         self
     }
 
-    /// Also takes the handlers that startup handlers register: asks for them once, after the startup.
+    /// Adds the handlers that startup handlers register: calls the function once, after the
+    /// startup.
     ///
-    /// Login handlers among them are not called, because the way to log in is chosen before.
+    /// Login handlers among them are not called, because the login is chosen before.
     pub fn late_handlers(
         mut self,
         late_handlers: impl FnOnce() -> Result<Vec<Handler>, String> + Send + Sync + 'static,
@@ -524,13 +526,13 @@ impl EngineBuilder {
         self
     }
 
-    /// Serves liveness, readiness and metrics there.
+    /// Sets where to serve liveness, readiness and metrics.
     pub fn probes(mut self, endpoint: ProbesEndpoint) -> Self {
         self.endpoints.probes = Some(endpoint);
         self
     }
 
-    /// The engine.
+    /// Builds the engine.
     #[must_use]
     pub fn build(self) -> Engine {
         let tenure = Tenure::new();
@@ -573,7 +575,7 @@ impl EngineBuilder {
             journal: Arc::new(Journal::new(self.endpoints.probes.is_some())),
             rehearsal: self.rehearsal,
         });
-        // Set once here; the login of the cluster looks for it at the first request.
+        // Set once here; the cluster's login reads it at the first request.
         let _ = runtime_cell.set(Arc::clone(&runtime));
         let scope = match self.namespaces {
             none if none.is_empty() => Scope::Cluster,
@@ -598,12 +600,14 @@ impl EngineBuilder {
 }
 
 impl Running {
-    /// Waits until the startup handlers are done and the cluster is reached; false if it ended.
+    /// Waits until the startup handlers are done and the cluster is connected. Returns false if the
+    /// engine ended before that.
     pub async fn ready(&mut self) -> bool {
         self.ready.wait_for(|is_ready| *is_ready).await.is_ok()
     }
 
-    /// Waits until all watches have listed and all indexes are filled, as far as the cluster lets us.
+    /// Waits until all watches have listed and all indexes are filled, as far as the cluster
+    /// permits.
     pub async fn settled(&self) {
         const POLLING: std::time::Duration = std::time::Duration::from_millis(5);
         while !self.status.snapshot().settled && !self.task.is_finished() {
@@ -611,37 +615,37 @@ impl Running {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the engine has ended by itself.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
 
-    /// How the engine is doing.
+    /// The status of the engine.
     #[must_use]
     pub fn status(&self) -> &StatusHandle {
         &self.status
     }
 
-    /// Asks for the end and waits for it.
+    /// Asks the engine to stop and waits until it has ended.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// See [`Engine::run`].
     ///
     /// # Panics
-    /// Passes a panic of the engine on.
+    /// Propagates a panic of the engine.
     pub async fn stop(mut self) -> Result<(), EngineError> {
         self.stop.take();
         self.join().await
     }
 
-    /// Waits for the end.
+    /// Waits until the engine has ended.
     ///
     /// # Errors
-    /// As [`Engine::run`].
+    /// See [`Engine::run`].
     ///
     /// # Panics
-    /// Passes a panic of the engine on.
+    /// Propagates a panic of the engine.
     pub async fn join(self) -> Result<(), EngineError> {
         let Self { stop, task, .. } = self;
         let result = task.await;
@@ -653,7 +657,7 @@ impl Running {
         }
     }
 
-    /// Ends at once, as a crash would: nothing is finished or written any more.
+    /// Ends at once, as a crash would: nothing more is finished or written.
     pub fn abort(self) {
         self.task.abort();
     }
@@ -665,7 +669,7 @@ async fn clean_up(registry: &Registry, runtime: &Runtime) -> Result<(), EngineEr
     cleaned_up.map_err(|source| EngineError::Activity { phase: "clean up", source }).map(drop)
 }
 
-/// Gives up what takes longer than this; `None` waits without a limit.
+/// Aborts what takes longer than this; `None` waits without a limit.
 async fn within<T>(
     patience: Option<std::time::Duration>,
     ending: impl Future<Output = Result<T, EngineError>>,
@@ -675,7 +679,7 @@ async fn within<T>(
     ended.unwrap_or(Err(EngineError::Overdue { patience }))
 }
 
-/// Lets the poster send what is still waiting, but not for long.
+/// Lets the poster send waiting events, but not for long.
 async fn finish_posting(poster: AbortOnDropHandle<()>, close: oneshot::Sender<()>) {
     // It may have ended already; then there is nothing to close.
     let _ = close.send(());

@@ -1,6 +1,6 @@
-//! Handlers that startup handlers register.
+//! Handlers that are registered by startup handlers.
 //!
-//! Front ends let their users declare handlers at run time. The engine asks for them once, when all
+//! Front ends let their users declare handlers at run time. The engine requests them once, when all
 //! startup handlers have succeeded, before it does anything else.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
-//! Cooperation with other operators: the one of the highest priority works, the others pause.
+//! Cooperation with other operators: the one with the highest priority works, the others pause.
 //!
-//! Every operator keeps a record about itself on a shared peering object and watches the records of
-//! the others. Tells the reactor to pause and to resume; knows nothing of handlers.
+//! Every operator maintains a record about itself on a shared peering object and watches the
+//! records of the others. Tells the reactor to pause and to resume; knows nothing about handlers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::context::notice::Notice;
 use crate::context::shared::Shared;
 use crate::reporting::status::{Board, Purpose, WatchStatus};
 
-/// How often the cluster is asked for the peering resource while it does not exist.
+/// How often to look for the peering resource while it does not exist.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How soon the peering resource is looked for again after an error.
+/// How soon to look for the peering resource again after an error.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who pauses us, by peering object; any of them is enough.
+/// Whether we are paused, by peering object; any of them is enough.
 #[derive(Default)]
 struct Pauses(Mutex<BTreeMap<String, bool>>);
 
-/// One peering object to keep a record on.
+/// A peering object with our record.
 struct Place {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
@@ -43,13 +43,13 @@ struct Place {
     pauses: Arc<Pauses>,
 }
 
-/// A place with the tasks that look after it, which end when this is dropped.
+/// A peering object with its tasks, which end when this is dropped.
 type Joined = (Arc<Place>, JoinSet<()>);
 
-/// What is known of a peering object by its watch.
+/// What the watch of a peering object knows.
 struct Watched {
     board: Arc<Board>,
-    /// The watch's place on the board, until this is dropped.
+    /// The id of the watch on the board, until this is dropped.
     id: u32,
     name: String,
     newest: Option<Object>,
@@ -67,7 +67,7 @@ pub(crate) fn identity(now: Timestamp) -> String {
     format!("{}/{moment}/{letters}", person())
 }
 
-/// The person at this machine, as `user@host`: whose records of pauses are by default.
+/// The person at this machine, as `user@host`: the default owner of pause records.
 #[must_use]
 pub fn person() -> String {
     let user = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
@@ -79,12 +79,12 @@ pub fn person() -> String {
     format!("{user}@{host}")
 }
 
-/// Whether nothing is done before the peers are known; a standalone operator has none.
+/// Whether to do nothing until the peers are known; a standalone operator has none.
 pub(crate) fn begins_paused(settings: &Settings) -> bool {
     settings.mandatory && !settings.standalone
 }
 
-/// Keeps the records and watches those of others until it is dropped.
+/// Maintains our records and watches those of others until it is dropped.
 pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     let settings = shared.runtime.context.settings.read().peering.clone();
     if settings.standalone {
@@ -101,7 +101,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     }
     let mut snapshots = shared.snapshots.subscribe();
     if scope != Scope::Cluster {
-        // The namespaces are not known before the first discovery.
+        // The namespaces are unknown before the first discovery.
         let _gone = snapshots.wait_for(|known| *known != ClusterSnapshot::default()).await;
     }
     let mut places: BTreeMap<(String, Option<Arc<str>>), Joined> = BTreeMap::new();
@@ -136,7 +136,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     }
 }
 
-/// The namespaces with a peering object each; none stands for the whole cluster.
+/// The namespaces, each with a peering object; `None` means the whole cluster.
 fn served_namespaces(scope: &Scope, snapshot: &ClusterSnapshot) -> BTreeSet<Option<Arc<str>>> {
     match scope {
         Scope::Cluster => BTreeSet::from([None]),
@@ -144,7 +144,7 @@ fn served_namespaces(scope: &Scope, snapshot: &ClusterSnapshot) -> BTreeSet<Opti
     }
 }
 
-/// Takes our record back, at the end.
+/// Removes our record at shutdown.
 pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     let settings = shared.runtime.context.settings.read().peering.clone();
     if settings.standalone {
@@ -167,7 +167,7 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     }
 }
 
-/// The peering resources; an outage says nothing about them, so it is waited for its end.
+/// The peering resources; an outage says nothing about them, so this waits until it is over.
 async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resource>> {
     let mut is_told = false;
     loop {
@@ -193,7 +193,7 @@ async fn find(shared: &Shared, plural: &str, mandatory: bool) -> Vec<Arc<Resourc
     }
 }
 
-/// The peering resources that exist; an error if that is not known.
+/// The existing peering resources; an error if that is unknown.
 async fn discover(shared: &Shared, plural: &str) -> Result<Vec<Arc<Resource>>, String> {
     let version = |group: &str| (group.to_owned(), VERSION.to_owned());
     let discovered = shared.cluster.discover_versions(&GROUPS.map(version).into()).await;
@@ -205,7 +205,7 @@ async fn discover(shared: &Shared, plural: &str) -> Result<Vec<Arc<Resource>>, S
     Ok(discovered.resources.into_iter().filter(is_it).map(Arc::new).collect())
 }
 
-/// Writes records; tells whether the peering object exists.
+/// Writes records. Returns whether the peering object exists.
 async fn write(
     shared: &Shared,
     resource: &Resource,
@@ -248,7 +248,7 @@ impl Pauses {
 }
 
 impl Place {
-    /// Begins to keep our record and to watch those of others; paused at first if that is wanted.
+    /// Starts to maintain our record and to watch those of others; initially paused if required.
     fn join(self: Arc<Self>, is_mandatory: bool) -> Joined {
         if is_mandatory {
             self.pauses.set(&self.shared, &self.name(), true);
@@ -333,7 +333,7 @@ impl Place {
         }
     }
 
-    /// Without the peering object there are no peers; only mandatory peering waits for another one.
+    /// Without the peering object there are no peers; only mandatory peering waits for it.
     fn go_on_alone(&self) {
         if self.settings().mandatory {
             return;
@@ -344,14 +344,14 @@ impl Place {
         self.pauses.set(&self.shared, &self.name(), false);
     }
 
-    /// Pauses or resumes by the records; returns when to judge again.
+    /// Pauses or resumes according to the records; returns when to check again.
     async fn judge(&self, object: &Object) -> Option<Timestamp> {
         let settings = self.settings();
         let now = self.shared.runtime.clock.now();
         let peers = Peer::read_all(object.value(), now);
         let standing = judge(&peers, &self.identity, settings.priority, now);
         let was_paused = self.pauses.get(&self.name());
-        // Those who share the objects among them work side by side.
+        // Replicas that share the objects work side by side.
         let is_shared =
             !self.shared.runtime.context.settings.read().watching.shard_selectors.is_empty();
         let is_paused = match &standing.verdict {
@@ -412,14 +412,14 @@ impl Watched {
                 Observation::Changed(kind, object) if object.name() == self.name => {
                     self.newest = (kind != ChangeKind::Deleted).then_some(object);
                 }
-                Observation::Disturbed { error, .. } => self.tell(&error),
+                Observation::Disturbed { error, .. } => self.log_failure(&error),
                 _ => {}
             }
         }
     }
 
     /// Failures in a row are logged once.
-    fn tell(&mut self, error: &RequestError) {
+    fn log_failure(&mut self, error: &RequestError) {
         if error.is_unreached() || std::mem::replace(&mut self.is_failing, true) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The end of a reactor, in order: no new work, running work, unwritten progress, daemons.
+//! The shutdown of a reactor, in order: no new work, running work, unwritten progress, daemons.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use crate::key::Key;
 use crate::reactor::message::Message;
 
 impl Reactor {
-    /// Writes the last snapshot, when nothing is being done any more.
+    /// Writes the last snapshot, when no work is left.
     async fn save_last(&mut self) {
-        // Before anything is watched, the file of the last time is still right.
+        // Before anything is watched, the existing file is still right.
         let snapshots = self.watches.snapshots().filter(|_| self.watches.iter().next().is_some());
         if let Some(snapshots) = snapshots {
             snapshots.save_last(self.watches.snapshot()).await;
         }
     }
 
-    /// Winds up within the limits of the settings.
+    /// Shuts down within the limits of the settings.
     pub(crate) async fn close(mut self) {
         let settings = self.shared.settings();
         self.discovery.close();
@@ -71,8 +71,8 @@ impl Reactor {
         }
     }
 
-    /// Writes what is in memory only, so that the next process goes on from there: progress that
-    /// could wait, and what the server did not take so far.
+    /// Writes what is only in memory, so that the next process continues from there: progress that
+    /// could wait, and what the server has not accepted so far.
     async fn persist(&mut self, limit: Duration) {
         let mut keys = Vec::new();
         for (id, watch) in self.watches.iter_mut() {
@@ -94,7 +94,7 @@ impl Reactor {
             let (sharing, watches) = (&self.dispatch.sharing, &mut self.watches);
             match jobs::prepare(watches, &mut self.children, sharing, is_barred, ticket) {
                 Ok(mut job) => {
-                    // A state that is older than what was handled decides nothing.
+                    // A state older than the handled one decides nothing.
                     let is_outdated = Version::of(&job.object) < job.version;
                     job.mode = if is_outdated { Mode::EventsOnly } else { Mode::Closing };
                     closings.push(Box::pin(cycle::run(Arc::clone(&self.shared), job)));
@@ -129,7 +129,8 @@ impl Reactor {
             }
         }
         join_all(stopping).await;
-        // Those of objects that went before us, and of the last pause; each has its own patience.
+        // Those of objects that were gone before the shutdown, and of the last pause; each has its
+        // own timeout.
         self.shared.background.stopping.close();
         self.shared.background.stopping.wait().await;
     }

@@ -1,4 +1,4 @@
-//! The queue of objects on the engine's clock, and the cycles that run.
+//! The queue of objects on the engine's clock, and the running cycles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::cycle::{self, Job};
 use crate::key::Key;
 use crate::reactor::message::Message;
 
-/// No further object is begun while this many writes wait for the cluster.
+/// No further object is started while this many writes are waiting.
 const WAITING_WRITES_MAX: usize = 16;
 
-/// How often the age of the queue is looked up.
+/// How often the age of the queue is computed.
 const QUEUE_AGING: Duration = Duration::from_secs(1);
 
-/// What waits, what runs, and which objects are ours.
+/// What is waiting, what is running, and which objects are ours.
 pub(super) struct Dispatch {
     shared: Arc<Shared>,
     /// Where cycles report that they are done.
@@ -32,16 +32,16 @@ pub(super) struct Dispatch {
     origin: Instant,
     pub(super) is_paused: bool,
     pub(super) sharing: Sharing,
-    /// When the age of the queue was looked up, and what it was.
+    /// When the age of the queue was computed, and its value.
     age: (Instant, Duration),
 }
 
-/// How many objects are where.
+/// The numbers of objects by state.
 pub(super) struct Load {
     pub(super) running: usize,
     pub(super) ready: usize,
     pub(super) delayed: usize,
-    /// How long the first of the queue has been waiting.
+    /// How long the first key of the queue has been waiting.
     pub(super) age: Duration,
 }
 
@@ -68,7 +68,7 @@ impl Dispatch {
         self.queue.set_limits(limits);
     }
 
-    /// Whether nothing is handed out: in a pause, or while enough writes wait for the cluster, since
+    /// Whether nothing is handed out: during a pause, or while enough writes are waiting, since
     /// more objects would only wait in memory.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_paused || self.is_congested()
@@ -78,7 +78,7 @@ impl Dispatch {
         self.shared.cluster.writes_waiting() >= WAITING_WRITES_MAX
     }
 
-    /// When something is due, unless nothing is handed out anyway.
+    /// When the next key is due, unless nothing is handed out anyway.
     pub(super) fn next_wake(&mut self) -> Option<Instant> {
         let moment = self.queue.next_wake()?;
         if self.is_stopped() { None } else { self.origin.checked_add(moment) }
@@ -88,7 +88,7 @@ impl Dispatch {
         self.origin.elapsed()
     }
 
-    /// The moment of a wall-clock time; past moments count as now.
+    /// The moment of a wall-clock time; past times count as now.
     pub(super) fn moment_at(&self, at: Timestamp, clock: &Clock) -> Moment {
         let wait = at.duration_since(clock.now());
         self.now() + Duration::try_from(wait).unwrap_or_default()
@@ -114,19 +114,18 @@ impl Dispatch {
         self.queue.forget(&key);
     }
 
-    /// Forgets the objects of a watch that is stopped.
+    /// Forgets the objects of a stopped watch.
     pub(super) fn forget_watch(&mut self, id: u32) {
         self.queue.retain(|key| key.watch != id);
     }
 
-    /// Begins with an empty queue that has no limits: what else waits stays where it is, with its
-    /// daemons, and cancelled cycles or the limit of workers do not keep anything from being
-    /// written.
+    /// Starts with an empty queue without limits: other waiting objects stay where they are, with
+    /// their daemons, and neither cancelled cycles nor the limit of workers prevent any write.
     pub(super) fn begin_closing(&mut self) {
         self.queue = Queue::new(Limits { running_max: usize::MAX, error_delays: Vec::new() });
     }
 
-    /// Runs a cycle, which tells the reactor when it is done.
+    /// Runs a cycle, which notifies the reactor when it is done.
     pub(super) fn spawn(&mut self, job: Job) {
         let (shared, sender) = (Arc::clone(&self.shared), self.sender.clone());
         self.cycles.spawn(async move {
@@ -137,7 +136,8 @@ impl Dispatch {
         });
     }
 
-    /// How many objects are where; the age is looked up now and then, since it costs.
+    /// The numbers of objects by state; the age is computed only periodically, since it is
+    /// expensive.
     pub(super) fn load(&mut self) -> Load {
         let (running, ready) = (self.queue.running(), self.queue.ready());
         let delayed = self.queue.len().saturating_sub(running + ready);

@@ -1,4 +1,4 @@
-//! Takes in what happens to objects: states and events from the watches, and objects from workers.
+//! Processes what happens to objects: states and events from the watches, and objects from workers.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::key::Uid;
 use crate::store::Record;
 
 impl Reactor {
-    /// Takes up what is remembered of the objects of a watch, as if it had been listed.
+    /// Uses the remembered objects of a watch, as if they had been listed.
     fn continue_watch(&mut self, id: u32) {
         if self.watches.restore(id) {
             self.shared.runtime.board.update_watch(id, |status| status.listed = true);
@@ -31,33 +31,33 @@ impl Reactor {
     pub(super) fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
         let mut is_heard = false;
         for observation in batch {
-            // A list that only begins says nothing about the server.
+            // A list that has only started says nothing about the server.
             is_heard |= !matches!(
                 observation,
                 Observation::ListBegun { .. } | Observation::Disturbed { .. }
             );
-            // The watch may be stopped while its last observations are still on the way.
+            // The watch may have been stopped while its last observations were in transit.
             let Some(watch) = self.watches.get_mut(id) else { return };
             match observation {
                 Observation::ListBegun { version } => {
                     watch.store.begin_list();
                     watch.is_listing = true;
                     if watch.is_back(&version) {
-                        self.doubt(id);
+                        self.handle_again_after_restore(id);
                     }
                 }
                 Observation::Listed(object) => self.see(id, None, object),
                 Observation::ListEnded { version } => {
                     watch.is_listing = false;
                     if watch.is_back(&version) {
-                        self.begin_anew(id);
+                        self.relist(id);
                         continue;
                     }
                     watch.note_listed();
                     watch.saved.note_listed(&version);
                     for uid in watch.store.missing() {
                         if !self.is_leaving(id, uid) {
-                            self.vanish(id, uid);
+                            self.mark_gone(id, uid);
                         }
                     }
                     self.shared.runtime.board.update_watch(id, |status| status.listed = true);
@@ -89,13 +89,13 @@ impl Reactor {
         self.check_readiness();
     }
 
-    /// Takes in one state of one object.
+    /// Processes one state of one object.
     fn see(&mut self, id: u32, kind: Option<EventKind>, object: Object) {
         let Some(watch) = self.watches.get_mut(id) else { return };
         let served = Arc::clone(&watch.served);
         let is_ours = self.dispatch.sharing.has(&object);
         if served.is_parted() && !is_ours {
-            // It was ours when this was sent. The replica that has it now gets it as well.
+            // It was ours when this was sent. The replica that owns it now gets it too.
             return;
         }
         let key = Key { watch: id, group: group_of(&object), uid: watch.store.uid(&object) };
@@ -118,10 +118,10 @@ impl Reactor {
         }
         let waiting = record.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
         let newest = waiting.map_or(record.version, Version::of).max(record.version);
-        // News of an object that was taken for gone have to be looked at afterwards.
+        // An event of an object that was considered gone must be handled afterwards.
         let is_new = is_new || record.flags.leaving;
         let is_known = !is_new && !gone && version.is_covered_by(newest);
-        // Event handlers hear everything, also what a further list repeats, as they do in Kopf.
+        // Event handlers get everything, even repetitions by another list, as in Kopf.
         if !served.handlers.watching.is_empty() {
             if !is_ours {
                 record.put_newest(object.clone());
@@ -149,7 +149,7 @@ impl Reactor {
         }
     }
 
-    /// Whether an object is not in the lists any more only because it is being handed over.
+    /// Whether an object is missing in the lists only because it is being handed over.
     fn is_leaving(&mut self, id: u32, uid: Uid) -> bool {
         let Some(watch) = self.watches.get_mut(id).filter(|it| it.served.is_parted()) else {
             return false;
@@ -158,8 +158,8 @@ impl Reactor {
         object.is_some_and(|object| !self.dispatch.sharing.has(object))
     }
 
-    /// An object that was not in the last list does not exist any more.
-    fn vanish(&mut self, id: u32, uid: Uid) {
+    /// An object that was not in the last list no longer exists.
+    fn mark_gone(&mut self, id: u32, uid: Uid) {
         let Some(watch) = self.watches.get_mut(id) else { return };
         let Some(record) = watch.store.get(uid) else { return };
         let body = record.body.clone();
@@ -171,10 +171,10 @@ impl Reactor {
             return;
         };
         let key = Key { watch: id, group: group_of(&object), uid };
-        self.vanish_as(key, object);
+        self.mark_gone_as(key, object);
     }
 
-    fn vanish_as(&mut self, key: Key, object: Object) {
+    fn mark_gone_as(&mut self, key: Key, object: Object) {
         let Some(watch) = self.watches.get_mut(key.watch) else { return };
         let is_indexed = watch.is_indexed();
         if let Some(record) = watch.store.get(key.uid) {
@@ -190,14 +190,14 @@ impl Reactor {
     pub(super) fn take_back(&mut self, mut done: Done) {
         let key = done.ticket.key;
         if self.dispatch.is_paused || !self.dispatch.sharing.has(&done.subject.object) {
-            // Started by a cycle that was under way when the pause began.
+            // Started by a cycle that was running when the pause began.
             done.memory.background.stop_detached(&self.shared, StopReason::OPERATOR_PAUSING);
         }
         self.readiness.note_indexed(key);
         let next = match (&done.error, done.wake_at) {
             (Some(_), _) if !done.gone => Next::Failed,
             (_, Some(at)) => Next::WakeAt(self.dispatch.moment_at(at, &self.shared.runtime.clock)),
-            // Only event handlers were called; retries and wakes of the others are still to come.
+            // Only event handlers were called; retries and wake-ups of the others are still due.
             _ if done.mode == Mode::EventsOnly => Next::AsBefore,
             _ => Next::Rest,
         };
@@ -241,12 +241,12 @@ impl Reactor {
             self.children.forget_owner(done.subject.object.uid());
             self.shared.runtime.memos.forget(done.subject.object.uid());
         } else if !watch.is_listing && watch.store.is_missing(key.uid) {
-            // A list without it has ended while a worker was at it.
-            self.vanish_as(key, done.subject.object);
+            // A list without it has ended while a worker had it.
+            self.mark_gone_as(key, done.subject.object);
         }
     }
 
-    /// The watch of an object has ended while a worker was at it, which may have indexed it since.
+    /// The watch of an object has ended while a worker had it, which may have indexed it since.
     fn forget_indexed(&mut self, key: Key, object: &Object) {
         // Another version of its resource may be served instead.
         if self.watches.iter_mut().any(|(_, watch)| watch.store.get(key.uid).is_some()) {
@@ -257,28 +257,28 @@ impl Reactor {
         }
     }
 
-    /// Looks at all objects of a watch again, and waits for its list as for the first one: the server
-    /// was restored from a backup.
-    fn doubt(&mut self, id: u32) {
+    /// Handles all objects of a watch again, and waits for its list as for the first one: the
+    /// server was restored from a backup.
+    fn handle_again_after_restore(&mut self, id: u32) {
         let Some(watch) = self.watches.get_mut(id) else { return };
-        watch.doubt();
-        // Nothing is left to be indexed until the list tells of it, except where a worker is at it.
+        watch.handle_all_again();
+        // Nothing waits to be indexed until it is listed, except objects that a worker has.
         let store = &mut watch.store;
         let is_busy = |key: &Key| store.get(key.uid).is_some_and(|record| record.flags.busy);
         self.readiness.forget_watch(id, is_busy);
     }
 
-    /// A stream tells its version at its end only, by when its objects were taken for known: all of
-    /// them have to be sent once more.
-    fn begin_anew(&mut self, id: u32) {
-        self.doubt(id);
+    /// A stream sends its version only at its end, when its objects were already considered known:
+    /// all of them must be sent again.
+    fn relist(&mut self, id: u32) {
+        self.handle_again_after_restore(id);
         // The end of the pause starts all watches again in any case.
         if !self.dispatch.is_paused {
-            self.watches.follow_anew(id);
+            self.watches.restart_one(id);
         }
     }
 
-    /// An object was indexed before handlers begin, in the state that was known then.
+    /// An object was indexed before handlers start, in the state known at that time.
     fn take_indexed(&mut self, key: Key, object: Object) {
         let Some(watch) = self.watches.get_mut(key.watch) else { return };
         let Some(record) = watch.store.get(key.uid) else { return };
@@ -287,14 +287,14 @@ impl Reactor {
             // It is in the queue again.
             self.readiness.await_index(key);
         } else if !is_waiting && !watch.is_listing && watch.store.is_missing(key.uid) {
-            // A list without it has ended while a worker was at it.
-            self.vanish_as(key, object);
+            // A list without it has ended while a worker had it.
+            self.mark_gone_as(key, object);
         }
         self.check_readiness();
     }
 }
 
-/// Whether nothing has changed that could concern any handler.
+/// Whether no change could concern any handler.
 fn is_unchanged(record: &Record, served: &Served, object: &Object) -> bool {
     let Some(settled) = record.settled else { return false };
     record.flags.deleting == object.is_deleting()

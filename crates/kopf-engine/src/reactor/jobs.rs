@@ -1,4 +1,4 @@
-//! What a cycle gets: the newest state of an object with its events and its memory.
+//! The input of a cycle: the newest state of an object with its events and its memory.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::store::Record;
 use crate::store::memory::Memory;
 use crate::watching::{ChildWatches, Watches};
 
-/// Takes all that is known of an object; hands the ticket back if there is nothing to be done.
+/// Takes everything known about an object; returns the ticket if there is nothing to do.
 ///
-/// While handlers are barred, where the object is not ours, and while the children that they look
-/// at are not listed, only the indexes are filled.
+/// While handlers are barred, if the object is not ours, or while the children that they read are
+/// not listed, only the indexes are filled.
 pub(super) fn prepare(
     watches: &mut Watches,
     children: &mut ChildWatches,
@@ -33,7 +33,7 @@ pub(super) fn prepare(
     let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
     let is_ours = waiting.or(record.body.as_ref()).is_none_or(|it| sharing.has(it));
     if !is_ours && served.handlers.indexing.is_empty() {
-        // It stays where it is, for the one who takes over; unless it is gone.
+        // It stays where it is, for the replica that takes over; unless it is gone.
         if record.inbox.as_ref().is_some_and(|inbox| inbox.gone) {
             watch.store.remove(key.uid);
         }
@@ -63,14 +63,14 @@ pub(super) fn prepare(
             (Version::newest(object.clone(), known), Mode::EventsOnly)
         }
         (None, None) => match kept {
-            // Kept for what event handlers want, which could not be written yet.
+            // Kept for changes of event handlers that could not be written yet.
             Some(object) if Version::of(&object) < record.version => (object, Mode::EventsOnly),
             Some(object) => (object, mode),
             None => return Err(ticket),
         },
     };
     if record.body.is_none() && (served.is_shared || served.is_saved) {
-        // The handover and the snapshot have to know which objects are busy.
+        // The hand-over and the snapshot must know which objects are busy.
         record.body = Some(object.at_rest());
     }
     record.flags.busy = true;

@@ -1,6 +1,6 @@
-//! Tells that event handlers are too slow for their objects, so that events are lost.
+//! Reports that event handlers are too slow for their objects, so that events are lost.
 //!
-//! Every lost event is counted; the log gets a line at most once in a while.
+//! Every lost event is counted; the log gets a line only once in a while.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use tokio::time::Instant;
 use crate::reporting::status::Board;
 use crate::store::EVENTS_MAX;
 
-/// Between two lines about lost events of any objects.
-const SILENCE: Duration = Duration::from_secs(60);
+/// The time between two lines about lost events of any objects.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is reported about lost events; owned by the reactor.
+/// The state of reports about lost events; owned by the reactor.
 #[derive(Default)]
 pub(crate) struct LostEvents {
     told_at: Option<Instant>,
-    /// Since the last line.
-    untold: u64,
+    /// The number since the last line.
+    unreported: u64,
 }
 
 impl LostEvents {
     /// Counts one lost event of an object.
     pub(crate) fn note(&mut self, board: &Board, object: &Object) {
         board.update(|status| status.work.events_lost += 1);
-        self.untold += 1;
-        if self.told_at.is_some_and(|at| at.elapsed() < SILENCE) {
+        self.unreported += 1;
+        if self.told_at.is_some_and(|at| at.elapsed() < REPORT_INTERVAL) {
             return;
         }
         self.told_at = Some(Instant::now());
@@ -35,7 +35,7 @@ impl LostEvents {
             namespace = object.namespace(),
             name = object.name(),
             waiting = EVENTS_MAX,
-            lost = std::mem::take(&mut self.untold),
+            lost = std::mem::take(&mut self.unreported),
             "event handlers are slower than the events of an object; the oldest ones are lost"
         );
     }

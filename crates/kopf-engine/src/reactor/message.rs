@@ -1,4 +1,4 @@
-//! What reaches the reactor: finished cycles, and notices from the parts below it.
+//! Messages to the reactor: finished cycles, and notices from the parts below it.
 
 use tokio::sync::mpsc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
-    /// A mailbox, and the way into it for parts that do not know the reactor.
+    /// Creates a mailbox, and the sender for parts that do not know the reactor.
     pub(crate) fn new() -> (Self, Notices) {
         let (sender, messages) = mpsc::unbounded_channel();
         let notify = sender.clone();

@@ -1,8 +1,8 @@
-//! When handlers may begin, and when the operator counts as ready.
+//! When handlers may start, and when the operator counts as ready.
 //!
-//! Handlers begin behind a barrier, since they are to find indexes that are full. Resources that
-//! cannot be listed must not keep the others from being served, so handlers do not wait for them for
-//! ever. Readiness does: it tells that everything which is to be watched has been listed.
+//! Handlers start behind a barrier, so that they find complete indexes. Resources that cannot be
+//! listed must not prevent others from being served, so handlers wait for them only for a limited
+//! time. Readiness means that everything to be watched has been listed.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use crate::context::shared::Shared;
 use crate::key::Key;
 use crate::watching::{ChildWatches, Discovery, FirstList, Watches};
 
-/// How far the operator has come.
+/// The progress of the operator's start.
 pub(super) struct Readiness {
-    /// Up until all indexes are filled; only indexing is done before.
+    /// Set until all indexes are filled; before that, only indexing runs.
     is_barred: bool,
-    /// What is still to be indexed.
+    /// The objects still to be indexed.
     unindexed: HashSet<Key>,
     /// Whether every watch has listed, or has failed for longer than handlers wait for it.
     is_settled: bool,
@@ -28,29 +28,29 @@ impl Readiness {
         Self { is_barred: true, unindexed, is_settled: false, is_ready: false }
     }
 
-    /// Whether only indexing is done.
+    /// Whether only indexing runs.
     pub(super) fn is_barred(&self) -> bool {
         self.is_barred
     }
 
-    /// Notes an object that has to be indexed before handlers begin.
+    /// Records an object that must be indexed before handlers start.
     pub(super) fn await_index(&mut self, key: Key) {
         if self.is_barred {
             self.unindexed.insert(key);
         }
     }
 
-    /// Notes that an object is indexed.
+    /// Records that an object is indexed.
     pub(super) fn note_indexed(&mut self, key: Key) {
         self.unindexed.remove(&key);
     }
 
-    /// Forgets the objects of a watch, except some.
+    /// Forgets the objects of a watch, with exceptions.
     pub(super) fn forget_watch(&mut self, id: u32, mut is_kept: impl FnMut(&Key) -> bool) {
         self.unindexed.retain(|key| key.watch != id || is_kept(key));
     }
 
-    /// Lifts the barrier when all indexes are filled, and tells when everything is up; returns
+    /// Lifts the barrier when all indexes are filled, and reports when everything is ready; returns
     /// whether the barrier was lifted just now.
     pub(super) fn check(
         &mut self,
@@ -92,7 +92,8 @@ impl Readiness {
     }
 }
 
-/// Says which indexes the handlers do not find full, which may explain what they do.
+/// Warns about the indexes that are incomplete when handlers start, which may explain their
+/// behaviour.
 fn warn_about_gaps(watches: &Watches) {
     for (_, watch) in watches.iter() {
         if !watch.first_list.is_complete() && watch.is_indexed() {

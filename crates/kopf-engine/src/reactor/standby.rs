@@ -1,9 +1,9 @@
-//! Which objects are ours, when there are other replicas.
+//! Which objects are ours when there are other replicas.
 //!
-//! A standby watches and keeps all objects, so that it begins at once, without a list, when it
-//! leads. Replicas with shares watch and keep only their own objects, except where there are
-//! indexes. What was ours is forgotten when it is handed over: others go on from there, and it is
-//! listed again if it comes back.
+//! A standby replica watches and keeps all objects, so that it starts at once, without a list, when
+//! it leads. Replicas with shares watch and keep only their own objects, except where there are
+//! indexes. Objects that are handed over are forgotten: others continue from there, and the objects
+//! are listed again if they come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::store::Record;
 /// Which objects are ours, and what is being handed over to other replicas.
 pub(super) struct Sharing {
     share: Share,
-    /// The objects that were ours, by range, until nothing is done about them any more.
+    /// The objects that were ours, by range, until no work on them is left.
     leaving: BTreeMap<u32, BTreeSet<(u32, Uid)>>,
-    /// Whether there are objects whose newest states are not known.
+    /// Whether there are objects whose newest states are unknown.
     has_gaps: bool,
     /// Our ranges, each with the revision of the share by which it became ours.
     since: BTreeMap<u32, u64>,
@@ -37,7 +37,7 @@ impl Sharing {
         Self { share, leaving: BTreeMap::new(), has_gaps: false, since: BTreeMap::new() }
     }
 
-    /// What is to be watched of resources of which only our share is.
+    /// The part to watch of resources of which only our share is watched.
     fn part(&mut self) -> Part {
         let Share::Ranges { ranges, held, revision } = &self.share else {
             self.since.clear();
@@ -63,7 +63,7 @@ pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
         return;
     }
     let former = std::mem::replace(&mut sharing.share, share.clone());
-    // Only from here, so that everything watched is either ours or was ours until now.
+    // Only from here on, so that everything watched is or was ours.
     reactor.feed.set_part(sharing.part());
     match (&former, &share) {
         (Share::Ranges { ranges, held: before, .. }, Share::Ranges { held: after, .. }) => {
@@ -86,8 +86,8 @@ pub(super) fn take_share(reactor: &mut Reactor, share: Share) {
     reactor.check_readiness();
 }
 
-/// Forgets what this replica did, and begins as after a start: what is known of objects is
-/// of no use after others have acted on them.
+/// Forgets what this replica did, and starts as after a restart: the knowledge about objects is
+/// useless after others have acted on them.
 fn begin_as_standby(reactor: &mut Reactor) {
     let stopped = reactor.watches.restart(reactor.dispatch.is_paused);
     reactor.forget_watches(stopped, StopReason::OPERATOR_PAUSING);
@@ -96,7 +96,7 @@ fn begin_as_standby(reactor: &mut Reactor) {
     reactor.readiness = Readiness::new();
 }
 
-/// Stops what is done about the objects of some ranges.
+/// Stops the work on the objects of some ranges.
 fn hand_over(reactor: &mut Reactor, ranges: Ranges, lost: &BTreeSet<u32>) {
     if lost.is_empty() {
         return;
@@ -121,7 +121,7 @@ fn hand_over(reactor: &mut Reactor, ranges: Ranges, lost: &BTreeSet<u32>) {
     }
 }
 
-/// Tells which ranges nothing is done about any more; called whenever something has ended.
+/// Reports the ranges without remaining work; called whenever something has ended.
 pub(super) fn finish_hand_over(reactor: &mut Reactor) {
     let Reactor { shared, watches, dispatch, children, .. } = reactor;
     let sharing = &mut dispatch.sharing;
@@ -168,7 +168,7 @@ pub(super) fn finish_hand_over(reactor: &mut Reactor) {
     }
 }
 
-/// The newest state that is known of an object.
+/// The newest known state of an object.
 pub(super) fn newest(record: &Record) -> Option<&Object> {
     let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
     waiting.or(record.body.as_ref())

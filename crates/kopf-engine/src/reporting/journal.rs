@@ -1,7 +1,7 @@
-//! The recent history of objects, for people who ask what happened to one and why.
+//! The recent history of objects, for users who ask what happened to one and why.
 //!
 //! Cycles and daemons write, the debug endpoint reads. Bounded in objects, entries and bytes, and
-//! empty unless it can be asked for. Decides nothing, and nothing depends on it.
+//! empty unless it can be read. Decides nothing, and nothing depends on it.
 
 mod calls;
 
@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 
 pub use calls::RunningCall;
 
-/// How many objects are remembered; those without news for the longest time go first.
+/// How many objects are remembered; those without changes for the longest time are dropped first.
 const OBJECTS_MAX: usize = 1000;
 /// How many entries are kept per object.
 const ENTRIES_MAX: usize = 24;
-/// Up to how many causes are kept for longer than other entries.
+/// How many causes are kept for longer than other entries.
 const CAUSES_KEPT: usize = ENTRIES_MAX / 2;
 /// How many changed or written fields are kept per entry.
 pub(crate) const FIELDS_MAX: usize = 12;
-/// Longer texts are cut.
+/// Longer texts are truncated.
 pub(crate) const TEXT_MAX: usize = 240;
 
-/// All that is remembered of one object.
+/// The remembered history of one object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chronicle {
     /// `plural.group`, or the plural alone for the core group.
@@ -36,25 +36,25 @@ pub struct Chronicle {
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// The uid; a new object of the same name begins a new chronicle.
+    /// The uid; a new object of the same name starts a new history.
     pub uid: String,
-    /// Grows with every piece of news of any object.
+    /// Increases with every change of any object.
     pub sequence: u64,
     /// What happened, the oldest first.
     pub entries: VecDeque<Entry>,
-    /// Where the object stood at the end of its last cycle.
+    /// The state of the object at the end of its last cycle.
     pub situation: Situation,
-    /// The calls of handlers for changes that have not ended yet.
+    /// The calls of change handlers that have not ended yet.
     #[serde(default)]
     pub running: Vec<RunningCall>,
 }
 
-/// One thing that happened.
+/// One entry of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub at: Timestamp,
-    /// What.
+    /// The content.
     #[serde(flatten)]
     pub episode: Episode,
 }
@@ -68,13 +68,13 @@ pub enum Episode {
     Cause {
         /// `create`, `update`, `delete` or `resume`.
         reason: String,
-        /// What differs from the last handled state.
+        /// The differences from the last-handled state.
         changes: Vec<FieldChange>,
         /// How many more fields differ.
         more: usize,
-        /// The handlers that it concerns.
+        /// The selected handlers.
         selected: Vec<String>,
-        /// The handlers that it does not concern, though they are for such changes.
+        /// The handlers for such changes that were not selected.
         filtered: Vec<Filtered>,
     },
     /// A handler was called.
@@ -89,49 +89,49 @@ pub enum Episode {
         ending: AttemptEnding,
         /// Why it failed.
         error: Option<String>,
-        /// When it is tried again.
+        /// When it is retried.
         next_at: Option<Timestamp>,
-        /// Whether such calls are made all the time, and not because of a change: of indexes,
+        /// Whether such calls are made all the time, not because of a change: those of indexes,
         /// desired children, timers and the like. Only the last ones of each handler are kept.
         #[serde(default)]
         routine: bool,
     },
     /// The object was written.
     Write {
-        /// Which fields.
+        /// The written fields.
         fields: Vec<String>,
-        /// How many more.
+        /// How many more fields were written.
         more: usize,
-        /// What these fields were before and are now, as far as the patch tells.
+        /// The old and new values of these fields, as far as the patch shows them.
         #[serde(default)]
         changes: Vec<FieldChange>,
     },
-    /// The object could not be handled; it is tried again after a pause.
+    /// The object could not be handled; it is retried after a pause.
     Trouble {
-        /// Why.
+        /// The error.
         error: String,
     },
     /// The object is gone from the cluster.
     Gone,
 }
 
-/// One field that differs.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FieldChange {
-    /// Which.
+    /// The path of the field.
     pub field: String,
-    /// The former value as JSON, if there was one.
+    /// The old value as JSON, if there was one.
     pub old: Option<String>,
     /// The new value as JSON, if there is one.
     pub new: Option<String>,
 }
 
-/// A handler that an object does not concern.
+/// A handler that does not apply to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filtered {
     /// The id of the handler.
     pub handler: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
@@ -139,20 +139,20 @@ pub struct Filtered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptEnding {
-    /// Well.
+    /// It succeeded.
     Success,
-    /// It will be tried again.
+    /// It will be retried.
     Retry,
-    /// It failed for good.
+    /// It failed permanently.
     Failure,
 }
 
-/// Where an object stood at the end of its last cycle.
+/// The state of an object at the end of its last cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Situation {
-    /// When the object is looked at again, if nothing happens before.
+    /// When the object is handled again, if nothing happens before.
     pub wake_at: Option<Timestamp>,
-    /// Why it could not be handled, if so.
+    /// Why it could not be handled, if that is the case.
     pub error: Option<String>,
     /// Whether it is gone from the cluster.
     pub gone: bool,
@@ -162,58 +162,58 @@ pub struct Situation {
     pub held: bool,
     /// The handlers whose conditions it does not meet in its current state.
     pub filtered: Vec<Filtered>,
-    /// The daemons and timers that run for it.
+    /// The running daemons and timers.
     pub background: Vec<String>,
     /// Its desired children.
     pub children: Vec<ChildState>,
-    /// What a desired handler failed with, by handler.
+    /// The errors of desired handlers, by handler.
     pub desired_failures: BTreeMap<String, String>,
 }
 
-/// One desired child.
+/// A desired child.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChildState {
     /// Kind and name.
     pub child: String,
-    /// What it waits for; `None` when it is ready.
+    /// What it waits for; `None` if it is ready.
     pub waiting: Option<String>,
-    /// What the server said when it refused the child.
+    /// The message of the server if it rejected the child.
     pub refused: Option<String>,
     /// When it is applied again.
     pub next_at: Option<Timestamp>,
 }
 
-/// The objects with news.
+/// The objects with changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overview {
     /// The highest sequence of all objects.
     pub sequence: u64,
-    /// The objects with news since the sequence that was asked for, the latest last.
+    /// The objects with changes since the requested sequence, the latest last.
     pub objects: Vec<Chronicle>,
 }
 
-/// The answer about an object of which nothing is remembered.
+/// The response about an object without a remembered history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unknown {
     /// Whether objects of this resource in this namespace are watched at all.
     pub watched: bool,
-    /// The labels that all handlers want, if they all want some: others are not even watched.
+    /// The labels that all handlers require, if any: other objects are not even watched.
     pub labels: Option<String>,
-    /// The fields that all handlers want, likewise.
+    /// The fields that all handlers require, likewise.
     pub fields: Option<String>,
 }
 
 /// Remembers the recent history of objects, or nothing at all.
 ///
-/// Written by cycles and daemons, read by the debug endpoint; locked for moments only.
+/// Written by cycles and daemons, read by the debug endpoint; locked only briefly.
 pub(crate) struct Journal(Option<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     sequence: u64,
     objects: HashMap<Place, Chronicle>,
-    /// From the last sequence of an object to its place: the order in which they are forgotten.
+    /// Maps the last sequence of an object to its place: the order in which they are dropped.
     order: BTreeMap<u64, Place>,
 }
 
@@ -221,7 +221,7 @@ struct Inner {
 type Place = (String, Option<String>, String);
 
 impl Journal {
-    /// A journal that remembers, if it can be asked for.
+    /// Creates a journal that remembers only if it can be read.
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self(is_wanted.then(Mutex::default))
     }
@@ -231,7 +231,7 @@ impl Journal {
         self.0.is_some()
     }
 
-    /// Adds an entry; it is made only if it is remembered.
+    /// Adds an entry; it is created only if it is remembered.
     pub(crate) fn note(&self, subject: &Subject, at: Timestamp, make: impl FnOnce() -> Episode) {
         let Some(inner) = &self.0 else { return };
         let episode = make();
@@ -245,18 +245,18 @@ impl Journal {
         });
     }
 
-    /// Replaces the situation; it is made only if it is remembered.
+    /// Replaces the situation; it is created only if it is remembered.
     pub(crate) fn conclude(&self, subject: &Subject, make: impl FnOnce() -> Situation) {
         let Some(inner) = &self.0 else { return };
         let situation = make();
         inner.lock().touch(&subject.resource, &subject.object, |it| {
             it.situation = situation;
-            // Cancelled calls do not run any more.
+            // Cancelled calls are no longer running.
             it.running.clear();
         });
     }
 
-    /// What is remembered of one object.
+    /// The history of one object.
     pub(crate) fn of(
         &self,
         resource: &str,
@@ -267,7 +267,7 @@ impl Journal {
         self.0.as_ref()?.lock().objects.get(&place).cloned()
     }
 
-    /// The objects with news since a sequence.
+    /// The objects with changes since a sequence.
     pub(crate) fn since(&self, sequence: u64) -> Overview {
         let Some(inner) = &self.0 else { return Overview { sequence: 0, objects: Vec::new() } };
         let inner = inner.lock();
@@ -324,7 +324,7 @@ impl Chronicle {
         }
     }
 
-    /// Drops what matters least: causes stay for longer than what follows from them.
+    /// Drops the least important entry: causes are kept for longer than what follows from them.
     fn make_room_for(&mut self, episode: &Episode) {
         let repeated = self.entries.iter().position(|entry| entry.episode.is_routine_as(episode));
         if let Some(index) = repeated {
@@ -344,7 +344,7 @@ impl Chronicle {
         self.entries.remove(least.unwrap_or(0));
     }
 
-    /// Whether an entry says what is known: every retry detects the same cause again.
+    /// Whether an entry is already known: every retry detects the same cause again.
     fn repeats(&self, episode: &Episode) -> bool {
         if !matches!(episode, Episode::Cause { .. }) {
             return false;
@@ -359,7 +359,7 @@ impl Episode {
         matches!(self, Self::Attempt { routine: true, .. })
     }
 
-    /// Whether both are calls of the same handler with the same ending, as they are made all the time.
+    /// Whether both are routine calls of the same handler with the same ending.
     fn is_routine_as(&self, other: &Self) -> bool {
         let (
             Self::Attempt { handler, ending, routine: true, .. },

@@ -1,8 +1,8 @@
-//! Log lines about objects, as events where that is wanted.
+//! Log lines about objects, posted as events if enabled.
 //!
-//! The engine's own lines come with their objects. Those of handlers are handed in by the subscriber
-//! of the process ([`offer`]); what they are about follows from the task, or from the
-//! thread of a blocking handler, that logs them.
+//! The engine's own lines have their objects. Those of handlers are passed in by the subscriber of
+//! the process ([`offer`]); their object follows from the task, or from the thread of a blocking
+//! handler, that logs them.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ tokio::task_local! {
     static SOURCE: Arc<LineSource>;
 }
 
-/// A handler whose lines become events.
+/// A handler whose lines are posted as events.
 pub(crate) struct LineSource {
     operator: Arc<OperatorContext>,
     subject: Subject,
 }
 
 impl LineSource {
-    /// The handler of a call; `None` if its lines are for the log alone, as those of event handlers,
+    /// The handler of a call; `None` if its lines are only logged, as those of event handlers,
     /// indexes and webhooks always are: there are as many of them as there are events.
     pub(crate) fn of(call: &Call) -> Option<Arc<Self>> {
         let is_heard = match call.occasion {
@@ -58,16 +58,17 @@ pub(crate) fn within_blocking<T>(
     }
 }
 
-/// Takes a line that was just logged: an event about the object whose handler it comes from, if
-/// `posting.loggers` wants that. Lines from elsewhere belong to no object.
+/// Processes a line that was just logged: posts an event about the object whose handler logged it,
+/// if `posting.loggers` is enabled. Other lines belong to no object.
 ///
-/// To be called in the task or thread that logs; not for lines of the engine, which it posts itself.
+/// Must be called in the task or thread that logs; not for lines of the engine, which posts them
+/// itself.
 pub fn offer(level: Level, text: &str) {
     let Ok(source) = SOURCE.try_with(Arc::clone) else { return };
     post(&source.operator, &source.subject, level, text);
 }
 
-/// Makes a line an event, if that is wanted.
+/// Posts a line as an event, if enabled.
 pub(crate) fn post(operator: &OperatorContext, subject: &Subject, level: Level, text: &str) {
     if !is_wanted(operator) || level < operator.settings.read().posting.level {
         return;

@@ -1,7 +1,7 @@
-//! Posts Kubernetes events about objects: queued, bounded, rate-limited, repeated ones counted.
+//! Posts Kubernetes events about objects: queued, bounded, rate-limited, repetitions counted.
 //!
-//! Handlers and the engine hand events in through [`Recorder`]; one task sends them. Losing an
-//! event is better than delaying a handler, so nothing here ever blocks or fails.
+//! Handlers and the engine pass events to [`Recorder`]; one task sends them. Losing an event is
+//! better than delaying a handler, so nothing here ever blocks or fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,27 +19,28 @@ use tokio::time::Instant;
 
 use crate::clock::Clock;
 
-/// The reason of events that were log lines; their level is looked at before.
+/// The reason of events from log lines; their level is checked before.
 pub(crate) const LOGGING: &str = "Logging";
 /// The same event within this time is counted instead of posted again.
 const REPETITION: Duration = Duration::from_secs(600);
-/// A namespace that takes no events since it is being deleted is asked again after this time.
+/// A namespace that rejects events because it is being deleted is tried again after this time.
 const NAMESPACE_PAUSE: Duration = Duration::from_secs(1);
 /// How many such namespaces are remembered.
 const NAMESPACES_MAX: usize = 256;
 /// How many posted events are remembered for counting.
 const REMEMBERED_MAX: usize = 4096;
-/// The server's limit of the message, in characters.
+/// The server's limit for the message, in characters.
 const MESSAGE_MAX: usize = 1024;
 
-/// The entrance for events.
+/// Accepts events.
 pub(crate) struct Recorder {
     sender: mpsc::UnboundedSender<Entry>,
     room: Arc<Room>,
     lost: AtomicU64,
 }
 
-/// How many events wait, and how many may; the setting is known only after the startup handlers.
+/// How many events are waiting, and how many may; the setting is known only after the startup
+/// handlers.
 struct Room {
     waiting: AtomicUsize,
     max: AtomicUsize,
@@ -66,7 +67,7 @@ pub(crate) struct Poster {
     clock: Clock,
     events: Resource,
     posted: HashMap<(String, String, String, String), Posted>,
-    /// Namespaces that are being deleted, and when the server said so.
+    /// Namespaces that are being deleted, and when the server reported it.
     leaving: HashMap<String, Instant>,
     tokens: f64,
     refilled: Instant,
@@ -88,7 +89,7 @@ struct Posted {
 }
 
 impl Recorder {
-    /// An entrance and its sender's other end, with room for this many waiting events.
+    /// A recorder and its poster, with room for this many waiting events.
     pub(crate) fn new(cluster: Cluster, clock: Clock, queue_max: usize) -> (Arc<Self>, Poster) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (waiting, max) = (AtomicUsize::new(0), AtomicUsize::new(queue_max.max(1)));
@@ -122,7 +123,7 @@ impl Record for Recorder {
             reason: reason.to_owned(),
             message: shortened(message),
         };
-        // Without a receiver they are never looked at.
+        // Without a receiver they are never processed.
         if !self.room.enter() || self.sender.send(entry).is_err() {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
             if lost.is_power_of_two() {
@@ -138,7 +139,7 @@ impl Poster {
         self.room.max.store(queue_max.max(1), Ordering::Relaxed);
     }
 
-    /// Sends events until it is closed, and then what is still waiting.
+    /// Sends events until it is closed, and then those still waiting.
     pub(crate) async fn run(
         mut self,
         context: Arc<OperatorContext>,
@@ -191,7 +192,7 @@ impl Poster {
         self.tokens = (self.tokens + passed * rate).min(burst);
         self.refilled = Instant::now();
         if self.tokens < 1.0 {
-            // A rate of next to nothing means never, which is longer than a duration can be.
+            // A rate near zero means never, which exceeds any duration.
             let pause = Duration::try_from_secs_f64((1.0 - self.tokens) / rate);
             tokio::time::sleep(pause.unwrap_or(Duration::MAX)).await;
             self.tokens = 1.0;
@@ -209,7 +210,7 @@ impl Poster {
         let object = &entry.about;
         let namespace = match object.namespace() {
             Some(namespace) => namespace.to_owned(),
-            // Operators are often limited to one namespace, which is the one of their login.
+            // Operators are often restricted to one namespace, that of their login.
             None => self.cluster.connect().await.unwrap_or_else(|_| "default".to_owned()),
         };
         let now = format_time(self.clock.now());
@@ -248,7 +249,7 @@ impl Poster {
                     self.posted.insert(key, posted);
                 }
             }
-            // No one is left to read it.
+            // Nobody is left to read it.
             Err(error) if error.lacks_namespace => {
                 let object = object.key();
                 tracing::debug!(%error, %object, "dropping an event: its namespace is being deleted");
@@ -261,7 +262,7 @@ impl Poster {
         }
     }
 
-    /// Whether the namespace of an object did not take events just now, for it is being deleted.
+    /// Whether the namespace of an object recently rejected events because it is being deleted.
     fn is_leaving(&self, object: &Object) -> bool {
         let noted = object.namespace().and_then(|namespace| self.leaving.get(namespace));
         noted.is_some_and(|at| at.elapsed() < NAMESPACE_PAUSE)
@@ -274,7 +275,7 @@ impl Poster {
         }
     }
 
-    /// Counts a repetition on the event that is already there.
+    /// Counts a repetition on the existing event.
     async fn count(&mut self, key: &(String, String, String, String)) {
         let now = format_time(self.clock.now());
         let Some(posted) = self.posted.get_mut(key) else { return };
@@ -296,7 +297,7 @@ impl Poster {
             Err(error) if error.failure == Failure::NotFound => {
                 self.posted.remove(key);
             }
-            // Operators usually may create events only; a repetition is then just not counted.
+            // Operators usually may only create events; then a repetition is just not counted.
             Err(error) => {
                 tracing::debug!(%error, first = posted.first, "could not count the repetition of an event")
             }
@@ -321,7 +322,7 @@ fn core_events() -> Resource {
     }
 }
 
-/// Which object it is; those without a uid are identified by their names.
+/// Identifies an object; those without a uid are identified by name.
 fn identity(object: &Object) -> String {
     match object.uid() {
         "" => format!("{} {} {}", object.api_version(), object.kind(), object.key()),
@@ -329,7 +330,7 @@ fn identity(object: &Object) -> String {
     }
 }
 
-/// Whether this is an event itself, and not an object of another group with the same name.
+/// Whether this is itself an event, not an object of another group with the same name.
 fn is_event(object: &Object) -> bool {
     let version = object.api_version();
     object.kind() == "Event" && (version == "v1" || version.starts_with("events.k8s.io/"))
@@ -348,7 +349,7 @@ fn reference(object: &Object, namespace: &str) -> Value {
     reference
 }
 
-/// These two fields have no room for fractions of seconds; servers refuse an offset other than Z.
+/// These two fields have no fractions of seconds; servers reject an offset other than Z.
 fn whole_seconds(time: &str) -> String {
     match time.split_once('.') {
         Some((seconds, _)) => format!("{seconds}Z"),

@@ -1,6 +1,6 @@
-//! How the engine is doing: per watch, per handler, per request; for probes, metrics and people.
+//! The status of the engine: per watch, per handler, per request; for probes, metrics and users.
 //!
-//! The engine writes, others take snapshots. Rendering is theirs.
+//! The engine writes, others take snapshots and render them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 /// The upper bounds of the latency buckets, in seconds; one more bucket is for the rest.
 pub const LATENCY_BOUNDS: [f64; 8] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
 
-/// How many handlers are counted one by one: sub-handlers can have any number of names.
+/// How many handlers are counted individually: sub-handlers can have any number of names.
 const HANDLERS_MAX: usize = 1000;
 
 /// A view of a running engine; cheap to clone.
@@ -23,88 +23,88 @@ pub struct StatusHandle {
     pub(crate) cluster: Cluster,
 }
 
-/// Everything known at one moment.
+/// The status at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Whether the startup handlers are done, all watches have listed and all indexes are full.
-    /// Once it is so, it stays so.
+    /// Whether the startup handlers are done, all watches have listed and all indexes are filled.
+    /// Once true, it stays true.
     pub ready: bool,
-    /// The same, but without the watches that have failed for so long that handlers do not wait
-    /// for them any more, such as those of forbidden resources.
+    /// The same, without the watches that have failed for so long that handlers no longer wait for
+    /// them, such as those of forbidden resources.
     pub settled: bool,
     /// Whether another operator has precedence now.
     pub paused: bool,
-    /// Who leads, or who has which share of the objects; `None` without replicas.
+    /// The leader, or the shares of the objects; `None` without replicas.
     pub leadership: Option<LeadershipStatus>,
     /// Selectors for which the cluster has no resource yet.
     pub waiting_for: Vec<String>,
     /// All watches of objects that have handlers.
     pub watches: Vec<WatchStatus>,
-    /// The watches that the engine needs for itself.
+    /// The watches that the engine itself needs.
     pub engine_watches: EngineWatches,
-    /// What is being done, and what waits.
+    /// The current and the waiting work.
     pub work: WorkStatus,
     /// Objects known to the stores.
     pub objects: usize,
     /// The approximate size of the stores.
     pub store_bytes: usize,
-    /// All handlers that were called. When there are very many, those of one function which come
-    /// later are counted together, as `function/*`.
+    /// All handlers that were called. If there are very many, later ones of the same function are
+    /// counted together, as `function/*`.
     pub handlers: BTreeMap<String, HandlerStatus>,
-    /// Answers of the API server, by method and code; code 0 counts requests without an answer.
+    /// Responses of the API server, by method and code; code 0 counts requests without a response.
     pub requests: BTreeMap<(String, u16), u64>,
 }
 
-/// The watches that the engine needs for itself.
+/// The watches that the engine itself needs.
 #[derive(Clone, Debug, Default)]
 pub struct EngineWatches {
-    /// Those of namespaces and definitions, which decide about the others.
+    /// Those of namespaces and definitions, which determine the others.
     pub discovery: Vec<WatchStatus>,
     /// Those of the children of objects.
     pub children: Vec<WatchStatus>,
-    /// Those of the objects on which operators announce themselves to each other.
+    /// Those of the peering objects.
     pub peering: Vec<WatchStatus>,
 }
 
-/// What is being done, and what waits.
+/// The current and the waiting work.
 #[derive(Clone, Debug, Default)]
 pub struct WorkStatus {
     /// Objects that are waiting to be handled now.
     pub queued: usize,
     /// How long the first of them has been waiting, as of a second ago.
     pub queue_age: Duration,
-    /// Objects that wait for a later moment.
+    /// Objects that are waiting for a later time.
     pub delayed: usize,
-    /// Objects that are handled right now.
+    /// Objects that are being handled.
     pub running: usize,
     /// Daemons and timers that exist.
     pub background: usize,
-    /// Blocking handlers that occupy a thread now.
+    /// Blocking handlers that currently occupy a thread.
     pub blocking: usize,
-    /// Blocking handlers that wait for a free thread.
+    /// Blocking handlers that are waiting for a free thread.
     pub blocking_waiting: usize,
     /// Events that event handlers never saw, since they were slower than the events of an object.
     pub events_lost: u64,
-    /// Writes under way, and how many are allowed.
+    /// The number of writes in flight, and the allowed number.
     pub write_load: (usize, usize),
     /// How long ago the reactor made its last turn.
     pub reactor_age: Duration,
 }
 
-/// What this replica is among the others.
+/// The role of this replica among the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeadershipStatus {
-    /// Who we are.
+    /// Our identity.
     pub identity: String,
     /// Whether we lead, or have a share of the objects.
     pub leads: bool,
     /// The number of our term, if we have one.
     pub term: Option<u64>,
-    /// Who leads, if it is known.
+    /// The leader, if known.
     pub holder: Option<String>,
-    /// The ranges that we have, and how many there are; `None` where one leads.
+    /// Our ranges, and the total number; `None` if one replica leads.
     pub ranges: Option<(Vec<u32>, u32)>,
-    /// How many members share the objects; 0 where one leads.
+    /// How many members share the objects; 0 if one replica leads.
     pub members: usize,
     /// How long the last hand-over of ranges took.
     pub handover: Option<Duration>,
@@ -113,11 +113,11 @@ pub struct LeadershipStatus {
 /// One watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchStatus {
-    /// What is watched: `plural.version.group`.
+    /// The watched resource: `plural.version.group`.
     pub resource: String,
     /// The namespace, or `None` for the whole cluster.
     pub namespace: Option<String>,
-    /// The label selector, if only some objects can concern any handler.
+    /// The label selector, if only some objects can be relevant for any handler.
     pub labels: Option<String>,
     /// The field selector, likewise.
     pub fields: Option<String>,
@@ -125,15 +125,15 @@ pub struct WatchStatus {
     pub listed: bool,
     /// Whether the operator is not ready before that.
     pub awaited: bool,
-    /// How long ago the server last said anything on this watch, be it a refusal.
+    /// How long ago the server last sent anything on this watch, including a rejection.
     pub age: Duration,
-    /// How often it had to be started again.
+    /// How often it was restarted.
     pub restarts: u64,
     /// How many objects it has.
     pub objects: usize,
-    /// The approximate size of what is kept of them.
+    /// The approximate size of what is stored of them.
     pub store_bytes: usize,
-    /// What is wrong, if it is.
+    /// The current error, if any.
     pub failing: Option<String>,
 }
 
@@ -144,9 +144,9 @@ pub struct HandlerStatus {
     pub calls: u64,
     /// How often it succeeded.
     pub successes: u64,
-    /// How often it failed and is tried again.
+    /// How often it failed and is retried.
     pub retries: u64,
-    /// How often it failed for good.
+    /// How often it failed permanently.
     pub failures: u64,
     /// The time spent in all calls.
     pub seconds: f64,
@@ -156,7 +156,7 @@ pub struct HandlerStatus {
     pub errors: BTreeMap<&'static str, u64>,
 }
 
-/// What a watch is for.
+/// The purpose of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Handlers,
@@ -190,7 +190,7 @@ struct Noted {
 }
 
 impl StatusHandle {
-    /// Everything known now.
+    /// The current status.
     #[must_use]
     pub fn snapshot(&self) -> Status {
         let mut status = self.board.snapshot();
@@ -201,18 +201,18 @@ impl StatusHandle {
 }
 
 impl Status {
-    /// Whether every watch hears its server: the base of a liveness answer.
+    /// Whether every watch receives data from its server: the basis of the liveness response.
     #[must_use]
     pub fn is_alive(&self, silence_max: Duration) -> bool {
         self.stuck(silence_max).is_none()
     }
 
-    /// What has made no progress for longer than this, and why, if it is known.
+    /// What has made no progress for longer than this, and why, if known.
     pub(crate) fn stuck(&self, silence_max: Duration) -> Option<String> {
         if self.work.reactor_age > silence_max {
             return Some(format!("the reactor is stuck for {} s", self.work.reactor_age.as_secs()));
         }
-        // In a pause no objects are watched, and there is nothing wrong with it.
+        // During a pause no objects are watched, which is not an error.
         let watches = self.watches.iter().filter(|_| !self.paused);
         let silent = watches.chain(self.own_watches()).find(|it| it.age > silence_max)?;
         let (resource, seconds) = (&silent.resource, silent.age.as_secs());
@@ -220,7 +220,7 @@ impl Status {
         Some(format!("the watch of {resource} is silent for {seconds} s{why}"))
     }
 
-    /// The watches that the engine needs for itself.
+    /// The watches that the engine itself needs.
     pub(crate) fn own_watches(&self) -> impl Iterator<Item = &WatchStatus> {
         let EngineWatches { discovery, children, peering } = &self.engine_watches;
         discovery.iter().chain(children).chain(peering)
@@ -244,7 +244,7 @@ impl Board {
         change(&mut inner.status);
     }
 
-    /// Makes room for a watch; returns the number under which it is found, here and elsewhere.
+    /// Adds a watch; returns its id here and elsewhere.
     pub(crate) fn add_watch(&self, purpose: Purpose, status: WatchStatus) -> u32 {
         let mut inner = self.0.lock();
         let id = inner.next_watch;
@@ -260,7 +260,7 @@ impl Board {
         }
     }
 
-    /// Notes that the server spoke on a watch.
+    /// Records that the server sent something on a watch.
     pub(crate) fn heard(&self, id: u32, objects: usize) {
         if let Some(watch) = self.0.lock().watches.get_mut(&id) {
             watch.heard_at = Instant::now();
@@ -269,13 +269,13 @@ impl Board {
         }
     }
 
-    /// Notes what a batch says about its watch, where objects are not counted.
+    /// Records what a batch says about its watch, if objects are not counted.
     pub(crate) fn listen(&self, id: u32, batch: &[Observation]) {
-        // A list that only begins says nothing about the server.
+        // A list that has only started says nothing about the server.
         let says_nothing = |it: &Observation| {
             matches!(it, Observation::ListBegun { .. } | Observation::Disturbed { .. })
         };
-        // Failures are the last of their batches.
+        // A failure is the last item of its batch.
         if !batch.iter().all(says_nothing) {
             self.heard(id, 0);
         }
@@ -290,8 +290,8 @@ impl Board {
         }
     }
 
-    /// Notes that a watch failed. The server that refuses it is alive, and a new start of the
-    /// operator would not change its mind.
+    /// Records that a watch failed. A server that rejects it is alive, and restarting the operator
+    /// would not help.
     pub(crate) fn disturbed(&self, id: u32, error: &RequestError) {
         if let Some(watch) = self.0.lock().watches.get_mut(&id) {
             watch.status.restarts += 1;
@@ -322,7 +322,7 @@ impl Board {
         handler.buckets[bucket.unwrap_or(LATENCY_BOUNDS.len())] += 1;
     }
 
-    /// Counts one failed call of a handler, by the class of its failure.
+    /// Counts a failed call of a handler, by the class of its failure.
     pub(crate) fn failed(&self, id: &str, class: &'static str) {
         *self.0.lock().handler(id).errors.entry(class).or_default() += 1;
     }

@@ -1,7 +1,7 @@
-//! What the debug endpoint tells of the operator as a whole: its status and its handlers.
+//! What the debug endpoint shows about the operator as a whole: its status and its handlers.
 //!
-//! Plain values that other programs read back, such as the web UI. Made from the engine's own
-//! structures on request; nothing is kept here, and nothing depends on it.
+//! Plain values that other programs parse, such as the web UI. Created from the engine's own
+//! structures on request; nothing is stored here, and nothing depends on it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reporting::status::{HandlerStatus, LATENCY_BOUNDS, Status, WatchStatus};
 
-/// How the operator is doing at one moment.
+/// The status of the operator at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusReport {
@@ -28,19 +28,19 @@ pub struct StatusReport {
     pub waiting_for: Vec<String>,
     /// All watches.
     pub watches: Vec<WatchReport>,
-    /// Objects that wait for being handled now.
+    /// Objects that are waiting to be handled now.
     pub queued: usize,
     /// How long the first of them has been waiting, in seconds.
     pub queue_age: f64,
-    /// Objects that wait for a later moment.
+    /// Objects that are waiting for a later time.
     pub delayed: usize,
-    /// Objects that are handled right now.
+    /// Objects that are being handled.
     pub running: usize,
     /// Daemons and timers that exist.
     pub background: usize,
-    /// Blocking handlers that occupy a thread now.
+    /// Blocking handlers that currently occupy a thread.
     pub blocking: usize,
-    /// Blocking handlers that wait for a free thread.
+    /// Blocking handlers that are waiting for a free thread.
     pub blocking_waiting: usize,
     /// Objects known to the stores.
     pub objects: usize,
@@ -52,9 +52,9 @@ pub struct StatusReport {
     pub handlers: BTreeMap<String, HandlerCounts>,
     /// Events that event handlers never saw.
     pub events_lost: u64,
-    /// Answers of the API server.
+    /// Responses of the API server.
     pub requests: Vec<RequestCount>,
-    /// Writes under way.
+    /// Writes in flight.
     pub writes: usize,
     /// How many of them are allowed.
     pub writes_max: usize,
@@ -66,9 +66,9 @@ pub struct StatusReport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchReport {
-    /// What it is for: `handlers`, `discovery`, `children` or `peering`.
+    /// Its purpose: `handlers`, `discovery`, `children` or `peering`.
     pub purpose: String,
-    /// What is watched: `plural.version.group`.
+    /// The watched resource: `plural.version.group`.
     pub resource: String,
     /// The namespace, or `None` for the whole cluster.
     pub namespace: Option<String>,
@@ -78,17 +78,17 @@ pub struct WatchReport {
     pub fields: Option<String>,
     /// Whether there was a complete list.
     pub listed: bool,
-    /// How long ago the server last said anything, in seconds.
+    /// How long ago the server last sent anything, in seconds.
     pub age: f64,
-    /// How often it had to be started again.
+    /// How often it was restarted.
     pub restarts: u64,
     /// How many objects it has.
     pub objects: usize,
-    /// What is wrong, if it is.
+    /// The current error, if any.
     pub failing: Option<String>,
 }
 
-/// How often a handler was called, and how that ended.
+/// How often a handler was called, and how the calls ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HandlerCounts {
@@ -96,9 +96,9 @@ pub struct HandlerCounts {
     pub calls: u64,
     /// How often it succeeded.
     pub successes: u64,
-    /// How often it failed and is tried again.
+    /// How often it failed and is retried.
     pub retries: u64,
-    /// How often it failed for good.
+    /// How often it failed permanently.
     pub failures: u64,
     /// The time spent in all calls.
     pub seconds: f64,
@@ -108,18 +108,18 @@ pub struct HandlerCounts {
     pub errors: BTreeMap<String, u64>,
 }
 
-/// Answers of the API server.
+/// Responses of the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCount {
     /// The method.
     pub method: String,
-    /// The code; 0 if there was no answer.
+    /// The code; 0 if there was no response.
     pub code: u16,
-    /// How many.
+    /// The number of responses.
     pub count: u64,
 }
 
-/// What an operator consists of.
+/// The parts of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OperatorReport {
@@ -137,7 +137,7 @@ pub struct OperatorReport {
     pub last_handled_annotation: Option<String>,
     /// The upper bounds of the latency buckets, in seconds; one more bucket is for the rest.
     pub latency_bounds: Vec<f64>,
-    /// Whether people may change the state of objects through the web UI.
+    /// Whether users may change the state of objects through the web UI.
     pub actions: bool,
     /// All handlers.
     pub handlers: Vec<HandlerReport>,
@@ -151,24 +151,24 @@ pub struct HandlerReport {
     pub id: String,
     /// What it reacts to: `create`, `timer` and so on.
     pub kind: String,
-    /// Which resources it is for.
+    /// The resources that it handles.
     pub resources: Option<String>,
     /// The documentation of the function.
     pub description: Option<String>,
     /// The signature of the function.
     pub signature: Option<String>,
-    /// The options of its kind and what is done when it fails, as name and value.
+    /// The options of its kind and its error handling, as name and value.
     pub options: Vec<(String, String)>,
-    /// Under which conditions it is called, one sentence each.
+    /// The conditions under which it is called, one sentence each.
     pub conditions: Vec<String>,
-    /// The resources of the children that are watched for its sake.
+    /// The resources of the children that are watched for it.
     pub children: Vec<String>,
     /// What it may do in the cluster.
     pub rights: Vec<String>,
 }
 
-/// Whether a request is for an address rather than for a name, which could be that of another
-/// site that was made to resolve to this machine.
+/// Whether a request is for an IP address rather than a name, which could belong to another site
+/// that was made to resolve to this machine.
 pub(crate) fn is_local(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
     let authority = host.and_then(|host| host.parse::<Authority>().ok());
@@ -246,7 +246,7 @@ fn counts(handler: &HandlerStatus) -> HandlerCounts {
     }
 }
 
-/// The resident memory of this process; only Linux tells it in a file.
+/// The resident memory of this process; only Linux provides it in a file.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -409,7 +409,7 @@ fn value_words(filter: &ValueFilter) -> String {
     }
 }
 
-/// What a handler may do in the cluster: by its kind, by its signature, and as it declares.
+/// What a handler may do in the cluster: by its kind, its signature and its declarations.
 fn rights(handler: &Handler) -> Vec<String> {
     let mut rights = Vec::new();
     if let Some(selector) = &handler.selector

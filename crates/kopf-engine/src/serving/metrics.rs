@@ -56,7 +56,7 @@ fn engine(text: &mut Text, status: &Status) {
     }
 }
 
-/// Without replicas there is nothing to tell.
+/// Without replicas there is nothing to report.
 fn leadership(text: &mut Text, status: &Status) {
     let Some(leadership) = &status.leadership else { return };
     let mut gauge = |name, help, value: f64| {
@@ -82,7 +82,7 @@ fn leadership(text: &mut Text, status: &Status) {
 
 fn watches(text: &mut Text, status: &Status) {
     let watches: Vec<Labelled<'_>> = status.watches.iter().map(|it| labelled(it, None)).collect();
-    // An operator may also handle namespaces: series must differ.
+    // An operator may handle namespaces too: series must differ.
     let own = [
         ("discovery", &status.engine_watches.discovery),
         ("children", &status.engine_watches.children),

@@ -1,10 +1,10 @@
 //! Accepts connections on the operator's own ports, within limits.
 //!
-//! The only accept loop of the engine: probes and webhooks differ in their answers alone. Every
-//! part of a request has a deadline, every port has a number of connections, and all ports together
-//! have a number of bytes. A slow client is closed in favour of a new one, so that a kubelet gets an
-//! answer while a thousand other clients say nothing. What the connections do is in `connection`,
-//! bodies are in `body`.
+//! The only accept loop of the engine: probes and webhooks differ only in their responses. Every
+//! part of a request has a deadline, every port has a maximum number of connections, and all ports
+//! together have a maximum number of bytes. A slow client is closed in favour of a new one, so that
+//! a kubelet gets a response while a thousand other clients send nothing. The state of a connection
+//! is in `connection`, bodies are in `body`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ const PORTS: usize = 3;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often a full port is logged.
 const FULL_LOGGED_EVERY: Duration = Duration::from_secs(60);
-/// The least buffer that the HTTP library accepts.
+/// The minimum buffer size that the HTTP library accepts.
 const HEAD_BYTES_MIN: usize = 8 << 10;
 
 /// The limits and the connections of all ports of one engine.
@@ -53,7 +53,7 @@ pub(crate) struct Ports {
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
 }
 
-/// A request, and the connection on which it came.
+/// A request, and its connection.
 pub(crate) struct Asked {
     pub(crate) request: Request<Incoming>,
     pub(crate) peer: SocketAddr,
@@ -68,7 +68,7 @@ impl Asked {
     }
 }
 
-/// Answers the requests of one port.
+/// Responds to the requests of one port.
 pub(crate) trait Answering: Send + Sync + 'static {
     fn answer(&self, asked: Asked) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 }
@@ -95,7 +95,7 @@ impl Ports {
         })
     }
 
-    /// Answers on a port until it is dropped; its connections end with it.
+    /// Serves a port until it is dropped; its connections end with it.
     pub(crate) async fn serve<A: Answering>(self: Arc<Self>, port: Port<A>) {
         let port_id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut tasks = JoinSet::new();
@@ -116,12 +116,12 @@ impl Ports {
                 );
             }
             let Ok((stream, peer)) = accepted else {
-                // Out of file descriptors, most likely.
+                // Most likely out of file descriptors.
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             if !has_room {
-                // All others are being answered: this one is closed at once.
+                // All others are being served: this one is closed at once.
                 continue;
             }
             let connection = self.open(port_id, port.tls.is_some());
@@ -142,17 +142,17 @@ impl Ports {
         let _open = Open { ports: &self, id: connection.id };
         let serving = async {
             let Some(acceptor) = acceptor else {
-                return self.speak(&connection, stream, peer, answering).await;
+                return self.serve_http(&connection, stream, peer, answering).await;
             };
             let Ok(stream) = acceptor.accept(stream).await else { return };
             connection.enter(Phase::Head, self.settings.head_timeout);
-            self.speak(&connection, stream, peer, answering).await;
+            self.serve_http(&connection, stream, peer, answering).await;
         };
         connection.within_deadlines(serving).await;
     }
 
     /// HTTP on one connection.
-    async fn speak<A: Answering>(
+    async fn serve_http<A: Answering>(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -164,7 +164,7 @@ impl Ports {
             let connection = Arc::clone(connection);
             async move {
                 connection.enter_unbounded(Phase::Answering);
-                // A body that is not needed is not read: the connection ends with the answer.
+                // An unneeded body is not read: the connection ends with the response.
                 let is_empty = request.body().is_end_stream();
                 let asked = Asked {
                     request,
@@ -183,7 +183,7 @@ impl Ports {
             }
         });
         let stream = Watched::new(stream, connection, &self.settings);
-        // Clients may hang up at any moment.
+        // Clients may disconnect at any moment.
         let _ = hyper::server::conn::http1::Builder::new()
             .max_buf_size(self.settings.head_bytes_max.max(HEAD_BYTES_MIN))
             .serve_connection(TokioIo::new(stream), service)
@@ -205,11 +205,11 @@ impl Ports {
         self.connections.lock().values().filter(|it| it.port == port).count()
     }
 
-    /// Closes the connection of a port that can best be spared, if any.
+    /// Closes the most expendable connection of a port, if any.
     fn close_one(&self, port: u64) -> bool {
         let mut connections = self.connections.lock();
         let of_port = connections.values().filter(|it| it.port == port);
-        let spared = of_port.filter_map(|it| Some((it.spareness()?, it.id))).min();
+        let spared = of_port.filter_map(|it| Some((it.expendability()?, it.id))).min();
         let Some((_, id)) = spared else { return false };
         if let Some(connection) = connections.remove(&id) {
             connection.close();
@@ -218,7 +218,7 @@ impl Ports {
     }
 }
 
-/// Forgets a connection when it ends.
+/// Removes a connection when it ends.
 struct Open<'a> {
     ports: &'a Ports,
     id: u64,
@@ -239,7 +239,7 @@ pub(crate) fn respond(code: StatusCode, kind: &'static str, text: String) -> Res
     response
 }
 
-/// A refusal with its reason.
+/// A rejection with its reason.
 pub(crate) fn refuse(code: StatusCode, text: &str) -> Response<Full<Bytes>> {
     respond(code, "text/plain", format!("{text}\n"))
 }

@@ -1,7 +1,8 @@
-//! What kubelets, scrapers and people ask over HTTP: alive, ready, metrics, what happened to objects.
+//! The HTTP endpoints for kubelets, scrapers and users: liveness, readiness, metrics, history of
+//! objects.
 //!
-//! Liveness reflects progress, not "the port answers": every watch must have heard its server lately,
-//! and the reactor must turn. The answers of probe handlers are kept for a moment, as Kopf does.
+//! Liveness reflects progress, not just an open port: every watch must have received data recently,
+//! and the reactor must run. The results of probe handlers are cached briefly, as in Kopf.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,9 +31,9 @@ use crate::serving::metrics;
 use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
 use crate::serving::protected::{MetricsEndpoint, MetricsError};
 
-/// How long the answers of probe handlers are kept.
+/// How long the results of probe handlers are cached.
 const PROBES_KEPT: Duration = Duration::from_secs(10);
-/// How much longer than a silent watch is left alone the liveness probe waits for it.
+/// How much longer than the inactivity timeout the liveness probe waits for a silent watch.
 const REOPENING_GRACE: Duration = Duration::from_secs(30);
 
 /// Why the probes cannot be served.
@@ -44,10 +45,10 @@ pub enum ProbesError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What is wrong with it.
+        /// The error.
         source: std::io::Error,
     },
-    /// The metrics have a port of their own that cannot be served.
+    /// The separate port for metrics cannot be served.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
 }
@@ -57,29 +58,29 @@ pub enum ProbesError {
 pub struct ProbesEndpoint {
     /// The address to listen on.
     pub address: SocketAddr,
-    /// The path of the liveness answer; `/readyz`, `/metrics` and `/debug` are served as well.
+    /// The path of the liveness probe; `/readyz`, `/metrics` and `/debug` are served too.
     pub path: String,
     /// The name of the operator, for the web UI.
     pub operator: Option<String>,
     /// Whether the web UI offers actions: run again, pause and resume objects, retry.
     pub actions: bool,
-    /// Where metrics are served to those who may read them, instead of here to everybody.
+    /// Where metrics are served to authorized readers, instead of here to everybody.
     pub metrics: Option<MetricsEndpoint>,
-    /// A socket that listens there already.
+    /// A socket that already listens there.
     listener: Option<Arc<std::net::TcpListener>>,
 }
 
 impl ProbesEndpoint {
-    /// Probes at an address; the socket is opened when the engine starts.
+    /// Serves probes at an address; the socket is opened when the engine starts.
     pub fn new(address: SocketAddr, path: impl Into<String>) -> Self {
         let (operator, metrics, listener) = (None, None, None);
         Self { address, path: path.into(), operator, actions: false, metrics, listener }
     }
 
-    /// Probes on a free port of this machine, for this machine only.
+    /// Serves probes on a free port of this machine, for this machine only.
     ///
     /// # Errors
-    /// Fails when no socket can be opened.
+    /// Fails if no socket can be opened.
     pub fn on_loopback() -> Result<Self, ProbesError> {
         let address = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
         let open = || -> std::io::Result<_> {
@@ -102,23 +103,23 @@ impl ProbesEndpoint {
     }
 }
 
-/// Answers requests while the handle of [`Probes::start`] is kept.
+/// Responds to requests while the handle of [`Probes::start`] is kept.
 pub(crate) struct Probes {
     pub(crate) endpoint: ProbesEndpoint,
     pub(crate) status: StatusHandle,
-    /// Reviews who reads protected metrics.
+    /// Reviews the readers of protected metrics.
     pub(crate) cluster: Cluster,
     pub(crate) runtime: Arc<Runtime>,
-    /// Those that contribute to the liveness answer.
+    /// The handlers that contribute to the liveness response.
     pub(crate) handlers: Vec<Arc<Handler>>,
-    /// All handlers of the operator, for people who ask.
+    /// All handlers of the operator, for the debug endpoint.
     pub(crate) registered: Vec<Arc<Handler>>,
-    /// Written by the request that finds it too old, read by the others meanwhile.
+    /// Written by the request that finds it outdated, read by the others meanwhile.
     pub(crate) kept: Mutex<Option<(Instant, Result<String, String>)>>,
 }
 
 impl Probes {
-    /// Listens, and answers in the background.
+    /// Listens, and serves in the background.
     pub(crate) async fn start(
         self,
         ports: Arc<Ports>,
@@ -141,14 +142,15 @@ impl Probes {
 }
 
 impl Answering for Probes {
-    /// Answers at once: no probe has a body.
+    /// Responds at once: no probe has a body.
     async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
         let uri = asked.request.uri();
         if !matches!(*asked.request.method(), Method::GET | Method::HEAD) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
         }
         match uri.path() {
-            // What objects contain is for those who are on this machine or forward a port to it.
+            // The content of objects is only for users who are on this machine or forward a port to
+            // it.
             path if path.starts_with("/debug/")
                 && asked.peer.ip().to_canonical().is_loopback()
                 && debug::is_local(asked.request.headers()) =>
@@ -206,7 +208,7 @@ impl Probes {
     fn unknown(&self, resource: &str, namespace: Option<&str>) -> Unknown {
         let mut watches = self.status.snapshot().watches.into_iter();
         let watch = watches.find(|watch| {
-            // `plural.version.group` without the version is what people ask for.
+            // Users ask for `plural.version.group` without the version.
             let mut parts = watch.resource.splitn(3, '.');
             let (plural, _, group) = (parts.next(), parts.next(), parts.next());
             let name: Vec<&str> = plural.into_iter().chain(group).collect();
@@ -227,8 +229,8 @@ impl Probes {
             return respond(StatusCode::OK, "text/plain", text);
         }
         if status.paused {
-            // Standing by is all that can be asked of it: a rolling update would never stop waiting for
-            // a new operator that gives way to the old one.
+            // It can do no more than stand by: a rolling update would wait forever for a new
+            // operator that gives way to the old one.
             return respond(StatusCode::OK, "text/plain", "paused in favour of a peer\n".into());
         }
         let mut reasons: Vec<String> = status
@@ -278,7 +280,7 @@ impl Probes {
     }
 }
 
-/// What a replica is among the others, in a line.
+/// The role of a replica, in one line.
 fn role(leadership: &LeadershipStatus) -> String {
     let LeadershipStatus { identity, leads, term, holder, ranges, .. } = leadership;
     let term = term.unwrap_or_default();

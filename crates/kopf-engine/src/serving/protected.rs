@@ -1,7 +1,7 @@
-//! Metrics on a port of their own: over TLS, and only for those whom the cluster lets read them.
+//! Metrics on a separate port: over TLS, and only for readers that the cluster authorizes.
 //!
-//! As in controller-runtime: the token of a request is reviewed by the cluster (TokenReview), and so
-//! is the right of its owner to `get` the path `/metrics` (SubjectAccessReview).
+//! As in controller-runtime: the cluster reviews the token of a request (TokenReview), and the
+//! right of its owner to `get` the path `/metrics` (SubjectAccessReview).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -25,23 +25,23 @@ use crate::serving::tls::{self, Unusable};
 
 /// The path whose readers are reviewed.
 const PATH: &str = "/metrics";
-/// How long a permission is remembered: rights that are taken away work for this long.
+/// How long a permission is cached: revoked rights still work for this long.
 const ALLOWED_KEPT: Duration = Duration::from_secs(60);
-/// How long a refusal is remembered: rights that are granted need this long to work.
+/// How long a denial is cached: granted rights need this long to work.
 const REFUSED_KEPT: Duration = Duration::from_secs(10);
-/// How many tokens are remembered.
+/// How many tokens are cached.
 const TOKENS_MAX: usize = 100;
-/// How often the files of the certificate are looked at.
+/// How often the certificate files are checked.
 const CHECKING: Duration = Duration::from_secs(60);
 /// How long the cluster may take for both reviews.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where metrics are served to those who may read them.
+/// Where metrics are served to authorized readers.
 #[derive(Clone, Debug)]
 pub struct MetricsEndpoint {
     /// The address to listen on.
     pub address: SocketAddr,
-    /// The certificate chain and the key; self-signed without them.
+    /// The certificate chain and the key; by default, self-signed.
     pub certificate: Option<(Pem, Pem)>,
 }
 
@@ -54,7 +54,7 @@ pub enum MetricsError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What is wrong with it.
+        /// The error.
         source: std::io::Error,
     },
     /// The certificate cannot be used.
@@ -70,7 +70,7 @@ impl MetricsEndpoint {
         }
     }
 
-    /// Listens, and answers as long as the future is polled.
+    /// Listens, and serves while the future is polled.
     pub(crate) async fn serve(
         self,
         ports: Arc<Ports>,
@@ -92,7 +92,7 @@ impl MetricsEndpoint {
         })
     }
 
-    /// Takes renewed files into use.
+    /// Puts renewed files into use.
     async fn renew(&self, mut used: (String, String), acceptor: &RwLock<TlsAcceptor>) {
         if self.certificate.is_none() {
             return;
@@ -119,11 +119,11 @@ impl MetricsEndpoint {
     }
 }
 
-/// What the cluster said about a token.
+/// The cluster's decision about a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Allowed,
-    /// The token is not known.
+    /// The token is unknown.
     Unknown,
     /// Its owner may not read metrics.
     Forbidden,
@@ -132,7 +132,7 @@ enum Verdict {
 struct Protected {
     cluster: Cluster,
     status: StatusHandle,
-    /// What was said about tokens lately, and until when it counts.
+    /// Recent decisions about tokens, and until when they are valid.
     tokens: Mutex<HashMap<String, (Instant, Verdict)>>,
 }
 
@@ -167,7 +167,8 @@ impl Answering for Protected {
 }
 
 impl Protected {
-    /// What the cluster says about a token, now or lately; no error means no answer in time.
+    /// The cluster's decision about a token, now or recently; an error of `None` means no response
+    /// in time.
     async fn judge(&self, token: &str) -> Result<Verdict, Option<RequestError>> {
         let now = Instant::now();
         if let Some((until, verdict)) = self.tokens.lock().get(token)
@@ -191,7 +192,7 @@ impl Protected {
     }
 }
 
-/// Keeps a verdict; drops those that no longer count, and one more if there are too many.
+/// Caches a verdict; drops expired ones, and one more if there are too many.
 fn remember(
     tokens: &mut HashMap<String, (Instant, Verdict)>,
     token: &str,

@@ -1,4 +1,4 @@
-//! Certificates of the operator's own ports: from PEM to what accepts connections.
+//! Certificates of the operator's own ports: from PEM to a TLS acceptor.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) type Unusable = Box<dyn std::error::Error + Send + Sync>;
 pub enum Pem {
     /// The text itself.
     Text(String),
-    /// A file, which is read again now and then: certificates are renewed.
+    /// A file, which is read again periodically: certificates are renewed.
     File(PathBuf),
 }
 

@@ -1,7 +1,7 @@
-//! What the process remembers of one object beyond the object itself.
+//! What the process remembers about one object besides the object itself.
 //!
 //! Exists only while there is something to remember. Owned by the record; lent to the worker while
-//! the object is busy, so that nothing here needs a lock.
+//! the object is busy, so that no lock is needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::context::memos::Memos;
 use crate::pool::dismiss;
 use crate::write::AmbiguousRefusal;
 
-/// What the process remembers of one object.
+/// What the process remembers about one object.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// The handlers' own values.
+    /// The memo of the handlers.
     pub(crate) memo: Option<Arc<Extensions>>,
     /// Progress that is not (yet) worth a write.
     pub(crate) progress: Option<Progress>,
     /// A patch that could not be written.
     pub(crate) unsent: Patch,
-    /// Why it is refused, where we may not look.
+    /// A rejection of unknown cause, if we have no right to read the object.
     pub(crate) ambiguity: Option<Box<AmbiguousRefusal>>,
     /// Its daemons and timers.
     pub(crate) background: ObjectBackground,
@@ -35,13 +35,13 @@ pub(crate) struct Memory {
     pub(crate) errors: u32,
     /// How often in a row our own write was the reason for the next one.
     pub(crate) own_changes: u32,
-    /// How often in a row the next attempt was wanted at once; of no interest without progress.
+    /// How often in a row an immediate retry was requested; irrelevant without progress.
     pub(crate) pacing: RetryPacing,
     /// The attempts of index handlers that failed.
     pub(crate) indexing: BTreeMap<HandlerId, State>,
-    /// What is known of desired children, where there are such handlers.
+    /// What is known about desired children, if there are such handlers.
     pub(crate) desired: Option<Box<DesiredMemory>>,
-    /// The conflicts between writers that were reported: the later writer and the field.
+    /// The reported conflicts between writers: the later writer and the field.
     pub(crate) reported: BTreeSet<(Arc<str>, FieldPath)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Progress {
     pub(crate) subs: BTreeMap<HandlerId, State>,
 }
 
-/// The reactor forgets objects, and must not be ended by what handlers have put aside.
+/// The reactor drops objects, and must not be ended by values of handlers.
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(memo) = self.memo.take() {
@@ -65,7 +65,7 @@ impl Drop for Memory {
 }
 
 impl Memory {
-    /// Whether forgetting it would change nothing.
+    /// Whether it can be forgotten without consequences.
     pub(crate) fn is_trivial(&self, operator_memo: &Extensions) -> bool {
         self.progress.is_none()
             && self.unsent.is_empty()
@@ -78,21 +78,21 @@ impl Memory {
             && self.memo.as_ref().is_none_or(|memo| memo.holds_same(operator_memo))
     }
 
-    /// Takes a newer state for all readers, when there is nothing to do.
+    /// Takes a newer state for all readers, if there is nothing to do.
     pub(crate) fn refresh(&mut self, object: &Object) {
         if let Some(live) = &self.background.live {
             live.set(object.clone());
         }
     }
 
-    /// The server was restored from a backup: readers of the object accept older states as well.
+    /// The server was restored from a backup: readers of the object accept older states too.
     pub(crate) fn doubt(&self) {
         if let Some(live) = &self.background.live {
             live.doubt();
         }
     }
 
-    /// The handlers' own values, looked up at the first use.
+    /// The memo of the handlers, looked up on first use.
     pub(crate) fn memo(&mut self, memos: &Memos, uid: &str) -> Arc<Extensions> {
         Arc::clone(self.memo.get_or_insert_with(|| memos.of(uid)))
     }

@@ -22,7 +22,7 @@ fn versions_that_are_not_numbers_are_always_newer() {
 }
 
 #[test]
-fn what_a_list_does_not_contain_is_missing() {
+fn objects_absent_from_a_list_are_missing() {
     let mut store = Store::new();
     let one = store.uid(&object("0193d1f4-0000-7000-8000-000000000001", "1"));
     let two = store.uid(&object("0193d1f4-0000-7000-8000-000000000002", "1"));
@@ -36,7 +36,7 @@ fn what_a_list_does_not_contain_is_missing() {
 }
 
 #[test]
-fn objects_without_a_uid_are_told_apart_by_name() {
+fn objects_without_a_uid_are_distinguished_by_name() {
     let mut store = Store::new();
     let named = |name: &str| Object::from_value(json!({"metadata": {"name": name}}));
     assert_eq!(store.uid(&named("a")), store.uid(&named("a")));
@@ -44,7 +44,7 @@ fn objects_without_a_uid_are_told_apart_by_name() {
 }
 
 #[test]
-fn the_oldest_events_give_way() {
+fn the_oldest_events_are_dropped() {
     let mut record = Record::default();
     let mut lost = 0;
     for index in 0..100 {
@@ -58,7 +58,7 @@ fn the_oldest_events_give_way() {
 }
 
 #[test]
-fn a_list_is_doubted_when_the_object_is_heard_of_and_a_deletion_is_not() {
+fn an_event_contradicts_a_list_but_not_a_deletion() {
     let mut record = Record::default();
     record.put_missing(object("a", "5"));
     assert!(record.inbox.as_ref().is_some_and(|inbox| inbox.gone));
@@ -81,7 +81,7 @@ fn waiting(record: &Record) -> Option<Version> {
 }
 
 #[test]
-fn what_waits_is_dropped_when_a_worker_has_come_further() {
+fn a_waiting_state_is_dropped_if_a_worker_has_covered_it() {
     let mut record = record_at("5");
     record.flags.busy = true;
     record.put(object("a", "6"), false);
@@ -96,7 +96,7 @@ fn what_waits_is_dropped_when_a_worker_has_come_further() {
 }
 
 #[test]
-fn an_object_that_is_heard_of_while_it_leaves_is_looked_at_whatever_its_version() {
+fn an_object_seen_while_considered_gone_is_handled_at_any_version() {
     let mut record = record_at("5");
     (record.flags.busy, record.flags.leaving) = (true, true);
     record.put(object("a", "5"), false);
@@ -106,7 +106,7 @@ fn an_object_that_is_heard_of_while_it_leaves_is_looked_at_whatever_its_version(
 }
 
 #[test]
-fn a_worker_does_not_bring_back_what_was_before_a_restore() {
+fn a_worker_does_not_bring_back_states_from_before_a_restore() {
     let mut record = record_at("50");
     record.flags.busy = true;
     record.doubt_all();
@@ -123,7 +123,7 @@ fn a_worker_does_not_bring_back_what_was_before_a_restore() {
 }
 
 #[test]
-fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
+fn states_from_before_a_restore_are_replaced_by_later_ones() {
     let mut record = record_at("50");
     record.flags.busy = true;
     record.put(object("a", "51"), false);
@@ -141,7 +141,7 @@ fn what_waited_before_a_restore_gives_way_to_what_comes_after_it() {
 }
 
 #[test]
-fn daemons_take_older_states_after_a_restore_also_if_a_worker_was_at_it() {
+fn daemons_accept_older_states_after_a_restore_even_if_a_worker_had_the_object() {
     let live = kopf_core::occasion::Live::new(object("a", "50"));
     let memory = || {
         let mut memory = Box::new(Memory::default());

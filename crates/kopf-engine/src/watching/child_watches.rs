@@ -1,4 +1,4 @@
-//! The watches of children: their events lead to the owners, wherever they come from.
+//! The watches of children: their events are attributed to the owners, wherever these are.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::context::shared::{Served, Shared};
 use crate::key::Key;
 use crate::reporting::status::{Purpose, WatchStatus};
 
-/// The watches of children, and whom they concern.
+/// The watches of children, and their owners.
 pub(crate) struct ChildWatches {
     shared: Arc<Shared>,
     feed: Arc<Feed>,
     watches: BTreeMap<u32, ChildWatch>,
     /// The keys of objects that may have children, by uid.
     owners: HashMap<String, Key>,
-    /// What was due while the children that its handlers look at were not listed.
+    /// Keys that were due while the children that their handlers read were not listed.
     held: HashSet<Key>,
 }
 
@@ -33,12 +33,12 @@ struct ChildWatch {
     is_failing: bool,
 }
 
-/// Whom a batch concerns.
+/// The owners affected by a batch.
 #[derive(Default)]
 pub(crate) struct Concerned {
-    /// The owners of what has changed.
+    /// The owners of changed children.
     pub(crate) owners: Vec<Key>,
-    /// A first list has ended, before which nothing could be decided about any owner.
+    /// Whether a first list has ended, before which nothing could be decided about any owner.
     pub(crate) is_everybody: bool,
 }
 
@@ -48,10 +48,10 @@ impl ChildWatches {
         Self { shared, feed, watches, owners, held }
     }
 
-    /// Whether handlers of a resource have to wait for the first list of children that they look at.
+    /// Whether handlers of a resource must wait for the first list of the children that they read.
     ///
-    /// With a limit: a kind of children that cannot be listed must not keep those handlers from
-    /// their objects that do not look at it. The others fail and are tried again.
+    /// With a limit: children that cannot be listed must not block handlers that do not read them.
+    /// The others fail and are retried.
     pub(crate) fn are_awaited(&self, served: &Served) -> bool {
         let is_looked_at = |watch: &ChildWatch| {
             served.children.iter().any(|it| it.matches(&watch.desired.resource))
@@ -65,7 +65,7 @@ impl ChildWatches {
         self.watches.values().all(|watch| watch.first_list.is_complete())
     }
 
-    /// Starts the watches that are missing and stops the redundant ones.
+    /// Starts missing watches and stops redundant ones.
     pub(crate) fn revise(&mut self, wanted: Vec<Desired>) {
         let shared = &self.shared;
         self.watches.retain(|id, watch| {
@@ -105,7 +105,7 @@ impl ChildWatches {
         self.watches.insert(id, ChildWatch { desired, task, first_list, is_failing });
     }
 
-    /// Takes in what is heard of children.
+    /// Processes observations of children.
     pub(crate) fn observe(&mut self, id: u32, batch: Vec<Observation>) -> Concerned {
         self.shared.runtime.board.listen(id, &batch);
         let mut concerned = Concerned::default();
@@ -157,7 +157,7 @@ impl ChildWatches {
         self.owners.values().copied()
     }
 
-    /// Notes an object that may have children.
+    /// Records an object that may have children.
     pub(crate) fn note_owner(&mut self, uid: &str, key: Key) {
         self.owners.insert(uid.to_owned(), key);
     }
@@ -167,18 +167,18 @@ impl ChildWatches {
         self.owners.remove(uid);
     }
 
-    /// Forgets the objects of a watch that is stopped.
+    /// Forgets the objects of a stopped watch.
     pub(crate) fn forget_watch(&mut self, id: u32) {
         self.owners.retain(|_, key| key.watch != id);
         self.held.retain(|key| key.watch != id);
     }
 
-    /// Keeps an object until the children that its handlers look at are listed.
+    /// Keeps an object until the children that its handlers read are listed.
     pub(crate) fn hold(&mut self, key: Key) {
         self.held.insert(key);
     }
 
-    /// What was due while children were not listed, and does not have to wait any more.
+    /// Keys that were due while children were not listed, and need not wait any more.
     pub(crate) fn release(&mut self, watches: &Watches) -> Vec<Key> {
         if self.held.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! What the cluster has: asked for at the start, and again when a watch of definitions or
-//! namespaces, a failed watch or an incomplete answer gives a reason.
+//! The resources of the cluster: discovered at the start, and again when a watch of definitions or
+//! namespaces, a failed watch or an incomplete response gives a reason.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::cluster_view::{ClusterView, Desired, Revision, Scope};
 use crate::context::notice::Notice;
 use crate::context::shared::Shared;
 
-/// The pauses between attempts of discovery that failed or lags behind; the last one repeats.
+/// The pauses between discoveries that fail or lag behind; the last one repeats.
 const PAUSES: [Duration; 6] = [
     Duration::from_millis(50),
     Duration::from_millis(200),
@@ -28,16 +28,16 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
 ];
-/// How often the cluster is asked for resources that do not exist yet, without the help of CRDs.
+/// How often to look for resources that do not exist yet, without a watch of CRDs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the cluster has, and what of it is wanted.
+/// The resources of the cluster, and which of them are wanted.
 pub(crate) struct Discovery {
     pub(super) shared: Arc<Shared>,
     pub(super) feed: Arc<Feed>,
     pub(super) scope: Scope,
     handlers: Vec<Arc<Handler>>,
-    /// The same and those of reviews: whose resources are to be discovered.
+    /// The same, plus review handlers: all handlers whose resources must be discovered.
     pub(super) interests: Vec<Arc<Handler>>,
     pub(super) cluster_view: ClusterView,
     rediscovery: Rediscovery,
@@ -45,7 +45,7 @@ pub(crate) struct Discovery {
     pub(super) namespaces: Option<Namespaces>,
     pub(super) definitions: Definitions,
     is_discovered: bool,
-    /// Resources that are looked for may be among what discovery could not tell.
+    /// Set if resources that handlers need may be among those that could not be discovered.
     gap: Option<Outage>,
 }
 
@@ -57,12 +57,12 @@ pub(super) struct Definitions {
     is_considered: bool,
 }
 
-/// Which groups have to be discovered again, and when.
+/// The groups that must be discovered again, and when.
 #[derive(Default)]
 struct Rediscovery {
-    /// None in the option means all groups.
+    /// An inner `None` means all groups.
     groups: Option<Option<BTreeSet<String>>>,
-    /// The one that is under way, which ends with the reactor.
+    /// The running discovery, which ends with the reactor.
     under_way: Option<AbortOnDropHandle<()>>,
     attempts: usize,
     next_at: Option<Instant>,
@@ -104,7 +104,7 @@ impl Discovery {
         self.rediscover(ClusterView::wanted_groups(&self.interests), Duration::ZERO);
     }
 
-    /// Whether it is known what the cluster has.
+    /// Whether the resources of the cluster are known.
     pub(crate) fn is_discovered(&self) -> bool {
         self.is_discovered
     }
@@ -119,17 +119,17 @@ impl Discovery {
         self.namespaces.as_ref().map(|namespaces| &namespaces.watch.first_list)
     }
 
-    /// When the next one is to begin; the one that is under way is waited for.
+    /// When the next discovery is due; a running one is waited for.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.rediscovery.next_at.filter(|_| self.rediscovery.under_way.is_none())
     }
 
-    /// Asks for another discovery of a group.
+    /// Requests another discovery of a group.
     pub(crate) fn rediscover_group(&mut self, group: &str) {
         self.rediscover(Some(BTreeSet::from([group.to_owned()])), Duration::ZERO);
     }
 
-    /// Asks for another discovery of some groups (or all) after a pause.
+    /// Requests another discovery of some groups (or all) after a pause.
     pub(super) fn rediscover(&mut self, groups: Option<BTreeSet<String>>, pause: Duration) {
         let known = self.rediscovery.groups.take();
         self.rediscovery.groups = Some(match (known, groups) {
@@ -154,7 +154,7 @@ impl Discovery {
         let Some(groups) = self.rediscovery.groups.take() else { return };
         self.rediscovery.next_at = None;
         let shared = Arc::clone(&self.shared);
-        // CRDs announce what else the groups have, which leads to a whole discovery.
+        // CRDs announce what else the groups have, which leads to a complete discovery.
         let versions = match self.is_discovered {
             true => None,
             false => ClusterView::wanted_versions(&self.interests),
@@ -173,7 +173,7 @@ impl Discovery {
         self.rediscovery.under_way = Some(AbortOnDropHandle::new(discovery));
     }
 
-    /// Takes in what was discovered; returns which collections are to be followed, if it is known.
+    /// Processes a discovery; returns the collections to follow, if known.
     pub(crate) fn take_in(
         &mut self,
         groups: Option<BTreeSet<String>>,
@@ -223,7 +223,7 @@ impl Discovery {
         Some(revision)
     }
 
-    /// Which collections are to be followed; tells everybody else what there is.
+    /// The collections to follow; publishes the resources to all other parts.
     pub(crate) fn revise(&mut self) -> Revision {
         let revision = self.cluster_view.revise(&self.handlers, &self.scope);
         let waiting_for = revision.waiting_for.clone();
@@ -232,7 +232,7 @@ impl Discovery {
         revision
     }
 
-    /// Which collections of children are to be followed.
+    /// The collections of children to follow.
     pub(crate) fn wanted_children(&self) -> Vec<Desired> {
         self.cluster_view.children(&self.handlers, &self.scope)
     }
@@ -247,7 +247,7 @@ impl Discovery {
         });
     }
 
-    /// Follows the definitions, after the first discovery: their list is long, and nobody waits
+    /// Follows the definitions, after the first discovery: their list is long, and nothing waits
     /// for it.
     fn follow_definitions(&mut self) {
         if std::mem::replace(&mut self.definitions.is_considered, true) {
@@ -263,7 +263,7 @@ impl Discovery {
         }
     }
 
-    /// Without the watch of CRDs, the only way is to ask again.
+    /// Without the watch of CRDs, discovering again is the only way.
     pub(super) fn rediscover_if_waiting(&mut self) {
         let revision = self.cluster_view.revise(&self.handlers, &self.scope);
         if !revision.waiting_for.is_empty() && self.rediscovery.groups.is_none() {
@@ -271,7 +271,7 @@ impl Discovery {
         }
     }
 
-    /// Takes in what is heard of definitions or namespaces; tells whether the namespaces have
+    /// Processes observations of definitions or namespaces; returns whether the namespaces have
     /// changed.
     pub(crate) fn observe(&mut self, tag: Tag, batch: Vec<Observation>) -> bool {
         match tag {

@@ -1,4 +1,4 @@
-//! The one bounded channel through which all watches reach the reactor, and how each is followed.
+//! The bounded channel through which all watches reach the reactor, and how each is followed.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::watching::server_filters::joined;
 /// How many batches of observations may wait; watches stop reading beyond that.
 const BATCHES_MAX: usize = 8;
 
-/// Where an observation comes from.
+/// The origin of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Served(u32),
@@ -23,16 +23,16 @@ pub(crate) enum Tag {
     Namespaces,
 }
 
-/// What the reactor hears.
+/// What the reactor receives.
 pub(crate) type Observations = mpsc::Receiver<(Tag, Vec<Observation>)>;
 
 /// How collections are followed.
 pub(crate) struct Feed {
     shared: Arc<Shared>,
     sink: mpsc::Sender<(Tag, Vec<Observation>)>,
-    /// How many objects wait, for lists to slow down.
+    /// How many objects are waiting, so that lists can slow down.
     backlog: watch::Sender<usize>,
-    /// The share of the objects that is followed, where replicas share them.
+    /// The part of the objects that is followed, if replicas share them.
     part: watch::Sender<Arc<Part>>,
 }
 
@@ -44,23 +44,23 @@ impl Feed {
         (Arc::new(feed), observations)
     }
 
-    /// Tells the lists how many objects wait.
+    /// Publishes how many objects are waiting to the lists.
     pub(crate) fn set_backlog(&self, ready: usize) {
         self.backlog.send_if_modified(|known| std::mem::replace(known, ready) != ready);
     }
 
-    /// Tells the watches which share of the objects to follow.
+    /// Publishes the part of the objects to follow to the watches.
     pub(crate) fn set_part(&self, part: Part) {
         let part = Arc::new(part);
         self.part.send_if_modified(|known| std::mem::replace(known, Arc::clone(&part)) != part);
     }
 
-    /// The share of the objects that is followed, and its changes.
+    /// The part of the objects that is followed, and its changes.
     pub(super) fn part(&self) -> watch::Receiver<Arc<Part>> {
         self.part.subscribe()
     }
 
-    /// A collection as the settings want it.
+    /// A collection according to the settings.
     pub(super) fn collection(
         &self,
         resource: Arc<Resource>,
@@ -97,7 +97,7 @@ impl Feed {
         self.follow_from(None, collection, tag)
     }
 
-    /// The same, beginning with what is remembered.
+    /// The same, starting with remembered data.
     pub(super) fn follow_from(
         &self,
         remembered: Option<Remembered>,

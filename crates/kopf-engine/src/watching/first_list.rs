@@ -1,24 +1,24 @@
-//! How far a watch has come with its first list, and how long others wait for it.
+//! The state of a watch's first list, and how long others wait for it.
 
 use std::time::Duration;
 
 use kopf_client::Failure;
 use tokio::time::Instant;
 
-/// How long a refused list (403, 404) holds up the handlers: rights and definitions that come
-/// together with the operator take effect a little later.
+/// How long a rejected list (403, 404) delays the handlers: rights and definitions that are
+/// deployed together with the operator take effect a little later.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a list that fails in any other way (429, 5xx, no answer) holds up the handlers.
+/// How long a list that fails in any other way (429, 5xx, no response) delays the handlers.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How far a watch has come with its first list.
+/// The state of a watch's first list.
 #[derive(Debug, Default)]
 pub(crate) struct FirstList {
     is_complete: bool,
     outage: Option<Outage>,
 }
 
-/// Failures in a row, with nothing complete between them.
+/// Failures in a row, without a completed list in between.
 #[derive(Debug)]
 pub(super) struct Outage {
     since: Instant,
@@ -35,7 +35,7 @@ impl FirstList {
         outage.is_refusal = failure.is_refusal();
     }
 
-    /// Whether handlers have to wait for it.
+    /// Whether handlers must wait for it.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.is_complete && self.outage.as_ref().is_none_or(Outage::is_short)
     }

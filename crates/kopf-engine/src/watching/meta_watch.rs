@@ -1,7 +1,8 @@
-//! The watches that decide about the others: of namespaces, and of the definitions of resources.
+//! The watches that determine the others: of namespaces and of resource definitions.
 //!
-//! What they see goes to the cluster_view. Their state is published like that of all watches: an operator
-//! that hears nothing on them serves what it knows, and misses what is new without a sign.
+//! Their observations go to the `cluster_view`. Their state is published like that of all watches:
+//! an operator that receives nothing on them serves what it knows, and silently misses new
+//! resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::reporting::status::{Board, Purpose, WatchStatus};
 
 /// One such watch.
 pub(super) struct MetaWatch {
-    /// Its place on the board.
+    /// Its id on the board.
     id: u32,
     pub(super) task: AbortOnDropHandle<()>,
     pub(super) first_list: FirstList,
@@ -30,7 +31,7 @@ pub(super) struct MetaWatch {
 /// The watch of namespaces, for patterns.
 pub(super) struct Namespaces {
     pub(super) watch: MetaWatch,
-    /// What the list has told so far, while it goes on.
+    /// The content of the list so far, while it continues.
     listed: Option<BTreeSet<Arc<str>>>,
 }
 
@@ -38,7 +39,7 @@ impl Namespaces {
     pub(super) fn follow(shared: &Shared, feed: &Feed) -> Self {
         let resource = Arc::new(Resource::cluster_wide("", "namespaces", "Namespace"));
         let watch = MetaWatch::new(shared, feed, resource, Tag::Namespaces);
-        // Without them it is not known what to watch at all.
+        // Without them it is unknown what to watch at all.
         shared.runtime.board.update_watch(watch.id, |status| status.awaited = true);
         Self { watch, listed: None }
     }
@@ -55,14 +56,14 @@ impl MetaWatch {
         let status = WatchStatus { resource: resource.to_string(), ..WatchStatus::default() };
         let id = shared.runtime.board.add_watch(Purpose::Discovery, status);
         let mut collection = feed.collection(resource, None, &shared.settings());
-        // No filters here: this watch decides which other watches are needed.
+        // No filters here: this watch determines which other watches are needed.
         (collection.label_selector, collection.field_selector) = (None, None);
         collection.shard_selector = None;
         let task = feed.follow(collection, tag);
         Self { id, task, first_list: FirstList::default(), is_failing: false }
     }
 
-    /// Takes note of how it is doing; returns the first failure of a row, which is worth telling.
+    /// Records its state; returns the first failure in a row, which should be logged.
     fn listen(&mut self, board: &Board, batch: &[Observation]) -> Option<Arc<RequestError>> {
         board.listen(self.id, batch);
         let mut news = None;
@@ -94,7 +95,7 @@ impl Discovery {
                 Failure::Forbidden => "CRDs cannot be watched; looking for new ones now and then",
                 _ => "the watch of CRDs has failed; new resources are not served until it works",
             };
-            self.tell(what, &error);
+            self.log_failure(what, &error);
         }
         let wanted = ClusterView::wanted_groups(&self.interests);
         let mut stale = BTreeSet::new();
@@ -115,7 +116,7 @@ impl Discovery {
                 stale.extend(self.cluster_view.learn_crd(&object, gone, is_listed));
             }
         }
-        // The first discovery is still to come, and asks again for what it does not see.
+        // The first discovery is still to come, and checks again for what it does not see.
         if !self.is_discovered() {
             return;
         }
@@ -125,7 +126,7 @@ impl Discovery {
         }
     }
 
-    /// Tells whether the namespaces have changed.
+    /// Returns whether the namespaces have changed.
     pub(super) fn observe_namespaces(&mut self, batch: Vec<Observation>) -> bool {
         let Some(namespaces) = &mut self.namespaces else { return false };
         if let Some(error) = namespaces.watch.listen(&self.shared.runtime.board, &batch) {
@@ -135,7 +136,7 @@ impl Discovery {
                 }
                 _ => "the watch of namespaces has failed; new ones are not served until it works",
             };
-            self.tell(what, &error);
+            self.log_failure(what, &error);
         }
         let Some(namespaces) = &mut self.namespaces else { return false };
         let mut is_changed = false;
@@ -163,12 +164,12 @@ impl Discovery {
         is_changed
     }
 
-    /// Refusals are permanent, and are logged once.
-    fn tell(&mut self, what: &'static str, error: &RequestError) {
+    /// Rejections are permanent, and are logged once.
+    fn log_failure(&mut self, what: &'static str, error: &RequestError) {
         if error.is_unreached() {
             return;
         }
-        if !error.failure.is_refusal() || self.cluster_view.tell_once(what) {
+        if !error.failure.is_refusal() || self.cluster_view.is_first_report(what) {
             tracing::warn!(error = error.report(), "{what}");
         }
     }

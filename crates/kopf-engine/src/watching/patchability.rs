@@ -1,8 +1,8 @@
-//! Which resources can be patched although discovery does not list it.
+//! Finds resources that can be patched although discovery does not list the verb.
 //!
-//! Discovery is not to be trusted about that: for a terminating CustomResourceDefinition it lists
-//! no `patch`, but the finalizers of its objects can be removed by patches only. So the server is
-//! asked by a patch that changes nothing. This needs no rights on definitions.
+//! Discovery is unreliable about this: for a terminating CustomResourceDefinition it does not list
+//! `patch`, but the finalizers of its objects can be removed only by patches. So the server is
+//! asked with a patch that changes nothing. This needs no rights on definitions.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use kopf_model::namespace::NamespacePattern;
 
 use crate::cluster_view::{Scope, is_doubtful};
 
-/// Where the server is asked if the operator serves no namespace of a known name.
+/// The namespace for the request if the operator serves no namespace with a known name.
 const ANY_NAMESPACE: &str = "default";
 
 /// Adds `patch` to the verbs of resources that the server lets us patch.
 ///
-/// Where the server does not answer, `patch` is added as well, since a resource that is not served
-/// keeps its finalizers; the version counts as unavailable, so that it is discovered again.
+/// If the server does not respond, `patch` is added too, since a resource that is not served keeps
+/// its finalizers; the version counts as unavailable, so that it is discovered again.
 pub(super) async fn confirm(
     cluster: &Cluster,
     handlers: &[Arc<Handler>],

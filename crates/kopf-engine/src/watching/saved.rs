@@ -1,4 +1,5 @@
-//! What a watch is remembered by: what it begins with after a restart, and what it leaves behind.
+//! What is remembered of a watch: what it starts with after a restart, and what it stores for the
+//! next one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,19 +13,19 @@ use crate::key::Uid;
 use crate::snapshots::Snapshots;
 use crate::store::{Record, Store};
 
-/// How far a watch has come, for those who go on from there.
+/// The state of a watch, to continue from after a restart.
 #[derive(Default)]
 pub(crate) struct Saved {
-    /// Under which key the watch is remembered; none if it is not.
+    /// The key under which the watch is remembered; `None` if it is not.
     key: Option<SectionKey>,
-    /// What is remembered, until the watch knows better.
+    /// The remembered section, until the watch has newer data.
     section: Option<Section>,
-    /// All changes up to this version were taken in.
+    /// All changes up to this version were processed.
     reached: Version,
 }
 
 impl Saved {
-    /// What is remembered of a watch by its collection and what its handlers depend on.
+    /// The remembered data of a watch, by its collection and what its handlers depend on.
     pub(super) fn recall(
         snapshots: Option<&Snapshots>,
         collection: &Collection,
@@ -36,7 +37,7 @@ impl Saved {
         Self { key, section, reached: Version::default() }
     }
 
-    /// For a watch that goes on instead of listing.
+    /// For a watch that continues instead of listing.
     pub(crate) fn remembered(&self) -> Option<Remembered> {
         let section = self.section.as_ref()?;
         let uids: HashSet<Uid> =
@@ -54,17 +55,17 @@ impl Saved {
         })
     }
 
-    /// A list has ended: what is remembered is of no use any more.
+    /// A list has ended: the remembered data is no longer needed.
     pub(crate) fn note_listed(&mut self, version: &str) {
         (self.section, self.reached) = (None, Version::parse(version));
     }
 
-    /// Notes the version of an event or a bookmark.
+    /// Records the version of an event or a bookmark.
     pub(crate) fn note_version(&mut self, version: Version) {
         self.reached = self.reached.max(version);
     }
 
-    /// Fills a store with what is remembered; returns the version to which that leads.
+    /// Fills a store with the remembered data; returns the resulting version.
     pub(super) fn restore(&mut self, store: &mut Store) -> Version {
         let Some(section) = self.section.take() else { return Version::default() };
         self.reached = section.version;
@@ -79,7 +80,7 @@ impl Saved {
         self.reached
     }
 
-    /// What is to be remembered; none if there is nothing to go on from.
+    /// The section to remember; `None` if there is nothing to continue from.
     pub(super) fn section(&self, store: &mut Store, is_complete: bool) -> Option<Section> {
         if self.section.is_some() {
             return self.section.clone();
@@ -92,7 +93,7 @@ impl Saved {
             if record.is_at_rest() {
                 section.settled.push(Settled { uid: uid.number(), version: record.version });
             } else {
-                // Without a name it could not be fetched, so that everything has to be listed.
+                // Without a name it could not be fetched, so everything must be listed.
                 section.unsettled.push(newest(record).map(name_of)?);
             }
         }
@@ -100,7 +101,7 @@ impl Saved {
     }
 }
 
-/// The newest state that is known of an object.
+/// The newest known state of an object.
 fn newest(record: &Record) -> Option<&Object> {
     let waiting = record.inbox.as_ref().and_then(|inbox| inbox.newest());
     waiting.or(record.body.as_ref())

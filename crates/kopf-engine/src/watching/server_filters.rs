@@ -1,5 +1,5 @@
-//! Joins the conditions that the server checks: those of the settings, and those that follow from
-//! the handlers by `kopf-core`'s rules.
+//! Combines the conditions that the server checks: those of the settings, and those that
+//! `kopf-core` derives from the handlers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use kopf_client::Collection;
 use kopf_core::pushdown;
 use kopf_core::registry::ResourceHandlers;
 
-/// Adds what all handlers of the resource have in common to the conditions of a collection.
+/// Adds the common conditions of all handlers of the resource to a collection.
 pub(crate) fn narrow(collection: &mut Collection, handlers: &ResourceHandlers) {
     let common = pushdown::common_selectors(handlers, &collection.resource);
     for (known, more) in [
@@ -18,7 +18,7 @@ pub(crate) fn narrow(collection: &mut Collection, handlers: &ResourceHandlers) {
     }
 }
 
-/// All of these conditions, each of them once.
+/// Joins all conditions, without repetitions.
 pub(crate) fn joined<'a>(conditions: impl Iterator<Item = &'a str>) -> Option<String> {
     let conditions: BTreeSet<&str> = conditions.filter(|it| !it.is_empty()).collect();
     let conditions: Vec<&str> = conditions.into_iter().collect();

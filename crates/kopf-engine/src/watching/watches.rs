@@ -1,4 +1,4 @@
-//! The watches of the objects of handlers, and what is known of these objects.
+//! The watches of the objects of handlers, and what is known about these objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Watches {
         self.by_id.get_mut(&id)
     }
 
-    /// What is known of an object.
+    /// What is known about an object.
     pub(crate) fn record(&mut self, key: Key) -> Option<&mut Record> {
         self.by_id.get_mut(&key.watch)?.store.get(key.uid)
     }
@@ -76,8 +76,8 @@ impl Watches {
         self.by_id.values().map(|watch| watch.store.len()).sum()
     }
 
-    /// Starts the watches that are missing, except in a pause, and stops those that are not wanted
-    /// any more; returns the latter.
+    /// Starts missing watches, except during a pause, and stops those that are no longer wanted;
+    /// returns the latter.
     pub(crate) fn revise(&mut self, wanted: Vec<Desired>, is_paused: bool) -> Vec<(u32, Watch)> {
         let redundant: Vec<u32> = self
             .by_id
@@ -89,7 +89,7 @@ impl Watches {
         for desired in wanted {
             let known = self.by_id.values_mut().find(|watch| watch.desired == desired);
             match known {
-                // The subresources or the names may be others now.
+                // The subresources or the names may have changed.
                 Some(watch) if is_redefined(&watch.desired.resource, &desired.resource) => {
                     let resource = Arc::clone(&desired.resource);
                     watch.served = served(resource, &self.shared, self.snapshots.as_deref()).0;
@@ -146,7 +146,7 @@ impl Watches {
         Some(watch)
     }
 
-    /// Stops all watches and starts them again, except in a pause; returns those that were stopped.
+    /// Stops all watches and starts them again, except during a pause; returns the stopped ones.
     pub(crate) fn restart(&mut self, is_paused: bool) -> Vec<(u32, Watch)> {
         let ids: Vec<u32> = self.by_id.keys().copied().collect();
         let stopped: Vec<(u32, Watch)> =
@@ -158,7 +158,7 @@ impl Watches {
     }
 
     /// Follows the objects of a watch from the beginning.
-    pub(crate) fn follow_anew(&mut self, id: u32) {
+    pub(crate) fn restart_one(&mut self, id: u32) {
         let Some(watch) = self.by_id.get_mut(&id) else { return };
         let (resource, namespace) =
             (Arc::clone(&watch.desired.resource), watch.desired.namespace.clone());
@@ -168,22 +168,22 @@ impl Watches {
         watch.task = self.feed.follow(collection, Tag::Served(id));
     }
 
-    /// Stops all watches for a while; what is known of their objects stays.
+    /// Stops all watches temporarily; the knowledge about their objects is kept.
     pub(crate) fn pause(&self) {
         for watch in self.by_id.values() {
             watch.task.abort();
         }
     }
 
-    /// Goes on after a pause.
+    /// Continues after a pause.
     pub(crate) fn resume(&mut self) {
         let ids: Vec<u32> = self.by_id.keys().copied().collect();
         for id in ids {
-            self.follow_anew(id);
+            self.restart_one(id);
         }
     }
 
-    /// Reads what is remembered, if the settings say so.
+    /// Reads the remembered data, if enabled in the settings.
     pub(crate) async fn open_snapshots(&mut self) {
         let settings = self.shared.settings();
         self.snapshots = Snapshots::open(&settings, &self.shared.cluster).await;
@@ -194,7 +194,7 @@ impl Watches {
         self.snapshots.clone()
     }
 
-    /// What is to be remembered of all objects.
+    /// What to remember of all objects.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         let sections = self.by_id.values_mut().filter_map(|watch| {
             let is_complete = watch.first_list.is_complete() && !watch.is_listing;
@@ -203,7 +203,7 @@ impl Watches {
         Snapshot { sections: sections.collect() }
     }
 
-    /// Takes up what is remembered of the objects of a watch; tells whether there is such a watch.
+    /// Uses the remembered objects of a watch; returns whether the watch exists.
     pub(crate) fn restore(&mut self, id: u32) -> bool {
         let Some(watch) = self.by_id.get_mut(&id) else { return false };
         let version = watch.saved.restore(&mut watch.store);
@@ -218,7 +218,7 @@ impl Watches {
         true
     }
 
-    /// Notes that the server has spoken on a watch.
+    /// Records that the server sent something on a watch.
     pub(crate) fn note_heard(&mut self, id: u32) {
         if let Some(watch) = self.by_id.get_mut(&id) {
             watch.is_failing = false;
@@ -226,7 +226,7 @@ impl Watches {
         }
     }
 
-    /// Notes that a watch has failed; returns its resource if that may not exist any more.
+    /// Records that a watch has failed; returns its resource if that may no longer exist.
     pub(crate) fn note_failure(
         &mut self,
         id: u32,
@@ -235,7 +235,7 @@ impl Watches {
     ) -> Option<Arc<Resource>> {
         let watch = self.by_id.get_mut(&id)?;
         let resource = Arc::clone(&watch.desired.resource);
-        // A server that is not reached at all is logged once, not for every watch.
+        // An unreachable server is logged once, not for every watch.
         let is_first = !watch.is_failing && !error.is_unreached();
         watch.is_failing |= is_first;
         watch.first_list.fail(error.failure);
@@ -255,11 +255,11 @@ impl Watches {
 }
 
 impl Watch {
-    /// Takes the version of a list; tells whether the server has gone back in time, since it was
-    /// restored from a backup: its versions are lower then than what is known.
+    /// Processes the version of a list; returns whether the server was restored from a backup: its
+    /// versions are then lower than the known ones.
     pub(crate) fn is_back(&mut self, version: &str) -> bool {
         let version = Version::parse(version);
-        // Not a number, or not told yet.
+        // Not a number, or not known yet.
         if version == Version::default() {
             return false;
         }
@@ -267,19 +267,19 @@ impl Watch {
         version < newest
     }
 
-    /// Notes the version of an event.
+    /// Records the version of an event.
     pub(crate) fn note_version(&mut self, version: Version) {
         self.newest = self.newest.max(version);
         self.saved.note_version(version);
     }
 
-    /// Notes the end of a list.
+    /// Records the end of a list.
     pub(crate) fn note_listed(&mut self) {
         self.first_list.complete();
     }
 
-    /// Looks at all objects again, and waits for the list as for the first one.
-    pub(crate) fn doubt(&mut self) {
+    /// Handles all objects again, and waits for the list as for the first one.
+    pub(crate) fn handle_all_again(&mut self) {
         tracing::warn!(
             resource = %self.desired.resource,
             "the server was restored from an older state; checking all objects again"
@@ -295,7 +295,7 @@ impl Watch {
     }
 }
 
-/// The handlers of a resource, and what decides whether its objects may be remembered.
+/// The handlers of a resource, and whether its objects may be remembered.
 fn served(
     resource: Arc<Resource>,
     shared: &Shared,
@@ -307,8 +307,8 @@ fn served(
     (Arc::new(served), basis)
 }
 
-/// Whether a resource of the same name is another one now: its definition may have been changed, or
-/// deleted and created again before we looked.
+/// Whether a resource of the same name is a different one now: its definition may have been
+/// changed, or deleted and created again before we noticed.
 fn is_redefined(one: &Resource, other: &Resource) -> bool {
     one.namespaced != other.namespaced
         || one.subresources != other.subresources

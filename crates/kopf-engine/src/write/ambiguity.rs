@@ -1,22 +1,23 @@
-//! A rejected write, where we may not look whether its content is wrong or its version old.
+//! A rejected write for which we may not check whether its content is wrong or its version
+//! outdated.
 //!
-//! The server does not tell these apart, and an operator need not be allowed to read its objects:
-//! the watch brings newer versions by itself. If it brings none and the write is still refused, it
-//! would be retried without end and without a log line.
+//! The server does not distinguish these, and an operator need not have the right to read its
+//! objects: the watch delivers newer versions by itself. If it delivers none and the write is still
+//! rejected, it would be retried forever without a log line.
 
 use kopf_client::RequestError;
 use kopf_model::{Object, Resource};
 
-/// What is known of such a write.
+/// What is known about such a write.
 #[derive(Debug, Default)]
 pub(crate) struct AmbiguousRefusal {
-    /// The version of the object at the last refusal.
+    /// The version of the object at the last rejection.
     version: Option<String>,
     is_told: bool,
 }
 
 impl AmbiguousRefusal {
-    /// Takes note of a refusal; a second one for the same version is logged, once.
+    /// Records a rejection; a second one for the same version is logged, once.
     pub(crate) fn note(&mut self, resource: &Resource, object: &Object, error: &RequestError) {
         let version = object.resource_version();
         if self.version.as_deref() != Some(version) {

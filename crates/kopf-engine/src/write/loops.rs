@@ -1,6 +1,6 @@
-//! Finds objects that the operator writes again and again in reaction to its own writes.
+//! Finds objects that the operator writes repeatedly in reaction to its own writes.
 //!
-//! A bounded table of the recent writes that handlers asked for; objects at rest take no room.
+//! A bounded table of the recent writes requested by handlers; idle objects take no space.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +16,7 @@ use crate::key::Key;
 /// How many objects are watched for loops at the same time.
 const OBJECTS_MAX: usize = 1024;
 
-/// The recent writes of all objects; shared by all cycles, locked for a moment per write.
+/// The recent writes of all objects; shared by all cycles, locked briefly per write.
 pub(crate) struct Loops {
     origin: Instant,
     recent: Mutex<HashMap<Key, Recent, foldhash::fast::RandomState>>,
@@ -26,17 +26,17 @@ pub(crate) struct Loops {
 #[derive(Default)]
 struct Recent {
     at: Duration,
-    /// Made at the second write within the window: most objects are written once and for all.
+    /// Created at the second write within the window: most objects are written only once.
     detector: Option<Box<LoopDetector>>,
-    /// Every write before this moment is slowed down.
+    /// Every write before this time is slowed down.
     slow_until: Duration,
 }
 
-/// What to do after a write that is one of a loop.
+/// What to do after a write that is part of a loop.
 pub(crate) struct Slowdown {
-    /// Present once in a while, for the log.
+    /// Set once in a while, for the log.
     pub(crate) report: Option<LoopReport>,
-    /// How long the object is to be left alone.
+    /// How long to leave the object alone.
     pub(crate) pause: Duration,
 }
 
@@ -45,19 +45,19 @@ impl Loops {
         Self { origin: Instant::now(), recent: Mutex::default() }
     }
 
-    /// Whether an object was written not long ago, so that another write may be one of a loop.
+    /// Whether an object was written recently, so that another write may be part of a loop.
     pub(crate) fn is_recent(&self, key: Key) -> bool {
         self.recent.lock().contains_key(&key)
     }
 
-    /// Notes a write that handlers asked for; tells if it is one of a loop.
+    /// Records a write requested by handlers; returns whether it is part of a loop.
     pub(crate) fn note_write(&self, key: Key, fields: Vec<FieldPath>) -> Option<Slowdown> {
         let now = self.origin.elapsed();
         let mut recent = self.recent.lock();
         if recent.len() >= OBJECTS_MAX && !recent.contains_key(&key) {
             recent.retain(|_, known| now.saturating_sub(known.at) <= LoopDetector::WINDOW);
             if recent.len() >= OBJECTS_MAX {
-                // A burst of many objects: a real loop will be seen again after it.
+                // A burst of many objects: a real loop will be detected again after it.
                 recent.clear();
             }
         }
@@ -78,7 +78,7 @@ impl Loops {
         if report.is_none() && now >= known.slow_until {
             return None;
         }
-        // As long as it goes on, it stays slow.
+        // It stays slow while the loop continues.
         known.slow_until = now + LoopDetector::WINDOW;
         Some(Slowdown { report, pause: LoopDetector::PAUSE })
     }

@@ -1,6 +1,6 @@
 //! Admission handlers between the embedded server and the engine's own HTTPS server.
 //!
-//! Sockets and a paused clock do not go together, so these tests run in real time.
+//! Sockets and a paused clock are incompatible, so these tests run in real time.
 
 use base64::Engine as _;
 use http::Method;
@@ -75,7 +75,7 @@ async fn objects_are_checked_and_changed_before_they_exist() {
         .expect("nobody checks any more");
 }
 
-/// Notes a text in the memo of the call's object, and tells all that is there.
+/// Adds a text to the memo of the call's object, and returns all texts in it.
 fn note_in_memo(call: &Call, text: String) -> Vec<String> {
     let memo = call.memo.get_or_insert_with(Mutex::<Vec<String>>::default);
     let mut notes = memo.lock();
@@ -110,13 +110,13 @@ async fn reviews_share_the_memo_of_their_object() {
     world.until_handled("a").await;
     world.merge("a", json!({"spec": {"size": 2}})).await;
     world.until_handled("a").await;
-    // The engine's own note about the creation is a write that is reviewed, too.
+    // The engine's own record of the creation is a write that is reviewed too.
     let expected = ["created", "created, UPDATE 1, UPDATE 2, updated"];
     assert_eq!(world.calls.all(), expected);
     engine.stop().await.expect("a clean end");
 }
 
-/// Asks a webhook as the cluster would: over HTTPS, trusting what the configuration tells to trust.
+/// Calls a webhook as the cluster would: over HTTPS, with the authority from the configuration.
 async fn ask(webhook: &serde_json::Value, operation: &str, object: &DynamicObject) -> Answer {
     let config = &webhook["clientConfig"];
     let bundle = config["caBundle"].as_str().expect("an authority");
@@ -188,7 +188,7 @@ async fn t7_reviews_are_answered_to_the_byte() {
 }
 
 #[tokio::test]
-async fn a_denial_is_no_error() {
+async fn a_denial_is_not_an_error() {
     let (logged, _guard) = Logged::everything();
     let world = World::new().await;
     let engine = world.start_built(world.engine(vec![refusing()]).admission(endpoint())).await;
@@ -201,7 +201,7 @@ async fn a_denial_is_no_error() {
 }
 
 #[tokio::test]
-async fn only_configurations_with_handlers_are_made_and_old_ones_are_emptied() {
+async fn only_configurations_with_handlers_are_created_and_old_ones_are_emptied() {
     let world = World::new().await;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
     let start =
@@ -210,7 +210,7 @@ async fn only_configurations_with_handlers_are_made_and_old_ones_are_emptied() {
     assert!(mutating.get_opt("my-operator.dev").await.expect("an answer").is_none());
     engine.stop().await.expect("a clean end");
     assert!(mutating.get_opt("my-operator.dev").await.expect("an answer").is_none());
-    // As a version of the operator leaves it that had such a handler and was killed.
+    // As left behind by a version of the operator that had such a handler and was killed.
     let old = json!({
         "metadata": {"name": "my-operator.dev"},
         "webhooks": [{
@@ -261,7 +261,7 @@ fn refusing() -> kopf_core::Handler {
 }
 
 #[tokio::test]
-async fn webhooks_follow_resources_that_come_later() {
+async fn webhooks_follow_later_resources() {
     let world = World::bare();
     let builder = world.engine(vec![refusing()]).admission(endpoint());
     let engine = world.start_built(builder).await;
@@ -292,7 +292,7 @@ async fn services_are_reached_at_their_own_port() {
 #[tokio::test]
 async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
     let world = World::new().await;
-    // As with the rights that Kopf's documentation gives: create and patch.
+    // As with the rights in Kopf's documentation: create and patch.
     world.journal.add_rule(Rule {
         method: Some(Method::GET),
         path: "webhookconfigurations",
@@ -313,7 +313,7 @@ async fn persistent_webhooks_stay_also_where_configurations_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_taken_into_use() {
+async fn a_renewed_certificate_is_used() {
     let world = World::new().await;
     let files = CertificateFiles::new("admission");
     let endpoint = AdmissionEndpoint { certificate: Some(files.certificate()), ..endpoint() };

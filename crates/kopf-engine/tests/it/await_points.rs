@@ -1,8 +1,9 @@
-//! The engine is killed at every await point it comes to: at every poll of any of its tasks, also
-//! while it starts, waits for a retry, or winds up. See [`crate::mortal`] for how.
+//! Kills the engine at every await point it reaches: at every poll of any of its tasks, even while
+//! it starts, waits for a retry, or shuts down. See [`crate::mortal`] for how.
 //!
-//! A seed decides how long everything takes on its way to the server and back. The same seed gives
-//! the same points in every run, but for the order within maps and of what is ready at once.
+//! A seed determines the latency of everything on its way to the server and back. The same seed
+//! gives the same points in every run, except for the order within maps and of what is ready at the
+//! same time.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,14 +33,14 @@ use crate::world::{
     Calls, async_handler, crd, last_handled, log_if_wanted, polite_daemon, temporary,
 };
 
-/// How often the user looks after the object.
-const LOOKING: Duration = Duration::from_millis(500);
-/// How often, in one life of an engine, before something is said to be stuck.
-const LOOKS_MAX: usize = 500;
+/// How often the user checks the object.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// How often to check in one life of an engine before it counts as stuck.
+const CHECKS_MAX: usize = 500;
 
 const TABLE: &str = "kopfexamples.kopf.dev";
 
-/// The way to the server: with an await wherever a network has one, and as slow as the dice say.
+/// The connection to the server: with an await wherever a network has one, and with random latency.
 #[derive(Clone)]
 struct Wire {
     service: Service,
@@ -60,7 +61,7 @@ impl Wire {
         }
     }
 
-    /// What comes back, piece by piece.
+    /// The response, piece by piece.
     fn slowed(self, body: kopf_apiserver::Body) -> AnyBody {
         let pieces = stream::unfold((self, body), |(wire, mut body)| async move {
             let piece = body.frame().await?.map_err(|never| match never {});
@@ -85,7 +86,7 @@ impl tower::Service<Request<Body>> for Wire {
         Box::pin(async move {
             wire.pause().await;
             let response = wire.service.call(request).await?;
-            // Here the server has taken it, and nobody knows.
+            // Here the server has processed it, but nobody knows yet.
             wire.pause().await;
             Ok(response.map(|body| wire.slowed(body)))
         })
@@ -93,33 +94,33 @@ impl tower::Service<Request<Body>> for Wire {
 }
 
 /// What outlives the engines: the server, and the user with a plan.
-struct Town {
-    /// How to come to the same town again.
+struct Setup {
+    /// How to reproduce this world.
     name: String,
     server: Server,
     random: Arc<Mutex<fastrand::Rng>>,
-    /// Calls of handlers whose success is written down.
+    /// Calls of handlers whose success is stored.
     calls: Calls,
-    /// Calls of daemons and timers, which begin again with every engine.
+    /// Calls of daemons and timers, which start again with every engine.
     background: Calls,
     plan: Mutex<Plan>,
 }
 
-/// What the user does, one after the other.
+/// The steps of the user, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum Plan {
     #[default]
     Create,
     Update,
     Delete,
-    /// Wait for the end of what looked like this before the deletion.
+    /// Wait until the object, which looked like this before the deletion, is gone.
     Bury(Value),
     Done(Value),
 }
 
-impl Town {
+impl Setup {
     fn new(template: &Server, seed: u64, kills: &[usize]) -> Self {
-        // The engine's own jitter is from the dice, too.
+        // The engine's own jitter is determined by the seed too.
         fastrand::seed(seed);
         Self {
             name: format!("TORTURE_SEED={seed}, killed at {kills:?}"),
@@ -131,7 +132,7 @@ impl Town {
         }
     }
 
-    /// A handler that fails so many times.
+    /// A handler that fails this many times.
     fn failing(&self, id: &'static str, kind: HandlerKind, failures: u32) -> Handler {
         let calls = self.calls.clone();
         async_handler(id, kind, move |call| noted(calls.clone(), call, failures))
@@ -207,7 +208,7 @@ impl Town {
         }
     }
 
-    /// Does what can be done by now; when all is done, tells how the object had been.
+    /// Does what can be done now; when everything is done, returns the last state of the object.
     async fn visit(&self) -> Option<Value> {
         let target = Target::new(TABLE, "default", "a");
         let (door, object) = (self.server.local(), self.object().await);
@@ -237,11 +238,11 @@ impl Town {
         if let Plan::Done(before) = next { Some(before) } else { None }
     }
 
-    /// An engine, while the user goes on with the plan.
+    /// Runs an engine while the user continues with the plan.
     async fn story(&self, born: Duration) -> Value {
         let engine = self.engine(born).start();
-        for _ in 0..LOOKS_MAX {
-            tokio::time::sleep(LOOKING).await;
+        for _ in 0..CHECKS_MAX {
+            tokio::time::sleep(CHECK_INTERVAL).await;
             if let Some(before) = self.visit().await {
                 engine.stop().await.expect("a clean end");
                 return before;
@@ -251,7 +252,7 @@ impl Town {
         panic!("{}: stuck at {:?}: {object:#}", self.name, self.plan.lock());
     }
 
-    /// Whether a call will not be needed any more, by what the server knows.
+    /// Whether a call is no longer needed, according to the server.
     fn is_written(&self, call: &str, object: &Value) -> bool {
         let (id, attempt) = call.split_once(':').expect("an id and an attempt");
         let plan = self.plan.lock();
@@ -272,7 +273,7 @@ impl Town {
     }
 }
 
-/// Notes the call, and succeeds when it has failed often enough.
+/// Records the call, and succeeds after enough failures.
 async fn noted(calls: Calls, call: Call, failures: u32) -> Returned {
     let retry = call.attempt.retry;
     calls.note(format!("{}:{retry}", call.handler.id));
@@ -280,13 +281,13 @@ async fn noted(calls: Calls, call: Call, failures: u32) -> Returned {
     if retry < failures { Err(temporary("not yet", 2.0)) } else { Ok(Output::Json(json!("done"))) }
 }
 
-/// A handler of what the user changes, not of what is counted.
+/// A handler of the user's changes, not of the counted ones.
 fn updating(mut handler: Handler) -> Handler {
     handler.filters.field = Some("spec.x".into());
     handler
 }
 
-/// What the user had asked for in the spec that was handled last.
+/// The user's value in the last-handled spec.
 fn handled_spec(object: &Value) -> Option<u64> {
     last_handled(object)?["spec"]["x"].as_u64()
 }
@@ -296,7 +297,7 @@ fn is_handled(object: &Value, x: u64) -> bool {
     is_settled && handled_spec(object) == Some(x) && object["status"]["timer"] == "ticked"
 }
 
-/// The same story again and again, and how it ends if nobody is killed.
+/// The same story, repeated, and how it ends without kills.
 struct Story {
     template: Server,
     seed: u64,
@@ -312,7 +313,7 @@ impl Story {
         let template = Server::builder().controllers(false).ids(SequentialIds::default()).build();
         let (door, table) = (template.local(), "customresourcedefinitions.apiextensions.k8s.io");
         block_on(door.create(table, "", crd(has_status))).expect("a resource");
-        let town = Town::new(&template, seed, &[]);
+        let town = Setup::new(&template, seed, &[]);
         let Life { points, outcome, .. } = live(None, town.story(Duration::ZERO));
         let object = outcome.expect("nobody is killed");
         assert_eq!(object["spec"], json!({"x": 2, "count": 1}), "{}", town.name);
@@ -322,9 +323,9 @@ impl Story {
         Self { template, seed, object, calls, points }
     }
 
-    /// Tells it with engines that are killed at these points, one after the other.
+    /// Runs it with engines that are killed at these points, one after the other.
     fn tell(&self, kills: &[usize]) {
-        let town = Town::new(&self.template, self.seed, kills);
+        let town = Setup::new(&self.template, self.seed, kills);
         let (mut born, mut open) = (Duration::ZERO, self.calls.clone());
         for kill in kills.iter().copied().map(Some).chain([None]) {
             let (calls, background) = (town.calls.count(), town.background.count());
@@ -347,7 +348,7 @@ impl Story {
     }
 }
 
-/// What is left of the calls that are to be made.
+/// The calls that remain to be made.
 fn without(mut open: Vec<String>, made: &[String], town: &str) -> Vec<String> {
     for call in made {
         let Some(place) = open.iter().position(|it| it == call) else {
@@ -358,7 +359,7 @@ fn without(mut open: Vec<String>, made: &[String], town: &str) -> Vec<String> {
     open
 }
 
-/// On another network with `TORTURE_SEED=3`, and only at one point with `TORTURE_POINT=17`.
+/// With another network for `TORTURE_SEED=3`, and only at one point for `TORTURE_POINT=17`.
 fn kill_everywhere(has_status: bool) {
     let story = Story::new(has_status, number_in("TORTURE_SEED").unwrap_or(0));
     let points = story.points;
@@ -370,7 +371,7 @@ fn kill_everywhere(has_status: bool) {
 }
 
 #[test]
-fn the_end_is_the_same_at_whichever_await_the_engine_is_killed() {
+fn the_end_is_the_same_for_a_kill_at_any_await() {
     kill_everywhere(false);
 }
 

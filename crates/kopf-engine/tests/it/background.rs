@@ -1,4 +1,4 @@
-//! Daemons and timers: they run beside the object and never outlive it.
+//! Daemons and timers: they run alongside the object and never outlive it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Drop for Alive {
     }
 }
 
-/// A daemon that stops when it is asked to.
+/// A daemon that stops when asked to.
 fn polite(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     let calls = world.calls.clone();
     async_handler("daemon", HandlerKind::Daemon(options), move |call| {
@@ -36,7 +36,7 @@ fn polite(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     })
 }
 
-/// A daemon that never looks at its flag.
+/// A daemon that never checks its flag.
 fn stubborn(world: &World, options: DaemonOptions) -> kopf_core::Handler {
     let calls = world.calls.clone();
     async_handler("daemon", HandlerKind::Daemon(options), move |_| {
@@ -95,7 +95,7 @@ async fn a_daemon_ends_with_an_object_that_vanishes_at_once() {
     world.create("a", json!({})).await;
     eventually("the start", || world.calls.count() == 1).await;
     world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
-    // Somebody else tears the finalizer away together with the object.
+    // Another client removes the finalizer together with the object.
     world.delete("a").await;
     world.merge("a", json!({"metadata": {"finalizers": null}})).await;
     eventually("the end", || world.calls.count() == 2).await;
@@ -158,7 +158,7 @@ async fn daemons_of_objects_that_wait_for_a_worker_have_their_grace_at_the_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemons_beside_a_handler_that_is_cut_off_have_their_grace_at_the_end() {
+async fn daemons_of_an_aborted_handler_have_their_grace_period() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let endless = async_handler("endless", HandlerKind::Update, move |_| {
@@ -195,7 +195,7 @@ async fn a_daemon_stops_when_the_object_does_not_match_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_returns_is_not_started_again_and_lets_the_object_go() {
+async fn a_daemon_that_returns_is_not_restarted_and_releases_the_object() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let daemon = handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |_| {
@@ -289,8 +289,8 @@ async fn the_first_run_waits_for_its_initial_delay() {
     engine.stop().await.expect("a clean end");
 }
 
-/// Retries of background handlers are made at once, but not without end.
-async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
+/// Retries of background handlers are immediate, but not endlessly.
+async fn is_slowed_down(kind: HandlerKind, is_failing: bool) {
     let _watchdog = Watchdog::new("an operator with a hurried daemon or timer never rests");
     let world = World::new().await;
     let calls = world.calls.clone();
@@ -307,19 +307,19 @@ async fn leaves_some_rest(kind: HandlerKind, is_failing: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_that_retries_without_a_delay_leaves_some_rest() {
-    leaves_some_rest(HandlerKind::Daemon(DaemonOptions::default()), true).await;
+async fn a_daemon_that_retries_without_a_delay_is_slowed_down() {
+    is_slowed_down(HandlerKind::Daemon(DaemonOptions::default()), true).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timer_without_an_interval_or_a_delay_leaves_some_rest() {
+async fn a_timer_without_an_interval_or_a_delay_is_slowed_down() {
     let options = TimerOptions { interval: Some(Duration::ZERO), ..TimerOptions::default() };
-    leaves_some_rest(HandlerKind::Timer(options.clone()), true).await;
-    leaves_some_rest(HandlerKind::Timer(options), false).await;
+    is_slowed_down(HandlerKind::Timer(options.clone()), true).await;
+    is_slowed_down(HandlerKind::Timer(options), false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_daemon_looks_at_never_goes_back_behind_its_own_write() {
+async fn a_daemon_never_sees_older_states_than_its_own_write() {
     let world = World::new().await;
     let (method, watches) = (Some(http::Method::GET), Some(true));
     let fault = Fault::Late(Duration::from_secs(1));
@@ -354,10 +354,10 @@ async fn what_a_daemon_looks_at_never_goes_back_behind_its_own_write() {
     engine.stop().await.expect("a clean end");
 }
 
-/// How many objects have a timer; far more than run by accident at the same time.
+/// How many objects have a timer; far more than run at the same time by accident.
 const TIMERS: usize = 20;
 
-/// An engine with a timer that notes when it runs, in milliseconds of the controlled clock.
+/// An engine with a timer that records when it runs, in milliseconds of the controlled clock.
 async fn start_timer(
     world: &World,
     options: TimerOptions,
@@ -380,7 +380,7 @@ async fn create_many(world: &World, prefix: &str) {
     }
 }
 
-/// When so many timers had run, and between the first and the last of them.
+/// When this many timers had run, and the time between the first and the last of them.
 async fn runs(world: &World, from: usize) -> (u64, u64) {
     eventually("all runs", || world.calls.count() >= from + TIMERS).await;
     let times: Vec<u64> =
@@ -422,7 +422,7 @@ async fn first_runs_of_idle_timers_are_spread_after_their_initial_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn first_runs_come_at_once_if_that_is_wanted() {
+async fn first_runs_are_immediate_if_configured() {
     let world = World::new().await;
     create_many(&world, "old").await;
     let options = TimerOptions {
@@ -438,7 +438,7 @@ async fn first_runs_come_at_once_if_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_timer_begins_with_each_run() {
+async fn the_timeout_of_a_timer_starts_with_each_run() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let options = TimerOptions {

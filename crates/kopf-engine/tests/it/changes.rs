@@ -1,4 +1,4 @@
-//! Creation, update, deletion, retries: what is called, and how many writes it takes.
+//! Creation, update, deletion, retries: the calls, and the number of writes.
 
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ async fn a_panic_is_an_error_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_without_its_last_handled_state_is_created_anew() {
+async fn an_object_without_its_last_handled_state_is_handled_as_new() {
     let world = World::new().await;
     let update = world.noting("update_fn", HandlerKind::Update);
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), update]).await;
@@ -205,7 +205,7 @@ async fn an_object_without_its_last_handled_state_is_created_anew() {
     world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: null}}})).await;
     world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0"]);
-    // What was handled last is what the annotation says, whoever wrote it.
+    // The last-handled state is the annotation's, whoever wrote it.
     let edited = json!({"spec": {"x": 0}}).to_string();
     world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: edited}}})).await;
     world.until_handled("a").await;
@@ -213,7 +213,7 @@ async fn an_object_without_its_last_handled_state_is_created_anew() {
     engine.stop().await.expect("a clean end");
 }
 
-/// The usual decoder reads 127 levels; servers take many more.
+/// The general decoder reads 127 levels; servers accept many more.
 #[tokio::test(start_paused = true)]
 async fn changes_of_deep_objects_are_handled() {
     for [before, after] in [[json!(1.5), json!(2.5)], [json!("\u{fc}"), json!("\u{f6}")]] {
@@ -237,7 +237,7 @@ async fn changes_of_deep_objects_are_handled() {
     }
 }
 
-/// A storage of somebody's own making, which counts the phase as part of the configuration.
+/// A custom storage that counts the phase as part of the configuration.
 struct WithPhase(AnnotationsDiffBase);
 
 impl DiffBaseStorage for WithPhase {
@@ -263,7 +263,7 @@ impl DiffBaseStorage for WithPhase {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storage_of_ones_own_decides_what_a_change_is() {
+async fn a_custom_storage_decides_what_counts_as_a_change() {
     let world = World::new().await;
     let keys = KeyMaker::new("kopf.zalando.org").expect("a prefix");
     let storage = WithPhase(AnnotationsDiffBase::new(keys, "last-handled-configuration"));

@@ -1,7 +1,7 @@
-//! Everything that may go wrong between an engine and a server, by the dice of a seed.
+//! Everything that may go wrong between an engine and a server, randomly by a seed.
 //!
-//! Answers are late or lost after the server has acted, so that what the engine reads is old;
-//! events come late, twice, in another order, or stop coming; and the engine is killed.
+//! Responses are late or lost after the server has acted, so that the engine reads outdated data;
+//! events are late, duplicated, reordered or stop; and the engine is killed.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use http_body_util::{BodyExt as _, StreamBody};
 
 use crate::proxy::{AnyBody, Fault};
 
-/// The dice.
+/// The random generator of faults.
 pub(crate) struct Chaos {
     random: fastrand::Rng,
-    /// How often the engine is killed at most.
+    /// The remaining number of kills.
     kills_left: usize,
 }
 
 /// What happens to one request.
 #[derive(Default)]
-pub(crate) struct Misfortune {
+pub(crate) struct RequestFault {
     pub(crate) fault: Option<Fault>,
     pub(crate) delay_before: Duration,
     pub(crate) delay_after: Duration,
     pub(crate) is_deadly: bool,
     pub(crate) is_taken: bool,
-    /// The dice for the events of a watch.
+    /// The random generator for the events of a watch.
     pub(crate) stream: Option<fastrand::Rng>,
 }
 
@@ -36,7 +36,7 @@ impl Chaos {
         Self { random: fastrand::Rng::with_seed(seed), kills_left }
     }
 
-    pub(crate) fn strike(&mut self, is_watch: bool) -> Misfortune {
+    pub(crate) fn next_fault(&mut self, is_watch: bool) -> RequestFault {
         let random = &mut self.random;
         let mut happens = |percent: u8| random.u8(0..100) < percent;
         let (is_late, is_slow) = (happens(15), happens(15));
@@ -59,20 +59,20 @@ impl Chaos {
         };
         let (delay_before, delay_after) = (moment(is_late), moment(is_slow));
         let stream = is_watch.then(|| fastrand::Rng::with_seed(self.random.u64(..)));
-        Misfortune { fault, delay_before, delay_after, is_deadly, is_taken, stream }
+        RequestFault { fault, delay_before, delay_after, is_deadly, is_taken, stream }
     }
 }
 
 struct Lines {
     body: AnyBody,
     buffer: Vec<u8>,
-    /// What comes next, before anything from the server.
+    /// Lines to send next, before anything from the server.
     ready: Vec<Bytes>,
     random: fastrand::Rng,
     is_silent: bool,
 }
 
-/// A watch whose events are late, doubled, swapped, or end.
+/// A watch whose events are late, duplicated or swapped, or that ends.
 pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
     let lines = Lines::of(body, random);
     let stream = stream::unfold(lines, |mut lines| async move {
@@ -82,7 +82,7 @@ pub(crate) fn distort(body: AnyBody, random: fastrand::Rng) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
-/// A watch in which every event that has a successor at once comes after it.
+/// A watch in which every event with an immediate successor is sent after it.
 pub(crate) fn swap(body: AnyBody) -> AnyBody {
     let lines = Lines::of(body, fastrand::Rng::with_seed(0));
     let stream = stream::unfold(lines, |mut lines| async move {
@@ -101,7 +101,7 @@ pub(crate) fn swap(body: AnyBody) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
-/// A watch in which every event needs some time.
+/// A watch with delayed events.
 pub(crate) fn delay(body: AnyBody, time: Duration) -> AnyBody {
     let lines = Lines::of(body, fastrand::Rng::with_seed(0));
     let stream = stream::unfold(lines, move |mut lines| async move {
@@ -112,7 +112,7 @@ pub(crate) fn delay(body: AnyBody, time: Duration) -> AnyBody {
     StreamBody::new(stream.boxed()).boxed_unsync()
 }
 
-/// A watch that tells only some of its events.
+/// A watch that sends only some of its events.
 pub(crate) fn thin(body: AnyBody, is_told: impl FnMut(&str) -> bool + Send + 'static) -> AnyBody {
     let lines = Lines::of(body, fastrand::Rng::with_seed(0));
     let stream = stream::unfold((lines, is_told), |(mut lines, mut is_told)| async move {
@@ -147,7 +147,7 @@ impl Lines {
             3..5 => self.is_silent = true,
             5..15 => self.ready.push(line.clone()),
             15..20 => {
-                // The next one overtakes, if there is one soon.
+                // The next one overtakes it, if there is one soon.
                 let wait = Duration::from_millis(50);
                 if let Ok(Some(Ok(other))) = tokio::time::timeout(wait, self.line()).await {
                     self.ready.push(line);

@@ -1,6 +1,6 @@
-//! Conversions: reviews as the cluster posts them, and the definitions that lead it to us.
+//! Conversions: reviews as the cluster sends them, and the definitions that refer to us.
 //!
-//! Sockets and a paused clock do not go together, so these tests run in real time.
+//! Sockets and a paused clock are incompatible, so these tests run in real time.
 
 use base64::Engine as _;
 use http_body_util::BodyExt as _;
@@ -29,7 +29,7 @@ fn conversion(
     handler.for_resources(of(from))
 }
 
-/// Notes its name in the spec.
+/// Records its name in the spec.
 fn noting(from: &'static str, to: &'static str) -> Handler {
     conversion((from, to), move |call| {
         let subject = call.subject.expect("an object");
@@ -64,7 +64,7 @@ async fn client_config(world: &World) -> Value {
     definition(world).await["spec"]["conversion"]["webhook"]["clientConfig"].clone()
 }
 
-/// Asks as the cluster would: over HTTPS, trusting what the definition tells to trust.
+/// Sends a review as the cluster would: over HTTPS, with the authority from the definition.
 async fn ask(config: &Value, path: Option<&str>, review: &Value) -> (u16, Value) {
     let bundle = config["caBundle"].as_str().expect("an authority");
     let bundle = base64::engine::general_purpose::STANDARD.decode(bundle).expect("base64");
@@ -98,7 +98,7 @@ fn answer(objects: &[Value]) -> Value {
     })
 }
 
-/// An engine with these conversions answers a review; the message of a failed one.
+/// An engine with these conversions responds to a review; returns the message of the failure.
 async fn refused(conversions: Vec<Handler>, to: &str, objects: &[Value]) -> String {
     let world = World::new().await;
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;
@@ -133,7 +133,7 @@ async fn objects_are_converted_in_order_over_the_shortest_way() {
 }
 
 #[tokio::test]
-async fn a_missing_way_fails_with_what_to_do() {
+async fn a_missing_route_fails_with_advice() {
     let message = refused(vec![noting("v1", "v2")], "v3", &[object("v1", "a")]).await;
     assert_eq!(
         message,
@@ -166,7 +166,7 @@ async fn panics_and_empty_results_are_failures() {
 }
 
 #[tokio::test]
-async fn incomplete_reviews_are_refused() {
+async fn incomplete_reviews_are_rejected() {
     let world = World::new().await;
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;
@@ -233,7 +233,7 @@ async fn the_conversion_stays_after_the_end_and_nothing_else_is_configured() {
 }
 
 #[tokio::test]
-async fn definitions_that_come_later_or_are_changed_lead_to_us() {
+async fn later_and_changed_definitions_refer_to_us() {
     let world = World::bare();
     let conversions = vec![noting("v1", "v2")];
     let engine = world.start_built(world.engine(conversions).admission(endpoint())).await;
@@ -253,7 +253,7 @@ async fn definitions_that_come_later_or_are_changed_lead_to_us() {
 }
 
 #[tokio::test]
-async fn what_is_not_managed_is_left_alone() {
+async fn unmanaged_definitions_are_left_alone() {
     let world = World::new().await;
     let endpoint = AdmissionEndpoint { managed: None, ..endpoint() };
     let conversions = vec![noting("v1", "v2")];

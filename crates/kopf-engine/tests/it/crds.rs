@@ -1,4 +1,4 @@
-//! Resources and namespaces that come and go while the operator runs.
+//! Resources and namespaces that appear and disappear while the operator runs.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::world::{Watchdog, World, eventually, quiesce};
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_does_not_exist_yet_is_waited_for() {
+async fn a_missing_resource_is_awaited() {
     let world = World::bare();
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
     assert_eq!(engine.status().snapshot().waiting_for, ["kopf.dev/v1/kopfexamples"]);
@@ -30,7 +30,7 @@ async fn a_resource_that_does_not_exist_yet_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn custom_resources_in_the_domain_of_kubernetes_are_waited_for() {
+async fn missing_custom_resources_in_the_domain_of_kubernetes_are_awaited() {
     let world = World::bare();
     let mut create = world.noting("create_fn", HandlerKind::Create);
     let selector = ["gateway.networking.k8s.io", "v1", "gateways"];
@@ -132,7 +132,7 @@ async fn resources_are_found_without_the_right_to_watch_crds() {
     engine.stop().await.expect("a clean end");
 }
 
-/// The watches of namespaces and of definitions fail, which is seen, told once, and gets over.
+/// The watches of namespaces and of definitions fail, which is visible, logged once, and overcome.
 async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_alive: bool) {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
@@ -161,14 +161,14 @@ async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_al
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_namespaces_that_fails_is_seen() {
+async fn a_failing_watch_of_namespaces_is_reported() {
     for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
         is_seen_to_fail("/api/v1/namespaces?", "namespaces.v1", fault, is_alive).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_definitions_that_fails_is_seen() {
+async fn a_failing_watch_of_definitions_is_reported() {
     let resource = "customresourcedefinitions.v1.apiextensions.k8s.io";
     for (fault, is_alive) in [(Fault::Break, false), (Fault::Answer(403, None), true)] {
         is_seen_to_fail("/customresourcedefinitions?", resource, fault, is_alive).await;
@@ -191,13 +191,13 @@ async fn nothing_but_a_named_version_is_discovered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_cannot_be_read_is_looked_for_among_all() {
+async fn a_version_that_cannot_be_read_causes_a_complete_discovery() {
     let world = World::new().await;
     world.journal.add_rule(Rule {
         method: None,
         path: "/apis/kopf.dev/v1",
         watches: None,
-        // The resource's and the peering's.
+        // Those of the resource and of the peering.
         times: 2,
         fault: Fault::Answer(503, None),
     });
@@ -209,7 +209,7 @@ async fn a_version_that_cannot_be_read_is_looked_for_among_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_left_when_they_go() {
+async fn deleted_namespaces_are_no_longer_watched() {
     let world = World { server: Server::new(), ..World::bare() };
     let client = kube::Client::new(world.server.service(), "default");
     let world = World { client, ..world };
@@ -238,14 +238,14 @@ async fn namespaces_are_left_when_they_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_discovery_that_takes_long_is_waited_for_at_rest() {
+async fn a_slow_discovery_is_awaited_without_polling() {
     let _watchdog = Watchdog::new("an operator that waits for a discovery never rests");
     let world = World::new().await;
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
     let (path, fault) = ("/apis", Fault::Hang);
     let method = Some(http::Method::GET);
     world.journal.add_rule(Rule { method, path, watches: Some(false), times: 1, fault });
-    // The second change asks for another discovery while the first one is under way.
+    // The second change requests another discovery while the first one is running.
     for number in ["1", "2"] {
         let edit = json!({"metadata": {"labels": {"edit": number}}});
         let edit = kube::api::Patch::Merge(edit);

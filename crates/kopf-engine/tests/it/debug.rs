@@ -1,4 +1,4 @@
-//! The debug endpoint: what happened to an object, over HTTP, in real time.
+//! The debug endpoint: the history of an object, over HTTP, in real time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::world::{World, async_handler, handler, temporary};
 
-/// One request on a connection of its own; the status and the body.
+/// Sends one request on its own connection; returns the status and the body.
 pub(crate) async fn get(endpoint: &ProbesEndpoint, path: &str) -> (u16, String) {
     let mut stream = tokio::net::TcpStream::connect(endpoint.address).await.expect("a listener");
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -32,7 +32,7 @@ async fn chronicle(endpoint: &ProbesEndpoint, name: &str) -> Chronicle {
     serde_json::from_str(&body).expect("a chronicle")
 }
 
-/// The same as soon as it is as expected: what was done about a write is noted after the write.
+/// The same, once it is as expected: the effect of a write is recorded after the write.
 async fn chronicle_until(
     endpoint: &ProbesEndpoint,
     name: &str,
@@ -62,7 +62,7 @@ fn handlers() -> Vec<Handler> {
 }
 
 #[tokio::test]
-async fn an_object_tells_its_causes_attempts_writes_and_what_it_waits_for() {
+async fn an_object_shows_causes_attempts_writes_and_what_it_waits_for() {
     let world = World::new().await;
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
     let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
@@ -109,7 +109,7 @@ async fn an_object_tells_its_causes_attempts_writes_and_what_it_waits_for() {
 }
 
 #[tokio::test]
-async fn unknown_objects_are_told_from_unwatched_ones() {
+async fn unknown_objects_are_distinguished_from_unwatched_ones() {
     let world = World::new().await;
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
     let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
@@ -128,7 +128,7 @@ async fn unknown_objects_are_told_from_unwatched_ones() {
 }
 
 #[tokio::test]
-async fn the_operator_tells_its_handlers_counts_and_watches() {
+async fn the_endpoint_shows_handlers_counts_and_watches() {
     let world = World::new().await;
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
     let engine = world.start_built(world.engine(handlers()).probes(endpoint.clone())).await;
@@ -153,7 +153,7 @@ async fn the_operator_tells_its_handlers_counts_and_watches() {
 }
 
 #[tokio::test]
-async fn a_call_is_told_while_it_runs_and_no_longer() {
+async fn a_call_is_shown_only_while_it_runs() {
     let world = World::new().await;
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
     let gate = std::sync::Arc::new(tokio::sync::Notify::new());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, eventually, handler};
 
-/// A map per name beside the owner, and one in another namespace.
+/// A map per name next to the owner, and one in another namespace.
 fn wanted(call: Call) -> Returned {
     let object = call.subject.expect("desired children have an owner").object;
     let spec = &object.value()["spec"];
@@ -78,7 +78,7 @@ fn is_ready(object: &Value) -> bool {
 const FIRST: [&str; 3] = ["default/one=1", "default/two=1", "kube-public/copy=1"];
 const SECOND: [&str; 3] = ["default/three=2", "default/two=2", "kube-public/copy=2"];
 
-/// Waits for the children; a killed engine is followed by a new one.
+/// Waits for the children; replaces a killed engine by a new one.
 struct Watcher<'a> {
     world: &'a World,
     engine: kopf_engine::Running,
@@ -109,7 +109,7 @@ impl Watcher<'_> {
     }
 }
 
-/// Creates, changes, damages and deletes; tells whether the engine was killed.
+/// Creates, changes, damages and deletes; returns whether the engine was killed.
 async fn scenario(kill_at: Option<(usize, bool)>) -> bool {
     let why = format!("killed at {kill_at:?}");
     let world = World::with_status().await;
@@ -135,7 +135,7 @@ async fn scenario(kill_at: Option<(usize, bool)>) -> bool {
         watcher.moment().await;
     }
     assert!(world.get("a").await.is_null(), "{why}: the deletion is blocked");
-    // The cluster would collect those beside the owner; this one would stay for ever.
+    // The cluster would collect those in the owner's namespace; this one would stay forever.
     let copy = maps_in(&world, "kube-public").get_opt("copy").await.expect("an answer");
     assert!(copy.is_none(), "{why}: a child has outlived its owner");
     let was_killed = watcher.kills > 0;
@@ -144,7 +144,7 @@ async fn scenario(kill_at: Option<(usize, bool)>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_end_the_same_wherever_the_engine_is_killed() {
+async fn children_end_the_same_for_a_kill_at_any_request() {
     scenario(None).await;
     for is_taken in [false, true] {
         for number in 0.. {
@@ -156,7 +156,7 @@ async fn children_end_the_same_wherever_the_engine_is_killed() {
     }
 }
 
-/// One fault on the requests about children, a few times.
+/// Injects one fault on the requests about children, a few times.
 async fn survives(method: Method, watches: bool, fault: Fault) {
     let world = World::with_status().await;
     let path = "configmaps";
@@ -175,7 +175,7 @@ async fn survives(method: Method, watches: bool, fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_and_lost_writes_are_made_again() {
+async fn rejected_and_lost_writes_are_repeated() {
     for code in [409, 429, 500, 503, 504] {
         survives(Method::PATCH, false, Fault::Answer(code, Some(2))).await;
         survives(Method::PATCH, false, Fault::AnswerAfter(code)).await;
@@ -198,7 +198,7 @@ async fn lists_and_watches_may_fail_and_repeat_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_goes_between_two_streams_is_made_again() {
+async fn a_child_deleted_between_two_streams_is_recreated() {
     let world = World::with_status().await;
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -215,7 +215,7 @@ async fn a_child_that_goes_between_two_streams_is_made_again() {
         world.journal.requests().iter().filter(is_stream).count()
     };
     let before = streams(&world);
-    // A stream loses what happens, and is too old when it is opened anew.
+    // A stream loses events, and is too old when it is reopened.
     for fault in [Fault::Silence, Fault::Answer(410, None)] {
         let rule = Rule { method: None, path: "configmaps", watches: Some(true), times: 1, fault };
         world.journal.add_rule(rule);
@@ -240,13 +240,13 @@ async fn every_child_is_applied_once_and_never_again() {
     };
     let writes = world.writes();
     assert_eq!(applied(&writes), 3, "{writes:#?}");
-    // The finalizer for the child elsewhere, and the condition.
+    // The finalizer for the child in another namespace, and the condition.
     assert_eq!(writes.len() - 3, 2, "{writes:#?}");
     watcher.engine.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_tells_everything_and_writes_nothing() {
+async fn a_dry_run_reports_everything_and_writes_nothing() {
     let world = World::with_status().await;
     let engine = world.engine(handlers()).build().start();
     let mut watcher = Watcher { world: &world, engine, kills: 0 };
@@ -289,7 +289,7 @@ async fn a_rehearsal_tells_everything_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_outside_of_the_namespaces_that_are_watched_do_not_hold_their_owner_for_ever() {
+async fn children_outside_watched_namespaces_do_not_hold_their_owner_forever() {
     let world = World::with_status().await;
     let builder = world.engine(handlers()).namespaces(["default"]);
     let engine = world.start_built(builder).await;
@@ -298,7 +298,7 @@ async fn children_outside_of_the_namespaces_that_are_watched_do_not_hold_their_o
     assert_eq!(children(&world).await, ["default/one=1", "kube-public/copy=1"]);
     world.delete("a").await;
     world.until("a", "the end of the owner", Value::is_null).await;
-    // That beside the owner is left to the garbage collector.
+    // The one in the owner's namespace is left to the garbage collector.
     assert_eq!(children(&world).await, ["default/one=1"]);
     engine.stop().await.expect("a clean end");
 }

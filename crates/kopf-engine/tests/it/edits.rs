@@ -1,4 +1,4 @@
-//! What others do to an object while a cycle is at it: nothing of it may be lost.
+//! Changes by others during a cycle: nothing may be lost.
 
 use kopf_core::handler::{DaemonOptions, Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::{Call, Output, Returned};
@@ -14,7 +14,7 @@ async fn edit(api: &Api<DynamicObject>, patch: Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled() {
+async fn an_edit_in_the_response_to_an_event_result_is_handled() {
     let world = World::new().await;
     let api = world.api();
     let event = async_handler("event_fn", HandlerKind::Event, move |call| {
@@ -26,7 +26,7 @@ async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled()
                 return Ok(Output::Nothing);
             }
             edit(&api, json!({"spec": {"x": 2}})).await;
-            // The event about the edit comes while the handler still runs.
+            // The event about the edit arrives while the handler is still running.
             quiesce().await;
             Ok(Output::Json(json!("seen")))
         }
@@ -35,7 +35,7 @@ async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled()
     let engine = world.start(vec![event, update]).await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
-    // Nothing essential: only the event handler has something to do.
+    // Nothing essential: only the event handler has work.
     world.merge("a", json!({"status": {"go": true}})).await;
     world.until("a", "the result", |it| it["status"]["event_fn"] == "seen").await;
     eventually("the update", || world.calls.count() > 0).await;
@@ -45,7 +45,7 @@ async fn an_edit_that_comes_with_the_answer_to_a_result_of_an_event_is_handled()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry() {
+async fn an_edit_in_the_response_to_a_retry_record_does_not_wait_for_the_retry() {
     let world = World::new().await;
     let api = world.api();
     let mut failing = async_handler("failing", HandlerKind::Update, move |_| {
@@ -66,7 +66,7 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
             "spec": {"a": 2, "b": 1},
         }))
         .await;
-    // The event about the edit comes too late to be told from the echo of our note.
+    // The event about the edit arrives too late to be distinguished from that of our write.
     let (method, watches) = (Some(http::Method::GET), Some(true));
     let fault = Fault::Silence;
     world.journal.add_rule(Rule { method, path: "/kopfexamples", watches, times: 1, fault });
@@ -77,7 +77,7 @@ async fn an_edit_that_comes_with_the_note_of_a_retry_does_not_wait_for_the_retry
     engine.stop().await.expect("a clean end");
 }
 
-/// Deletes the object and creates another one of its name.
+/// Deletes the object and creates another one with its name.
 async fn replace(api: &Api<DynamicObject>) {
     api.delete("a", &DeleteParams::default()).await.expect("deleted");
     create_other(api).await;
@@ -92,7 +92,7 @@ async fn create_other(api: &Api<DynamicObject>) {
     api.create(&PostParams::default(), &other).await.expect("created");
 }
 
-/// A handler of creations that replaces the first object, and does something to each.
+/// A creation handler that replaces the first object, and does something to each.
 fn replacing(
     world: &World,
     act: impl Fn(&Call, &Value) -> Returned + Clone + Send + Sync + 'static,
@@ -112,7 +112,7 @@ fn replacing(
     })
 }
 
-/// Only the other object is left, once and for all handled as one that was created.
+/// Only the other object is left, handled once as a new one.
 async fn assert_replaced(world: &World, create: Handler) -> Value {
     let update = world.noting("update_fn", HandlerKind::Update);
     let engine = world.start(vec![create, update]).await;
@@ -151,7 +151,7 @@ async fn the_status_of_an_object_that_replaces_ours_is_its_own() {
     assert_eq!(object["status"], Value::Null);
 }
 
-/// A daemon or timer writes the status of the object that it was started for, and of no other.
+/// A daemon or timer writes only the status of the object that it was started for.
 async fn leaves_the_status_of_another_alone(kind: HandlerKind) {
     let world = World::with_status().await;
     let (api, calls) = (world.api(), world.calls.clone());
@@ -164,7 +164,7 @@ async fn leaves_the_status_of_another_alone(kind: HandlerKind) {
             if x != 1 {
                 return Ok(Output::Nothing);
             }
-            // Somebody tears the finalizer away together with the object.
+            // Another client removes the finalizer together with the object.
             api.delete("a", &DeleteParams::default()).await.expect("deleted");
             edit(&api, json!({"metadata": {"finalizers": null}})).await;
             create_other(&api).await;
@@ -187,7 +187,7 @@ async fn daemons_and_timers_leave_the_status_of_an_object_that_replaces_theirs_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn daemons_and_timers_beside_one_another_meet_no_conflicts() {
+async fn concurrent_daemons_and_timers_have_no_conflicts() {
     let world = World::with_status().await;
     let interval = Some(std::time::Duration::from_secs(10));
     let handlers = ["one", "two", "three"].map(|id| {
@@ -207,7 +207,7 @@ async fn daemons_and_timers_beside_one_another_meet_no_conflicts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_others_write_to_gets_ours_too() {
+async fn a_status_with_other_writers_gets_our_changes_too() {
     let world = World::with_status().await;
     let api = world.api();
     let create = async_handler("create_fn", HandlerKind::Create, move |_| {

@@ -1,4 +1,4 @@
-//! Who goes first when there is more to do than can be done at once; and who is told to slow down.
+//! The order of work when there is more than can be done at once, and what is slowed down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use serde_json::json;
 use crate::logged::Logged;
 use crate::world::{World, async_handler, eventually, handler};
 
-/// How long every handler takes.
+/// The duration of every handler.
 const WORK: Duration = Duration::from_secs(1);
-/// How many objects wait; with one worker it takes this many times as long.
+/// How many objects are waiting; with one worker it takes this many times as long.
 const BACKLOG: usize = 100;
 
-/// Handlers that take their time and note the object.
+/// Slow handlers that record the object.
 fn slow(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
     let calls = world.calls.clone();
     async_handler(id, kind, move |call| {
@@ -85,7 +85,7 @@ async fn an_edit_overtakes_the_backlog_of_the_start_without_starving_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_namespace_does_not_hold_back_a_quiet_one() {
+async fn a_busy_namespace_does_not_delay_a_quiet_one() {
     let world = World::new().await;
     for namespace in ["busy", "quiet"] {
         create_namespace(&world, namespace).await;
@@ -126,7 +126,7 @@ async fn the_fields_that_flip_in_a_loop_are_named() {
 
 #[tokio::test(start_paused = true)]
 async fn a_loop_of_transformations_is_slowed_down_and_named() {
-    /// Ends the loop of an engine that does not notice it.
+    /// Ends the loop of an engine that does not detect it.
     const WRITES_MAX: usize = 200;
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
@@ -152,7 +152,7 @@ async fn a_loop_of_transformations_is_slowed_down_and_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_are_lost_to_a_slow_handler_are_told_and_counted() {
+async fn events_lost_to_a_slow_handler_are_logged_and_counted() {
     /// As many as an object keeps.
     const KEPT: u64 = 64;
     let (logged, _guard) = Logged::warnings();

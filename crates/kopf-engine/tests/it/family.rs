@@ -1,4 +1,4 @@
-//! Handlers that look at the children of their objects: when they are called, and what they see.
+//! Handlers that read the children of their objects: when they are called, and what they see.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, eventually, handler, quiesce};
 
-/// A handler that notes the children that it sees, and fails if it cannot see them.
+/// A handler that records the children that it sees, and fails if it cannot see them.
 fn looking(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
     let calls = world.calls.clone();
     let children = vec![Selector::parse(&["", "v1", "configmaps"]).expect("a selector")];
@@ -76,7 +76,7 @@ async fn handlers_are_called_when_the_children_they_look_at_are_listed() {
     quiesce().await;
     let mut calls = world.calls.all();
     calls.sort();
-    // The finalizer of the daemon is another event.
+    // The finalizer of the daemon causes another event.
     calls.dedup();
     let seen = ["create", "daemon", "event", "timer"].map(|id| format!("{id} sees child"));
     assert_eq!(calls, seen);
@@ -84,7 +84,7 @@ async fn handlers_are_called_when_the_children_they_look_at_are_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_a_child_calls_nobody_who_only_looks() {
+async fn a_change_of_a_child_does_not_call_handlers_that_only_read() {
     let world = World::new().await;
     let create = looking(&world, "create", HandlerKind::Create);
     let update = looking(&world, "update", HandlerKind::Update);
@@ -102,7 +102,7 @@ async fn a_change_of_a_child_calls_nobody_who_only_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_that_cannot_be_listed_hold_up_nobody_else_for_long() {
+async fn unlistable_children_do_not_delay_others_for_long() {
     let world = World::new().await;
     create_family(&world).await;
     world.journal.add_rule(lists_of_children(usize::MAX, 403));

@@ -1,4 +1,4 @@
-//! What the server and the network may do wrong, and what must not come of it.
+//! Faults of the server and the network, and what they must not cause.
 
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ async fn survives(rule: Rule, patience: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_that_fail_are_tried_again() {
+async fn failed_lists_are_retried() {
     for code in [401, 403, 404, 410, 429, 500, 503] {
         let fault = Fault::Answer(code, None);
         survives(rule(Some(Method::GET), Some(false), 5, fault), Duration::from_secs(30)).await;
     }
 }
 
-/// The sizes of the pages that were asked for.
+/// The sizes of the requested pages.
 fn page_sizes(world: &World) -> Vec<String> {
     let mut requests = world.journal.requests();
     requests.retain(|it| it.path.ends_with("/kopfexamples") && it.query.contains("limit="));
@@ -50,12 +50,12 @@ fn page_sizes(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_too_old_before_its_end_comes_in_larger_pages() {
+async fn a_list_that_expires_is_repeated_with_larger_pages() {
     let world = World::new().await;
     for number in 0..50 {
         world.create(&format!("object-{number}"), json!({})).await;
     }
-    // A server so busy that no second page is ever of the state of the first one.
+    // A server so busy that no second page is ever of the same state as the first one.
     let fault = Fault::Answer(410, None);
     world.journal.add_rule(Rule { path: "continue=", ..rule(None, None, usize::MAX, fault) });
     let mut settings = kopf_core::settings::Settings::default();
@@ -80,7 +80,7 @@ async fn a_paged_list_is_not_disturbed_by_many_writes() {
     let mut settings = kopf_core::settings::Settings::default();
     settings.posting.enabled = false;
     settings.watching.chunk_size = Some(5);
-    // Between any two pages there are more changes than the server remembers one by one.
+    // Between any two pages there are more changes than the server remembers individually.
     let api = world.api();
     let writing = async {
         for number in 0..2_000 {
@@ -103,7 +103,7 @@ async fn a_paged_list_is_not_disturbed_by_many_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_fail_are_tried_again() {
+async fn failed_watches_are_retried() {
     for code in [401, 403, 404, 410, 429, 500, 503] {
         let fault = Fault::Answer(code, None);
         survives(rule(Some(Method::GET), Some(true), 5, fault), Duration::from_secs(30)).await;
@@ -111,7 +111,7 @@ async fn watches_that_fail_are_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn broken_connections_are_made_anew() {
+async fn broken_connections_are_replaced() {
     survives(rule(Some(Method::GET), None, 8, Fault::Break), Duration::from_secs(30)).await;
 }
 
@@ -125,7 +125,7 @@ async fn patches_that_fail_are_sent_again_without_running_the_handler_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_whose_answer_is_lost_does_no_harm() {
+async fn a_patch_with_a_lost_response_does_no_harm() {
     survives(rule(Some(Method::PATCH), None, 2, Fault::AnswerAfter(500)), Duration::from_secs(60))
         .await;
 }
@@ -151,7 +151,7 @@ async fn the_pause_that_a_server_asks_for_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_noticed() {
+async fn a_silent_watch_is_detected() {
     survives(rule(Some(Method::GET), Some(true), 1, Fault::Silence), Duration::from_secs(90)).await;
 }
 
@@ -171,7 +171,7 @@ async fn events_that_are_lost_with_the_end_of_a_watch_are_made_up_for() {
     engine.stop().await.expect("a clean end");
 }
 
-/// How many lists were asked for.
+/// The number of list requests.
 fn lists(world: &World) -> usize {
     let mut requests = world.journal.requests();
     requests.retain(|it| it.path.ends_with("/kopfexamples") && it.query.contains("limit="));
@@ -191,7 +191,7 @@ async fn an_error_in_the_last_line_of_a_watch_counts_without_a_newline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_takes_every_version_for_too_old_is_not_listed_without_a_rest() {
+async fn a_server_that_rejects_every_version_is_listed_with_pauses() {
     let world = World::new().await;
     let fault = Fault::Answer(410, None);
     world.journal.add_rule(rule(Some(Method::GET), Some(true), usize::MAX, fault));
@@ -204,15 +204,15 @@ async fn a_server_that_takes_every_version_for_too_old_is_not_listed_without_a_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_line_at_the_end_of_a_watch_is_asked_for_again() {
+async fn half_a_line_at_the_end_of_a_watch_is_requested_again() {
     let told = r#"{"type":"ERROR","object":{"kind":"Status","code":4"#;
     let fault = Fault::End(told);
     survives(rule(Some(Method::GET), Some(true), 3, fault), Duration::from_secs(30)).await;
 }
 
-/// Servers promise not to do that, and it is not looked for. Still no change is lost for good.
+/// Servers guarantee not to do that, and it is not checked. Still, no change is lost permanently.
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_left_out_is_made_up_for_with_the_next_one_of_its_object() {
+async fn a_missing_event_is_compensated_by_the_next_one_of_its_object() {
     let world = World::new().await;
     let fault = Fault::Lose("\"x\":2");
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 1, fault));
@@ -229,7 +229,7 @@ async fn an_event_that_is_left_out_is_made_up_for_with_the_next_one_of_its_objec
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
     world.merge("a", json!({"spec": {"x": 2}})).await;
-    // The stream goes on, and so does the version to continue from.
+    // The stream continues, and so does the version to continue from.
     world.create("b", json!({"x": 1})).await;
     world.until_handled("b").await;
     assert_eq!(world.calls.count(), 0, "nobody knows of it: {:?}", world.calls.all());
@@ -240,7 +240,7 @@ async fn an_event_that_is_left_out_is_made_up_for_with_the_next_one_of_its_objec
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubled_events_change_nothing() {
+async fn duplicated_events_change_nothing() {
     survives(rule(Some(Method::GET), Some(true), 99, Fault::Double), Duration::from_secs(30)).await;
 }
 
@@ -258,7 +258,7 @@ async fn a_finalizer_patch_that_meets_a_newer_version_is_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_wish_of_a_handler_does_not_block_the_object() {
+async fn a_rejected_change_of_a_handler_does_not_block_the_object() {
     let world = World::new().await;
     let create = handler("create_fn", HandlerKind::Create, |call| {
         call.patch.lock().set(&"metadata.labels".into(), json!({"not valid!": "x"}));
@@ -295,14 +295,14 @@ async fn a_concurrent_edit_during_a_handler_is_handled_afterwards() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_deleted_while_nobody_listens_are_forgotten() {
+async fn objects_deleted_between_watches_are_forgotten() {
     let world = World::new().await;
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: true });
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), delete]).await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
     eventually("the object", || engine.status().snapshot().objects == 1).await;
-    // The next watches fail with 410, and the object goes meanwhile.
+    // The next watches fail with 410, and the object is deleted meanwhile.
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 3, Fault::Answer(410, None)));
     world.server.compact();
     world.delete("a").await;
@@ -314,7 +314,7 @@ async fn objects_deleted_while_nobody_listens_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_comes_with_the_answer_to_our_write_is_seen() {
+async fn a_deletion_in_the_response_to_our_write_is_handled() {
     let world = World::new().await;
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
     let update = world.noting("update_fn", HandlerKind::Update);
@@ -322,7 +322,8 @@ async fn a_deletion_that_comes_with_the_answer_to_our_write_is_seen() {
     let engine = engine.await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
-    // The answer is lost, and asked for again a second later: by then the object is being deleted.
+    // The response is lost, and the request repeated a second later: by then the object is being
+    // deleted.
     world.journal.add_rule(rule(Some(Method::PATCH), None, 1, Fault::AnswerAfter(500)));
     world.merge("a", json!({"spec": {"x": 2}})).await;
     world.until_handled("a").await;
@@ -340,7 +341,7 @@ fn streaming() -> kopf_core::settings::Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_exists_is_streamed_instead_of_listed_if_wanted() {
+async fn existing_objects_are_streamed_instead_of_listed_if_enabled() {
     let world = World::new().await;
     world.create("old", json!({"x": 1})).await;
     let handlers = || {
@@ -351,7 +352,7 @@ async fn what_exists_is_streamed_instead_of_listed_if_wanted() {
     world.until_handled("old").await;
     world.create("new", json!({"x": 1})).await;
     world.until_handled("new").await;
-    // A stream that breaks is gone on with, and one that is too old begins anew.
+    // A broken stream is continued, and one that is too old starts over.
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 2, Fault::Answer(410, None)));
     world.server.compact();
     world.delete("old").await;
@@ -381,7 +382,7 @@ async fn a_server_that_does_not_stream_is_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_before_its_end_begins_anew() {
+async fn a_stream_that_breaks_before_its_end_starts_over() {
     let world = World::new().await;
     world.create("old", json!({"x": 1})).await;
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 3, Fault::LoseAfter(1)));

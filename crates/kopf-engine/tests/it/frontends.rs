@@ -1,4 +1,4 @@
-//! What front ends in other languages rely on: tokens, errors and contexts of callbacks, reviews of
+//! What front ends in other languages rely on: tokens, errors and contexts of callbacks, reviews by
 //! their own servers, sub-handlers that they run themselves.
 
 use std::any::Any;
@@ -17,14 +17,14 @@ use crate::world::{FINALIZER, World, eventually, handler, last_handled};
 
 type Token = Arc<dyn Any + Send + Sync>;
 
-/// A daemon whose code goes on after its future is dropped, as long as the token is there.
+/// A daemon whose code continues after its future is dropped, as long as it holds the token.
 #[derive(Default)]
 struct Foreign {
     token: Arc<Mutex<Option<Token>>>,
     is_cancelled: Arc<AtomicBool>,
 }
 
-/// Tells that a future was dropped.
+/// Records that a future was dropped.
 struct Noting(Arc<AtomicBool>);
 
 impl Drop for Noting {
@@ -143,7 +143,7 @@ async fn callbacks_see_the_memo_and_the_patch_of_their_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_that_startup_handlers_register_serve_like_all_others() {
+async fn handlers_registered_by_startup_handlers_work_like_all_others() {
     let world = World::new().await;
     let late = Arc::new(Mutex::new(Vec::new()));
     let (registered, calls) = (Arc::clone(&late), world.calls.clone());
@@ -168,7 +168,7 @@ async fn handlers_that_startup_handlers_register_serve_like_all_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_handlers_that_cannot_be_used_end_the_start() {
+async fn invalid_late_handlers_fail_the_start() {
     let world = World::new().await;
     let late_handlers = || Err("handler 'create' has no resource".to_owned());
     let engine = world.engine(Vec::new()).late_handlers(late_handlers).build();
@@ -193,12 +193,12 @@ async fn the_error_of_a_failed_startup_carries_the_original_of_the_front_end() {
     assert_eq!(object.downcast_ref::<KeyError>(), Some(&KeyError("x")));
 }
 
-/// An exception of another language.
+/// An exception in another language.
 #[derive(Debug, PartialEq)]
 struct KeyError(&'static str);
 
 #[tokio::test]
-async fn reviews_of_a_front_end_are_answered_and_the_cluster_is_pointed_to_it() {
+async fn reviews_of_a_front_end_work_and_the_cluster_is_configured() {
     let world = World::new().await;
     let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |call| {
         call.warnings.lock().push("beware".to_owned());

@@ -23,7 +23,7 @@ fn by_color() -> kopf_core::Handler {
     })
 }
 
-/// The names of the objects of a color, as the index has them.
+/// The names of the objects of a colour in the index.
 pub(crate) fn colors(call: &Call, color: &str) -> Vec<String> {
     let index = call.indexes.get("by_color").expect("the index");
     let mut names: Vec<String> = index
@@ -59,7 +59,7 @@ async fn handlers_start_with_full_indexes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn indexes_see_what_we_write_ourselves() {
+async fn indexes_see_our_own_writes() {
     let world = World::new().await;
     let index = handler("by_phase", HandlerKind::Index, |call| {
         let object = &call.subject.expect("an object").object;
@@ -87,7 +87,7 @@ async fn indexes_see_what_we_write_ourselves() {
     engine.stop().await.expect("a clean end");
 }
 
-/// An index of config maps, and a handler of others that notes what it finds there.
+/// An index of config maps, and a handler of other objects that records what it finds there.
 fn maps_and_their_reader(world: &World) -> Vec<Handler> {
     let mut index = by_color();
     index.selector = Some(Selector::parse(&["v1", "configmaps"]).expect("a selector"));
@@ -212,7 +212,7 @@ async fn event_handlers_see_every_event_and_their_errors_do_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_handler_that_answers_its_own_writes_is_slowed_down() {
+async fn an_event_handler_that_reacts_to_its_own_writes_is_slowed_down() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let event = handler("event_fn", HandlerKind::Event, move |_| {
@@ -259,7 +259,7 @@ async fn retries_are_not_forgotten_because_of_events() {
     engine.stop().await.expect("a clean end");
 }
 
-/// The same index for two kinds of objects of one resource, as Kopf's decorators are stacked.
+/// The same index for two kinds of objects of one resource, like stacked decorators in Kopf.
 fn of_label(label: &str) -> Handler {
     let mut handler = by_color();
     handler.filters.labels = vec![(label.into(), kopf_core::MetaFilter::Present)];

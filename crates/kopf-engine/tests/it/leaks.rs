@@ -1,4 +1,4 @@
-//! No task for an object at rest, and none that outlives its object, a pause or the operator.
+//! No task for an idle object, and none that outlives its object, a pause or the operator.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::peering::{create_peering, freeze};
 use crate::world::{World, async_handler, eventually, handler, quiesce, temporary};
 
-/// How many objects there are; a task for each would be seen at once.
+/// The number of objects; a task for each would be noticed at once.
 const OBJECTS: usize = 100;
 
-/// All tasks of the runtime: the engine's, as the in-process server has none of its own.
+/// All tasks of the runtime: the engine's, as the in-process server has none.
 fn tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
@@ -110,7 +110,7 @@ async fn daemons_leave_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crd_that_goes_takes_everything_along() {
+async fn deleting_a_crd_stops_all_its_tasks() {
     let world = World::new().await;
     let mut daemon = world.polite_daemon();
     daemon.id = "daemon".into();
@@ -126,7 +126,7 @@ async fn a_crd_that_goes_takes_everything_along() {
     engine.stop().await.expect("a clean end");
 }
 
-/// A daemon that never looks at its flag, and is never cancelled either.
+/// A daemon that never checks its flag, and is never cancelled either.
 fn stubborn(world: &World) -> Handler {
     let calls = world.calls.clone();
     async_handler("stubborn", HandlerKind::Daemon(DaemonOptions::default()), move |_| {
@@ -152,7 +152,7 @@ fn endless(world: &World) -> Handler {
     })
 }
 
-/// A change handler that never ends, and says a lot before.
+/// A change handler that never ends, after logging a lot.
 fn talkative(world: &World) -> Handler {
     let calls = world.calls.clone();
     async_handler("talkative", HandlerKind::Create, move |call| {
@@ -201,7 +201,7 @@ async fn a_pause_leaves_no_daemons_and_timers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_is_dropped_takes_all_its_tasks_along() {
+async fn dropping_an_engine_stops_all_its_tasks() {
     let world = World::new().await;
     create_peering(&world).await;
     let before = tasks();
@@ -233,7 +233,7 @@ async fn an_engine_that_is_dropped_takes_all_its_tasks_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_takes_too_long_leaves_nothing_behind() {
+async fn a_shutdown_that_takes_too_long_leaves_nothing_behind() {
     let world = World::new().await;
     let before = tasks();
     let mut settings = kopf_core::settings::Settings::default();
@@ -244,7 +244,7 @@ async fn an_end_that_takes_too_long_leaves_nothing_behind() {
     world.create("a", json!({})).await;
     eventually("the beginnings", || world.calls.count() == 3).await;
     let began = tokio::time::Instant::now();
-    // Whether it is in time or overdue: it ends, and takes everything along.
+    // In time or overdue: it ends, and stops everything.
     let _ = engine.stop().await;
     assert!(began.elapsed() <= Duration::from_secs(4), "{:?}", began.elapsed());
     quiesce().await;

@@ -7,15 +7,15 @@ use parking_lot::Mutex;
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 
-/// Subscribers that want nothing.
+/// Subscribers that accept nothing.
 ///
-/// Where there is one subscriber only, `tracing` asks that of the thread which comes first to a line
-/// whether the line is wanted, and takes it for the answer of all: other tests have none, and would
-/// silence ours. Where there are several, it asks them all.
+/// If there is only one subscriber, `tracing` asks the subscriber of the first thread that reaches
+/// a line whether the line is enabled, and caches this for all threads: other tests have none, and
+/// would silence ours. If there are several, it asks all of them.
 static OTHERS: LazyLock<[Dispatch; 2]> =
     LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::default())));
 
-/// Everything that is logged by this thread.
+/// Everything that this thread logs.
 #[derive(Clone, Default)]
 pub(crate) struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -31,12 +31,12 @@ impl Write for Logged {
 }
 
 impl Logged {
-    /// Warnings, until the guard is dropped.
+    /// Captures warnings, until the guard is dropped.
     pub(crate) fn warnings() -> (Self, tracing::subscriber::DefaultGuard) {
         Self::from(tracing::Level::WARN)
     }
 
-    /// All that is said about objects and the operator, until the guard is dropped.
+    /// Captures all lines about objects and the operator, until the guard is dropped.
     pub(crate) fn everything() -> (Self, tracing::subscriber::DefaultGuard) {
         Self::from(tracing::Level::DEBUG)
     }
@@ -53,7 +53,7 @@ impl Logged {
         (logged, tracing::subscriber::set_default(subscriber))
     }
 
-    /// The first line with these words.
+    /// The first line that contains these words.
     pub(crate) fn line_with(&self, words: &str) -> String {
         let text = String::from_utf8(self.0.lock().clone()).expect("text");
         let line = text.lines().find(|line| line.contains(words));

@@ -1,6 +1,6 @@
-//! Logins that really run: files, plugins and handlers at the TLS door, with credentials that go.
+//! Real logins: files, plugins and handlers at the TLS endpoint, with credentials that expire.
 //!
-//! Sockets and a paused clock do not go together, so these tests run in real time.
+//! Sockets and a paused clock are incompatible, so these tests run in real time.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,10 +26,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::{World, async_handler, examples, handler, temporary};
 
-/// All watches are live again within this time after new credentials can be had.
+/// All watches are live again within this time after new credentials are available.
 const RECOVERY: Duration = Duration::from_secs(30);
 
-/// A folder of its own for every test, gone with it.
+/// A folder for one test, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left over is in a folder for such things anyway.
+        // Leftovers are in a temporary folder anyway.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -80,7 +80,7 @@ fn kubeconfig(door: &Listening, users: &[(&str, Value)]) -> String {
     .to_string()
 }
 
-/// A handler that looks at its own object with the client that operators get.
+/// A handler that reads its own object with the client that operators get.
 fn asking(world: &World) -> Handler {
     let calls = world.calls.clone();
     async_handler("create_fn", HandlerKind::Create, move |call| {
@@ -106,7 +106,7 @@ fn engine(handlers: Vec<Handler>, login: impl Login) -> EngineBuilder {
     Engine::builder(Registry::from_iter(handlers)).login(Arc::new(login))
 }
 
-/// Handles an object before and after the token is replaced; the operator's own client does, too.
+/// Handles an object before and after the token is replaced; uses the operator's own client too.
 async fn survives_rotation(world: &World, builder: EngineBuilder, rotate: impl FnOnce()) {
     let engine = world.start_built(builder).await;
     world.create("before", json!({"x": 1})).await;
@@ -174,7 +174,7 @@ async fn an_exec_plugin_is_run_again() {
 }
 
 #[tokio::test]
-async fn the_context_that_is_asked_for_is_used() {
+async fn the_requested_context_is_used() {
     let (world, door) = guarded().await;
     let folder = Folder::new("contexts");
     let users = [("wrong", json!({"token": "nobody"})), ("right", json!({"token": "one"}))];
@@ -203,7 +203,7 @@ async fn a_service_account_is_read_again() {
     .await;
 }
 
-/// The service account alone, whatever the environment of the test says.
+/// Only the service account, whatever the environment of the test is.
 struct Account(ServiceAccount);
 
 impl Login for Account {
@@ -273,7 +273,7 @@ async fn all_credentials_of_a_login_are_tried_before_the_next_one() {
     let login = Tokens {
         server: door.url(),
         authority: door.ca_pem().map(str::to_owned),
-        // The first one is good until it is rotated, the second one never.
+        // The first one is valid until it is rotated, the second one never is.
         tokens: vec!["one", "unknown", "two"],
         logins: Arc::clone(&logins),
     };
@@ -283,7 +283,7 @@ async fn all_credentials_of_a_login_are_tried_before_the_next_one() {
 }
 
 #[tokio::test]
-async fn credentials_that_come_again_are_tried_last() {
+async fn rejected_credentials_are_retried_last() {
     let (world, door) = guarded().await;
     world.server.remove_token("one");
     let logins = Arc::new(AtomicUsize::new(0));
@@ -313,14 +313,14 @@ async fn a_login_that_fails_for_good_ends_the_operator() {
     assert!(matches!(error, EngineError::Login(_)), "{error}");
 }
 
-/// A door that asks for certificates, in front of the server; all of them can be replaced.
-struct CertifiedDoor {
+/// An endpoint that requires certificates, in front of the server; all of them can be replaced.
+struct TlsEndpoint {
     address: SocketAddr,
     acceptor: Arc<Mutex<tokio_rustls::TlsAcceptor>>,
     connections: Arc<Mutex<tokio::task::JoinSet<()>>>,
 }
 
-/// Somebody who issues certificates.
+/// A certificate authority.
 struct Authority {
     pem: String,
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
@@ -341,7 +341,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
     }
 
-    /// Shows a certificate of this authority, and asks clients for one of the other.
+    /// Presents a certificate of this authority, and requires one of the other from clients.
     fn acceptor(&self, clients: &Authority) -> tokio_rustls::TlsAcceptor {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(authority_der(&clients.pem)).expect("a root");
@@ -353,7 +353,7 @@ impl Authority {
         self.acceptor_with(verifier)
     }
 
-    /// Shows a certificate of this authority to everybody.
+    /// Presents a certificate of this authority to everybody.
     fn open_acceptor(&self) -> tokio_rustls::TlsAcceptor {
         self.acceptor_with(Arc::new(rustls::server::NoClientAuth))
     }
@@ -375,7 +375,7 @@ impl Authority {
     }
 }
 
-impl CertifiedDoor {
+impl TlsEndpoint {
     async fn open(server: &Server, acceptor: tokio_rustls::TlsAcceptor) -> Self {
         let listener = TcpListener::bind(anywhere()).await.expect("a port");
         let door = Self {
@@ -393,7 +393,7 @@ impl CertifiedDoor {
                     let service = TowerToHyperService::new(service);
                     let builder =
                         hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    // Whoever asks may hang up at any moment.
+                    // Clients may disconnect at any moment.
                     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
@@ -401,7 +401,7 @@ impl CertifiedDoor {
         door
     }
 
-    /// From now on there are other certificates, also for those who were here before.
+    /// Replaces the certificates, also for existing connections.
     fn replace(&self, acceptor: tokio_rustls::TlsAcceptor) {
         *self.acceptor.lock() = acceptor;
         self.connections.lock().abort_all();
@@ -426,7 +426,7 @@ fn authority_der(pem: &str) -> rustls::pki_types::CertificateDer<'static> {
 }
 
 impl Folder {
-    /// Writes what the operator reads at a login.
+    /// Writes the files that the operator reads at a login.
     fn write_certificates(&self, server: &Authority, clients: &Authority) {
         let (certificate, key) = clients.issue("operator");
         self.write("ca.crt", &server.pem);
@@ -445,7 +445,7 @@ async fn a_client_certificate_is_shown() {
     let world = World::new().await;
     let folder = Folder::new("certificate");
     let authority = Authority::new();
-    let door = CertifiedDoor::open(&world.server, authority.acceptor(&authority)).await;
+    let door = TlsEndpoint::open(&world.server, authority.acceptor(&authority)).await;
     folder.write_certificates(&authority, &authority);
     let path = folder.write("config", &door.kubeconfig(&certified_user()));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
@@ -463,11 +463,12 @@ async fn a_client_certificate_is_shown() {
     running.abort();
 }
 
-/// The cluster gets other authorities (for servers, for clients), and a while later the operator.
+/// The cluster gets other authorities (for servers, for clients), and a while later the operator
+/// does.
 async fn survives_other_authorities(name: &str, old: [&Authority; 2], new: [&Authority; 2]) {
     let world = World::new().await;
     let folder = Folder::new(name);
-    let door = CertifiedDoor::open(&world.server, old[0].acceptor(old[1])).await;
+    let door = TlsEndpoint::open(&world.server, old[0].acceptor(old[1])).await;
     folder.write_certificates(old[0], old[1]);
     let path = folder.write("config", &door.kubeconfig(&certified_user()));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
@@ -500,7 +501,7 @@ async fn a_new_client_certificate_is_read_again() {
     survives_other_authorities("rotated", [&server, &old], [&server, &new]).await;
 }
 
-/// The ways to ask a proxy for a tunnel.
+/// The protocols for a tunnel.
 #[derive(Clone)]
 enum Tunnelling {
     Http,
@@ -508,7 +509,7 @@ enum Tunnelling {
     Socks,
 }
 
-/// A proxy that tunnels for those who know the password, and counts them.
+/// A proxy that tunnels for clients with the password, and counts them.
 async fn tunnelling_proxy(how: Tunnelling, tunnels: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind(anywhere()).await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -548,7 +549,7 @@ async fn tunnel(
     tunnels.fetch_add(1, Ordering::Relaxed);
     let mut far = TcpStream::connect(target).await.expect("a server");
     near.write_all(granted).await.expect("an answer");
-    // Either side may hang up at any moment.
+    // Either side may disconnect at any moment.
     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
 }
 
@@ -580,7 +581,7 @@ async fn socks_target(near: &mut TcpStream) -> SocketAddr {
     SocketAddr::from(([request[4], request[5], request[6], request[7]], port))
 }
 
-/// Handles an object through the proxy of a kubeconfig, which trusts these authorities, too.
+/// Handles an object through the proxy of a kubeconfig, which trusts these authorities too.
 async fn goes_through(proxy: String, authorities: &str, tunnels: &AtomicUsize) {
     let (world, door) = guarded().await;
     let folder = Folder::new(proxy.split(':').next().expect("a scheme"));

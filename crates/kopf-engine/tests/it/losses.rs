@@ -1,4 +1,4 @@
-//! Rare moments in which something could be lost, or pile up.
+//! Rare moments in which something could be lost, or accumulate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::world::{World, async_handler, eventually, handler, last_handled, quie
 /// The delay of a retry.
 const RETRIED_AFTER: Duration = Duration::from_secs(5);
 
-/// All patches of objects fail so many times.
+/// All patches of objects fail this many times.
 fn failing_patches(code: u16, times: usize) -> Rule {
     let fault = Fault::Answer(code, None);
     Rule { method: Some(Method::PATCH), path: "/kopfexamples/", watches: None, times, fault }
@@ -33,7 +33,7 @@ fn quiet_settings() -> Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_end_writes_what_the_server_did_not_take_before() {
+async fn a_graceful_shutdown_writes_pending_changes() {
     let world = World::new().await;
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
     world.journal.add_rule(failing_patches(500, usize::MAX));
@@ -163,7 +163,7 @@ async fn a_retry_whose_time_comes_while_events_wait_is_not_lost() {
             if name == "b" {
                 let _passed = gate.acquire().await.expect("a gate");
             } else if call.attempt.retry == 0 {
-                // The next to have the only worker; the echo of our note has to wait for it.
+                // The next to get the only worker; the event of our own write has to wait for it.
                 let mut other = kube::api::DynamicObject::new("b", &crate::world::examples());
                 other.data = json!({"spec": {"x": 1}});
                 api.create(&PostParams::default(), &other).await.expect("created");

@@ -16,7 +16,7 @@ fn settings() -> Settings {
     settings
 }
 
-/// How much is kept of one large object that is handled.
+/// How much is kept of one large, handled object.
 async fn kept_beside(more: Option<Handler>) -> usize {
     let world = World::new().await;
     let handlers = [world.noting("create_fn", HandlerKind::Create)].into_iter().chain(more);
@@ -37,7 +37,7 @@ async fn bodies_are_kept_only_where_a_handler_needs_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_dropped_unless_they_are_asked_for() {
+async fn managed_fields_are_dropped_unless_requested() {
     for is_wanted in [false, true] {
         let world = World::new().await;
         world.create("listed", json!({})).await;
@@ -58,7 +58,7 @@ async fn managed_fields_are_dropped_unless_they_are_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pages_of_a_list_wait_for_those_who_handle_the_objects() {
+async fn the_pages_of_a_list_wait_for_handlers() {
     const OBJECTS: usize = 60;
     let world = World::new().await;
     for number in 0..OBJECTS {

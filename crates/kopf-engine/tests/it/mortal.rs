@@ -1,9 +1,10 @@
 //! A runtime in which everything can be killed between any two polls of its tasks.
 //!
-//! Needs nothing of the code that it kills: tokio's own runtime for one thread looks after its root
-//! whenever so many tasks were polled, here after each one. The root counts, and ends the runtime
-//! at the wanted point: all tasks are dropped where they are, and none of them is polled again. A
-//! task can only be suspended at an await, so these points are all awaits at which it was.
+//! Requires nothing from the code that it kills: tokio's current-thread runtime polls its root
+//! future after a given number of task polls, here after each one. The root counts, and ends the
+//! runtime at the wanted point: all tasks are dropped where they are, and none of them is polled
+//! again. A task can be suspended only at an await, so these points are all the awaits at which it
+//! was suspended.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,22 +15,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// After how many turns of the marker alone nothing is left to be polled.
+/// After this many turns of only the marker, nothing is left to be polled.
 const IDLE_ROUNDS: usize = 2;
 
 /// How a life has ended.
 pub(crate) struct Life<T> {
-    /// How many points there were to be killed at.
+    /// How many points there were for a kill.
     pub(crate) points: usize,
-    /// How long it was on the clock, which is paused.
+    /// Its duration on the paused clock.
     pub(crate) lasted: Duration,
-    /// What came out of it; none if it was killed.
+    /// Its result; `None` if it was killed.
     pub(crate) outcome: Option<T>,
 }
 
-/// Lets tasks live until their story is told, or until they are killed.
+/// Runs tasks until their story ends, or until they are killed.
 ///
-/// The story itself is no task: it is the part of somebody else, and not counted.
+/// The story itself is not a task: it is another participant, and not counted.
 pub(crate) fn live<S: Future>(kill_at: Option<usize>, story: S) -> Life<S::Output> {
     let pulse = Arc::new(Pulse::default());
     let unparked = Arc::clone(&pulse);
@@ -51,10 +52,10 @@ pub(crate) fn live<S: Future>(kill_at: Option<usize>, story: S) -> Life<S::Outpu
     })
 }
 
-/// What the root, the marker and the runtime know of each other.
+/// State shared by the root, the marker and the runtime.
 #[derive(Default)]
 struct Pulse {
-    /// Set when the story wants to go on.
+    /// Set when the story wants to continue.
     is_called: AtomicBool,
     /// Set when the marker was polled last.
     is_marked: AtomicBool,
@@ -62,8 +63,8 @@ struct Pulse {
     marker: Mutex<Option<Waker>>,
 }
 
-/// A task that goes behind all others which are ready: when it is polled twice with nobody in
-/// between, nobody is.
+/// A task that is queued behind all other ready ones: when it is polled twice without another poll
+/// in between, no task is ready.
 struct Marker(Arc<Pulse>);
 
 struct Root<S> {
@@ -80,7 +81,7 @@ fn wake(sleeper: &Mutex<Option<Waker>>) {
     }
 }
 
-/// As the waker of the story.
+/// The waker of the story.
 impl Wake for Pulse {
     fn wake(self: Arc<Self>) {
         self.is_called.store(true, SeqCst);
@@ -129,7 +130,8 @@ impl<S: Future> Future for Root<S> {
             }
             context.waker().wake_by_ref();
         }
-        // Else the runtime sleeps, and the clock moves: not with a root that is always awake.
+        // Otherwise the runtime sleeps and the clock advances, which would not happen with a root
+        // that is always awake.
         Poll::Pending
     }
 }

@@ -1,4 +1,4 @@
-//! The operator as a whole: phases, login, events about objects, narrowed watches, the status.
+//! The operator as a whole: phases, login, events about objects, server-side filters, the status.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,12 +57,12 @@ async fn a_failed_startup_ends_the_operator() {
     assert!(world.journal.requests().is_empty(), "the cluster is not touched");
 }
 
-/// A login that fails, or never comes to an end.
-struct Hopeless {
+/// A login that fails or never ends.
+struct FailingLogin {
     is_endless: bool,
 }
 
-impl Login for Hopeless {
+impl Login for FailingLogin {
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
         Box::pin(async {
             match self.is_endless {
@@ -74,11 +74,11 @@ impl Login for Hopeless {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_when_the_login_fails() {
+async fn cleanup_runs_if_the_login_fails() {
     let world = World::bare();
     let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
     let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
-    let login = Arc::new(Hopeless { is_endless: false });
+    let login = Arc::new(FailingLogin { is_endless: false });
     let engine = Engine::builder(registry).login(login).build();
     let error = engine.run(std::future::pending()).await.expect_err("nobody gets in");
     assert!(matches!(error, EngineError::Login(_)), "{error}");
@@ -86,11 +86,11 @@ async fn what_startup_has_done_is_cleaned_up_when_the_login_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_after_a_shutdown_while_logging_in() {
+async fn cleanup_runs_after_a_shutdown_during_login() {
     let world = World::bare();
     let phases = [("startup_fn", HandlerKind::Startup), ("cleanup_fn", HandlerKind::Cleanup)];
     let registry = Registry::from_iter(phases.map(|(id, kind)| world.noting(id, kind)));
-    let login = Arc::new(Hopeless { is_endless: true });
+    let login = Arc::new(FailingLogin { is_endless: true });
     let engine = Engine::builder(registry).login(login).build().start();
     eventually("the startup", || world.calls.count() == 1).await;
     quiesce().await;
@@ -99,7 +99,7 @@ async fn what_startup_has_done_is_cleaned_up_after_a_shutdown_while_logging_in()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_startup_has_done_is_cleaned_up_when_admission_cannot_be_served() {
+async fn cleanup_runs_if_admission_cannot_be_served() {
     let world = World::new().await;
     let handlers = vec![
         world.noting("startup_fn", HandlerKind::Startup),
@@ -138,7 +138,7 @@ impl Login for Rotating {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_credentials_lead_to_one_login_for_all() {
+async fn rejected_credentials_cause_one_login_for_all() {
     let world = World::new().await;
     let proxy = Proxy { service: world.server.service(), journal: world.journal.clone() };
     let login = Arc::new(Rotating { world: proxy, logins: AtomicUsize::new(0) });
@@ -146,7 +146,7 @@ async fn refused_credentials_lead_to_one_login_for_all() {
     for name in ["a", "b", "c", "d", "e"] {
         world.create(name, json!({"x": 1})).await;
     }
-    // The first writes of all five, which are under way at the same time.
+    // The first writes of all five, which are concurrent.
     world.journal.add_rule(Rule {
         method: Some(http::Method::PATCH),
         path: "/kopfexamples",
@@ -164,7 +164,7 @@ async fn refused_credentials_lead_to_one_login_for_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outcomes_of_handlers_become_events_if_wanted() {
+async fn outcomes_of_handlers_become_events_if_enabled() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.posting.handlers = true;
@@ -258,7 +258,7 @@ async fn events_below_the_level_are_not_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_without_end_is_cut_off() {
+async fn an_endless_shutdown_is_aborted() {
     let world = World::new().await;
     let startup = handler("startup_fn", HandlerKind::Startup, |call| {
         let patience = Some(Duration::from_secs(3));
@@ -274,7 +274,7 @@ async fn an_end_without_end_is_cut_off() {
     assert!(before.elapsed() <= Duration::from_secs(4), "{:?}", before.elapsed());
 }
 
-/// A handler on a thread, which waits for a word of the test.
+/// A handler on a thread, which waits for a message from the test.
 struct Blocking(Arc<Mutex<std::sync::mpsc::Receiver<()>>>);
 
 impl Invoke for Blocking {
@@ -395,7 +395,7 @@ async fn exactly_named_namespaces_need_no_permission_to_list_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_tells_what_happens() {
+async fn the_status_shows_what_happens() {
     let world = World::new().await;
     let flaky = handler("flaky", HandlerKind::Create, |call| {
         if call.attempt.retry == 0 { Err(temporary("wait", 0.1)) } else { Ok(Output::Nothing) }
@@ -439,7 +439,7 @@ async fn selectors_of_the_settings_are_checked_by_the_server() {
     let selector = || kopf_model::Selector::parse(&["kopf.dev", "*"]).expect("a selector");
     settings.watching.label_selectors.insert(selector(), "tier=live");
     settings.watching.field_selectors.insert(selector(), "metadata.name!=b");
-    // The server evaluates it, so it covers all objects.
+    // The server evaluates it; it covers all objects.
     let all = "shardRange(object.metadata.uid, '0x0000000000000000', '0x10000000000000000')";
     settings.watching.shard_selectors.insert(selector(), all);
     let mut create = world.noting("create_fn", HandlerKind::Create);
@@ -475,7 +475,7 @@ async fn selectors_of_the_settings_are_checked_by_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endless_time_for_the_last_handlers_is_no_trouble() {
+async fn an_endless_exit_timeout_is_accepted() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -508,7 +508,7 @@ async fn a_shutdown_does_not_wait_for_admission_that_cannot_be_set_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_about_objects_without_uids_are_not_taken_for_one() {
+async fn events_about_objects_without_uids_are_distinguished() {
     let world = World::new().await;
     let create = handler("create_fn", HandlerKind::Create, |call| {
         let subject = call.subject.as_ref().expect("an object");
@@ -537,7 +537,7 @@ async fn events_about_objects_without_uids_are_not_taken_for_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
+async fn startup_handlers_set_the_queue_size_for_events() {
     let world = World::new().await;
     let startup = handler("startup_fn", HandlerKind::Startup, |call| {
         call.operator.settings.write().posting.queue_max = 2;
@@ -566,10 +566,10 @@ async fn the_room_for_waiting_events_is_what_startup_handlers_say() {
     engine.stop().await.expect("a clean end");
 }
 
-/// A blocking handler that has something to say.
-struct Grumbling;
+/// A blocking handler that logs something.
+struct LogsWarnings;
 
-impl Invoke for Grumbling {
+impl Invoke for LogsWarnings {
     fn invoke(&self, _: Call) -> Invocation {
         Invocation::Blocking(Box::new(|| {
             kopf_engine::lines::offer(Level::Error, "by a blocking handler");
@@ -579,14 +579,14 @@ impl Invoke for Grumbling {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_handlers_log_becomes_events_if_it_is_wanted() {
+async fn lines_of_handlers_become_events_if_enabled() {
     use kopf_engine::lines::offer;
     for is_wanted in [true, false] {
         let world = World::new().await;
         let mut settings = Settings::default();
         settings.posting.loggers = is_wanted;
         let mut blocking = world.noting("blocking_fn", HandlerKind::Create);
-        blocking.invoke = Arc::new(Grumbling);
+        blocking.invoke = Arc::new(LogsWarnings);
         let create = async_handler("create_fn", HandlerKind::Create, |_| async {
             offer(Level::Warning, "by a handler");
             offer(Level::Debug, "too quiet");

@@ -1,4 +1,4 @@
-//! Long outages of everything, and how soon all is well again after them.
+//! Long outages of everything, and how soon everything recovers.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn recovers(fault: Fault) {
     world.create("before", json!({"x": 1})).await;
     world.until_handled("before").await;
     world.journal.add_rule(everything(fault));
-    // Watches that are open would go on: real outages break them, too.
+    // Open watches would continue: real outages break them too.
     world.server.compact();
     tokio::time::sleep(OUTAGE).await;
     world.journal.clear_rules();
@@ -60,7 +60,7 @@ async fn recovers(fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_watches_live_again_soon_after_any_answer_but_the_right_one() {
+async fn all_watches_recover_soon_after_any_error_response() {
     for code in [401, 403, 404, 409, 410, 422, 429, 500, 503] {
         recovers(Fault::Answer(code, None)).await;
     }
@@ -105,7 +105,7 @@ async fn events_in_the_wrong_order_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_is_told_to_be_about_nothing_is_made_again() {
+async fn a_write_with_a_wrong_not_found_is_repeated() {
     let world = World::new().await;
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
     let fault = Fault::Answer(404, None);

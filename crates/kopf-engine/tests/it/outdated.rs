@@ -1,4 +1,4 @@
-//! Changes that come while some handlers have finished and others are retrying.
+//! Changes that occur while some handlers have finished and others are retrying.
 
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::{Call, Output};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, handler, last_handled, quiesce, temporary};
 
-/// The reason and the difference of `spec.value`, as the handler sees it.
+/// The reason and the difference of `spec.value`, as seen by the handler.
 fn told(call: &Call) -> String {
     let Occasion::Change(change) = &call.occasion else { return "not a change".to_owned() };
     let value = |side: &Option<kopf_model::Essence>| {
@@ -26,7 +26,7 @@ fn fast(world: &World, kind: HandlerKind) -> Handler {
     })
 }
 
-/// Fails at its first attempt for each change, and succeeds 20 seconds later.
+/// Fails in its first attempt for each change, and succeeds 20 seconds later.
 fn flaky(world: &World, kind: HandlerKind) -> Handler {
     let calls = world.calls.clone();
     handler("flaky", kind, move |call| {
@@ -46,7 +46,7 @@ fn has_note(object: &Value) -> bool {
     object["metadata"]["annotations"]["kopf.zalando.org/fast"].is_string()
 }
 
-/// An object whose value went from 3 to 9; `fast` has succeeded, `flaky` is retrying.
+/// An object whose value changed from 3 to 9; `fast` has succeeded, `flaky` is retrying.
 async fn half_handled(world: &World) {
     world.create("a", json!({"value": 3})).await;
     world.until_handled("a").await;
@@ -89,7 +89,7 @@ async fn a_change_while_the_operator_is_down_reaches_both() {
         let is_over = |object: &Value| value_of(object) == json!(value) && !has_note(object);
         world.until("a", "the end", is_over).await;
         let mut expected = vec!["fast update 3>9".to_owned(), second];
-        // What was taken back before `flaky` has handled it concerns nobody but `fast`.
+        // A change reverted before `flaky` has handled it concerns only `fast`.
         expected.extend((value == 10).then(|| "flaky update 3>10".to_owned()));
         assert_eq!(world.calls.all(), expected);
         engine.stop().await.expect("a clean end");
@@ -105,7 +105,7 @@ async fn a_value_that_comes_back_is_not_handled_twice() {
     world.merge("a", json!({"spec": {"value": 9}})).await;
     world.until_handled("a").await;
     let calls = world.calls.all();
-    // `fast` may or may not have seen the 10, but the 9 is the last that it has seen.
+    // `fast` may or may not have seen the 10, but the 9 is the last value that it has seen.
     assert!(
         calls == ["fast update 3>9", "flaky update 3>9"]
             || calls
@@ -159,7 +159,7 @@ async fn a_field_handler_runs_again_for_its_field_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subhandlers_that_have_succeeded_get_the_change_as_well() {
+async fn succeeded_subhandlers_get_the_change_too() {
     let world = World::new().await;
     let (quick, slow) = (fast(&world, HandlerKind::Sub), flaky(&world, HandlerKind::Sub));
     let parent = handler("parent", HandlerKind::Update, move |call| {
@@ -245,7 +245,7 @@ async fn a_deletion_calls_functions_that_have_handled_the_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kopf_s_way_is_a_setting() {
+async fn the_behaviour_of_kopf_is_a_setting() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.execution.rerun_outdated = false;

@@ -1,4 +1,4 @@
-//! Panics of users' callbacks and values: they cost their object a pause, and nobody anything else.
+//! Panics in users' callbacks and values: they only delay their object.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use serde_json::json;
 use crate::logged::Logged;
 use crate::world::{World, async_handler, eventually, handler, temporary};
 
-/// A value of a user that cannot be dropped without a panic, such as a runtime inside of another.
-struct Bomb;
+/// A user value that panics when it is dropped, such as a runtime inside another one.
+struct PanicsOnDrop;
 
-impl Drop for Bomb {
+impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
-        assert!(std::thread::panicking(), "a bomb goes off");
+        assert!(std::thread::panicking(), "a panics_on_drop goes off");
     }
 }
 
-fn bomb() -> Arc<dyn Any + Send + Sync> {
-    Arc::new(Bomb)
+fn panics_on_drop() -> Arc<dyn Any + Send + Sync> {
+    Arc::new(PanicsOnDrop)
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_whose_initial_delay_panics_begin_at_once() {
+async fn handlers_whose_initial_delay_panics_start_at_once() {
     let (logged, _guard) = Logged::everything();
     let delay = || Delay::Computed(Arc::new(|_| panic!("no such field")));
     let daemon = DaemonOptions { initial_delay: delay(), ..DaemonOptions::default() };
@@ -106,15 +106,15 @@ async fn values_that_panic_when_they_are_dropped_do_not_end_the_operator() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let create = handler("create_fn", HandlerKind::Create, move |call| {
-        call.memo.insert(Arc::new(Bomb));
+        call.memo.insert(Arc::new(PanicsOnDrop));
         calls.note(call.subject.expect("an object").object.name());
         Ok(Output::Nothing)
     });
     let index = handler("index_fn", HandlerKind::Index, |_| {
-        Ok(Output::Entries(vec![(json!("all"), bomb())]))
+        Ok(Output::Entries(vec![(json!("all"), panics_on_drop())]))
     });
     let engine = world.start(vec![create, index]).await;
-    // One goes alone, two with their resource, and all that are left with the operator.
+    // One is deleted alone, two with their resource, and all others with the operator.
     for name in ["a", "b", "c"] {
         world.create(name, json!({})).await;
         world.until_handled(name).await;
@@ -130,7 +130,7 @@ async fn values_that_panic_when_they_are_dropped_do_not_end_the_operator() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wishes_of_event_handlers_survive_a_filter_of_others_that_panics() {
+async fn changes_of_event_handlers_survive_a_panic_of_another_filter() {
     let world = World::new().await;
     let event = handler("event_fn", HandlerKind::Event, |call| {
         if matches!(call.occasion, Occasion::Event { kind: Some(EventKind::Added) }) {
@@ -151,9 +151,9 @@ async fn wishes_of_event_handlers_survive_a_filter_of_others_that_panics() {
     engine.stop().await.expect("a clean end");
 }
 
-/// Event handlers hear of all states, although a condition of another handler panics at the first
-/// of them that come together.
-async fn assert_all_are_heard(mut panicking: Handler) {
+/// Event handlers get all states, although a condition of another handler panics at the first of
+/// several that arrive together.
+async fn assert_all_are_delivered(mut panicking: Handler) {
     let world = World::new().await;
     let calls = world.calls.clone();
     let event = async_handler("event_fn", HandlerKind::Event, move |call| {
@@ -161,7 +161,7 @@ async fn assert_all_are_heard(mut panicking: Handler) {
         async move {
             calls.note(call.subject.expect("an object").object.value()["spec"]["x"].to_string());
             if calls.count() == 1 {
-                // The others wait meanwhile, and come together.
+                // The others wait meanwhile, and arrive together.
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             Ok(Output::Nothing)
@@ -184,12 +184,13 @@ async fn assert_all_are_heard(mut panicking: Handler) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_after_one_at_which_a_filter_panics_are_heard() {
-    assert_all_are_heard(handler("other_fn", HandlerKind::Event, |_| Ok(Output::Nothing))).await;
+async fn events_after_a_panic_of_a_filter_are_delivered() {
+    assert_all_are_delivered(handler("other_fn", HandlerKind::Event, |_| Ok(Output::Nothing)))
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_heard_although_a_filter_of_an_index_panics() {
+async fn events_are_delivered_although_a_filter_of_an_index_panics() {
     let world = World::new().await;
     let event = {
         let calls = world.calls.clone();

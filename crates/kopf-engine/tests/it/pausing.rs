@@ -1,4 +1,4 @@
-//! Objects that people pause by an annotation.
+//! Objects that users pause with an annotation.
 
 use kopf_core::handler::HandlerKind;
 use kopf_engine::PAUSED_ANNOTATION;

@@ -54,7 +54,7 @@ pub(crate) async fn create_peering(world: &World) {
     peerings(world).create(&PostParams::default(), &object).await.expect("it is created");
 }
 
-/// As `kopf freeze -t SECONDS -p 200` does it; the clock of all tests begins with 2026.
+/// Like `kopf freeze -t SECONDS -p 200`; the clock of all tests starts in 2026.
 pub(crate) async fn freeze(world: &World, seconds: u64) {
     let frozen = json!({"status": {"other@host": {
         "priority": 200, "lifetime": seconds, "lastseen": "2026-01-01T00:00:10.000000+00:00",
@@ -68,7 +68,7 @@ async fn records(world: &World) -> Value {
     object.data["status"].clone()
 }
 
-/// As `kopf freeze -t 3 -p 200 -i me@host` does it.
+/// Like `kopf freeze -t 3 -p 200 -i me@host`.
 async fn freeze_shortly(world: &World, now: &str) {
     let frozen = json!({"status": {"me@host": {
         "priority": 200, "lifetime": 3, "lastseen": now,
@@ -77,7 +77,7 @@ async fn freeze_shortly(world: &World, now: &str) {
     peerings(world).patch("default", &PatchParams::default(), &patch).await.expect("patched");
 }
 
-/// The patches of the peering object by the engine.
+/// The engine's patches of the peering object.
 fn peering_patches(world: &World) -> Vec<Value> {
     let mut writes = world.writes();
     writes.retain(|it| it.path == "/apis/kopf.dev/v1/clusterkopfpeerings/default");
@@ -116,7 +116,7 @@ async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
     let (identity, own) = only_record(&peering_patches(&world)[0]);
     let lastseen = own["lastseen"].as_str().expect("a time").to_owned();
     let form = regex::Regex::new("^[^@/]+@[^@/]+/20260101[0-9]{6}/[a-z0-9]{3}$").expect("valid");
-    // In a pod, the pod's name is told instead.
+    // In a pod, it is the pod's name instead.
     assert!(form.is_match(&identity) || std::env::var_os("POD_ID").is_some(), "{identity}");
     assert_eq!(own, json!({"priority": 0, "lifetime": 8, "lastseen": lastseen}));
     assert!(lastseen.starts_with("2026-01-01T") && lastseen.ends_with("+00:00"), "{lastseen}");
@@ -152,7 +152,7 @@ async fn t6_an_operator_gives_way_to_a_higher_priority_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_operator_begins_when_our_cleanup_is_done() {
+async fn the_next_operator_starts_after_our_cleanup() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
@@ -160,7 +160,7 @@ async fn the_next_operator_begins_when_our_cleanup_is_done() {
         let calls = calls.clone();
         async move {
             calls.note("cleanup begun");
-            // Longer than the lifetime of a record: it is kept alive.
+            // Longer than the lifetime of a record: it is renewed.
             tokio::time::sleep(Duration::from_secs(100)).await;
             calls.note("cleanup ended");
             Ok(Output::Nothing)
@@ -196,7 +196,7 @@ fn with_long_grace() -> HandlerKind {
     })
 }
 
-/// Notes the end of a daemon, however it comes.
+/// Records the end of a daemon, for any reason.
 struct Alive(Calls);
 
 impl Drop for Alive {
@@ -231,7 +231,7 @@ async fn a_daemon_that_outlives_a_pause_has_no_second_instance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_goes_in_a_pause_waits_for_the_end_of_its_daemon() {
+async fn an_object_deleted_in_a_pause_waits_for_the_end_of_its_daemon() {
     let world = World::new().await;
     create_peering(&world).await;
     let calls = world.calls.clone();
@@ -379,7 +379,7 @@ async fn namespaces_of_a_pattern_have_peers_of_their_own() {
         }
     };
     assert!(is_recorded("team-a").await, "our record is where we work");
-    // Another namespace comes, and with it somebody more important.
+    // Another namespace is created, with an operator of higher priority.
     let boss = json!({"boss": {"priority": 9, "lifetime": 60, "lastseen": "2026-01-01T00:00:30Z"}});
     create_namespace(&world, "team-b", boss).await;
     eventually("the pause", || engine.status().snapshot().paused).await;
@@ -393,7 +393,7 @@ async fn namespaces_of_a_pattern_have_peers_of_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_whose_time_comes_in_a_pause_wait_for_its_end_at_rest() {
+async fn retries_due_in_a_pause_wait_for_its_end() {
     let _watchdog = Watchdog::new("a paused operator never rests");
     let world = World::new().await;
     create_peering(&world).await;
@@ -416,7 +416,7 @@ async fn retries_whose_time_comes_in_a_pause_wait_for_its_end_at_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stands_alone_waits_for_no_peering_not_even_a_mandatory_one() {
+async fn a_standalone_operator_does_not_wait_for_mandatory_peering() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.posting.enabled = false;

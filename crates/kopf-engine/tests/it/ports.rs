@@ -1,6 +1,6 @@
 //! The operator's own ports against clients that are slow, many, or send too much.
 //!
-//! Sockets and a paused clock do not go together, so these tests run in real time.
+//! Sockets and a paused clock are incompatible, so these tests run in real time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::world::{World, handler};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// For deadlines that must not be what closes a connection.
+/// For deadlines that must not cause a close.
 const NEVER: Duration = Duration::from_secs(3600);
-/// For the deadline that is to be missed.
+/// For the deadline that should be missed.
 const SOON: Duration = Duration::from_millis(100);
 
 type Validating = k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 
-/// No deadline is missed, unless the test asks for it.
+/// No deadline is missed, unless the test wants it.
 fn patient() -> Serving {
     Serving {
         handshake_timeout: NEVER,
@@ -63,10 +63,10 @@ async fn begin(endpoint: &ProbesEndpoint, text: &str) -> TcpStream {
     stream
 }
 
-/// What is sent until the other side closes the connection, if it does.
+/// What is received until the other side closes the connection, if it does.
 async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
-    // An attacker sees a reset as well as an end.
+    // A client sees either a reset or an end.
     let reading = stream.read_to_end(&mut answer);
     let _ = tokio::time::timeout(PATIENCE, reading).await.expect("the connection is closed");
     String::from_utf8_lossy(&answer).into_owned()
@@ -90,7 +90,7 @@ async fn response(stream: &mut (impl AsyncRead + Unpin)) -> String {
 }
 
 #[tokio::test]
-async fn a_kubelet_is_answered_while_others_only_begin_their_requests() {
+async fn a_kubelet_gets_a_response_while_others_stall() {
     let world = World::new().await;
     let serving = Serving { connections_max: 8, ..patient() };
     let (engine, endpoint) = with_probes(&world, serving).await;
@@ -99,7 +99,7 @@ async fn a_kubelet_is_answered_while_others_only_begin_their_requests() {
         others.push(begin(&endpoint, "GET /healthz HTTP/1.1\r\nX: ").await);
     }
     assert_eq!(get(&endpoint, "/healthz").await.0, 200);
-    // All but the limit are closed, the first ones first.
+    // All above the limit are closed, the oldest first.
     for other in &mut others[..92] {
         assert_eq!(until_closed(other).await, "");
     }
@@ -140,7 +140,7 @@ async fn every_part_of_a_request_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn probes_are_only_asked_for() {
+async fn probes_accept_only_get() {
     let world = World::new().await;
     let (engine, endpoint) = with_probes(&world, patient()).await;
     let head = "POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n";
@@ -149,7 +149,7 @@ async fn probes_are_only_asked_for() {
     engine.stop().await.expect("a clean end");
 }
 
-/// A running engine with one webhook, and the way to it.
+/// A running engine with one webhook, and its client.
 struct Hooks {
     engine: Running,
     address: String,
@@ -161,7 +161,7 @@ impl Hooks {
         Self::warning(world, serving, 0).await
     }
 
-    /// The answers have a warning of this size.
+    /// The responses have a warning of this size.
     async fn warning(world: &World, serving: Serving, size: usize) -> Self {
         let options = WebhookOptions::default();
         let check = handler("check", HandlerKind::Validate(options), move |call| {
@@ -219,7 +219,7 @@ fn review(size: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn bodies_that_nobody_wants_are_refused_before_they_are_read() {
+async fn unneeded_bodies_are_rejected_before_they_are_read() {
     let world = World::new().await;
     let hooks = Hooks::start(&world, patient()).await;
     for (path, length, expected) in [
@@ -233,7 +233,7 @@ async fn bodies_that_nobody_wants_are_refused_before_they_are_read() {
         let answer = until_closed(&mut stream).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{path}: {answer}");
     }
-    // What an API server sends at most is taken: objects have 3 MB.
+    // The largest request of an API server is accepted: objects have 3 MB.
     let largest = review(3_500_000);
     let mut stream = hooks.connect().await;
     for _ in 0..2 {
@@ -245,7 +245,7 @@ async fn bodies_that_nobody_wants_are_refused_before_they_are_read() {
 }
 
 #[tokio::test]
-async fn slow_bodies_give_way_when_memory_is_short() {
+async fn slow_bodies_are_closed_when_memory_is_short() {
     let world = World::new().await;
     let serving = Serving { review_bytes_max: 90_000, buffered_bytes_max: 100_000, ..patient() };
     let hooks = Hooks::start(&world, serving).await;
@@ -263,10 +263,10 @@ async fn slow_bodies_give_way_when_memory_is_short() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_their_answer_are_closed() {
+async fn clients_that_do_not_read_their_response_are_closed() {
     let world = World::new().await;
     let serving = Serving { write_timeout: SOON, ..patient() };
-    // Much more than what the sockets themselves keep.
+    // Much more than what the sockets themselves buffer.
     let hooks = Hooks::warning(&world, serving, 40 << 20).await;
     let (mut stream, body) = (hooks.connect().await, review(10));
     post(&mut stream, "/check", body.len(), &body).await;

@@ -1,4 +1,4 @@
-//! Events about objects in namespaces that are being deleted, or are gone.
+//! Events about objects in namespaces that are being deleted or are gone.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn posts(world: &World, namespace: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_a_namespace_that_goes_are_dropped_quietly_and_delay_no_others() {
+async fn events_of_a_deleted_namespace_are_dropped_and_delay_no_others() {
     let world = World::new().await;
     let namespaces = create_namespace(&world, "doomed").await;
     for namespace in ["doomed", "default"] {

@@ -1,4 +1,4 @@
-//! What kubelets hear over HTTP when all is well, and when it is not.
+//! What kubelets get over HTTP when everything works, and when it does not.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::peering::create_peering;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, handler};
 
-/// As many looks as there are seconds in half an hour of the controlled clock.
-const LOOKS_MAX: usize = 1_800;
+/// As many checks as there are seconds in half an hour of the controlled clock.
+const CHECKS_MAX: usize = 1_800;
 
 fn start(builder: EngineBuilder) -> (Running, ProbesEndpoint) {
     let endpoint = ProbesEndpoint::on_loopback().expect("a free port");
@@ -27,10 +27,10 @@ fn requests(watches: bool, fault: Fault) -> Rule {
     Rule { method: None, path, watches: Some(watches), times: usize::MAX, fault }
 }
 
-/// Asks again and again until there is an answer with this code and text.
+/// Repeats the request until there is a response with this code and text.
 async fn until(endpoint: &ProbesEndpoint, path: &str, code: u16, text: &str) {
     let mut last = (0, String::new());
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..CHECKS_MAX {
         last = get(endpoint, path).await;
         if last.0 == code && last.1.contains(text) {
             return;
@@ -54,7 +54,7 @@ async fn an_operator_is_not_ready_before_its_first_list() {
         assert_eq!(get(&endpoint, "/readyz").await.0, 503, "still not listed after {code}");
         world.journal.clear_rules();
         until(&endpoint, "/readyz", 200, "ok").await;
-        // What fails later is not about the beginning.
+        // Later failures do not affect the readiness.
         world.journal.add_rule(requests(true, Fault::Answer(code, None)));
         world.server.compact();
         tokio::time::sleep(Duration::from_secs(120)).await;
@@ -75,7 +75,7 @@ async fn an_operator_that_gives_way_stands_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_whose_watch_hears_nothing_is_not_alive() {
+async fn an_operator_with_a_silent_watch_is_not_alive() {
     let world = World::new().await;
     world.journal.add_rule(Rule { times: 1, ..requests(true, Fault::Silence) });
     let builder = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
@@ -92,7 +92,7 @@ async fn an_operator_whose_watch_hears_nothing_is_not_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_watch_is_noticed_within_two_minutes() {
+async fn a_dead_watch_is_detected_within_two_minutes() {
     for fault in [Fault::Break, Fault::Answer(503, None), Fault::Hang] {
         let world = World::new().await;
         world.journal.add_rule(requests(true, Fault::Silence));
@@ -118,7 +118,7 @@ async fn a_dead_watch_is_noticed_within_two_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operator_that_is_refused_something_is_not_ready_but_alive() {
+async fn an_operator_with_a_rejected_watch_is_alive_but_not_ready() {
     let world = World::new().await;
     world
         .journal
@@ -131,7 +131,7 @@ async fn an_operator_that_is_refused_something_is_not_ready_but_alive() {
     world.until_handled("a").await;
     tokio::time::sleep(Duration::from_secs(1_200)).await;
     until(&endpoint, "/readyz", 503, "configmaps.v1 is not listed yet: GET ").await;
-    // A kubelet that starts it again would not change the server's mind.
+    // Restarting by a kubelet would not change the server's decision.
     until(&endpoint, "/healthz", 200, "{}").await;
     engine.stop().await.expect("a clean end");
 }

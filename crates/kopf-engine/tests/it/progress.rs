@@ -1,4 +1,4 @@
-//! Progress over restarts and crashes, and what is left alone.
+//! Progress across restarts and crashes, and objects that are left alone.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn annotation(object: &Value, name: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_succeeded_before_a_crash_is_not_run_again() {
+async fn succeeded_handlers_do_not_run_again_after_a_crash() {
     let world = World::new().await;
     let handlers = |world: &World| {
         let calls = world.calls.clone();
@@ -45,7 +45,7 @@ async fn what_succeeded_before_a_crash_is_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_end_writes_down_what_was_kept_in_memory() {
+async fn a_graceful_shutdown_writes_progress_from_memory() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let failing = handler("failing", HandlerKind::Create, move |_| {
@@ -63,11 +63,11 @@ async fn a_graceful_end_writes_down_what_was_kept_in_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_end_writes_down_all_objects_whatever_the_limit_of_workers() {
+async fn a_graceful_shutdown_writes_all_objects_despite_the_limit_of_workers() {
     let world = World::new().await;
     let failing = handler("failing", HandlerKind::Create, |_| Err(temporary("not yet", 0.9)));
     let good = world.noting("good", HandlerKind::Create);
-    // Takes the only worker beyond the end.
+    // Occupies the only worker beyond the end.
     let stuck = async_handler("stuck", HandlerKind::Update, |_| std::future::pending());
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -96,7 +96,7 @@ async fn a_graceful_end_writes_down_all_objects_whatever_the_limit_of_workers() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn success_is_written_while_a_slow_neighbour_still_runs() {
+async fn success_is_written_while_a_slow_handler_still_runs() {
     let world = World::new().await;
     let slow = async_handler("slow", HandlerKind::Create, |_| async {
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -106,7 +106,7 @@ async fn success_is_written_while_a_slow_neighbour_still_runs() {
     world.create("a", json!({"x": 1})).await;
     let before = tokio::time::Instant::now();
     let object = world.until("a", "the early note", |it| annotation(it, "quick").is_object()).await;
-    // The bound is `persistence.persist_after`, and some air for the test itself.
+    // The limit is `persistence.persist_after`, plus some slack for the test itself.
     assert!(before.elapsed() <= Duration::from_millis(1_500), "{:?}", before.elapsed());
     assert_eq!(annotation(&object, "quick")["success"], true);
     assert_eq!(annotation(&object, "slow")["retries"], 0);
@@ -177,7 +177,7 @@ async fn a_removed_finalizer_is_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_nobody_cares_about_are_left_alone() {
+async fn objects_without_handlers_are_left_alone() {
     let world = World::new().await;
     let mut create = world.noting("create_fn", HandlerKind::Create);
     create.filters.labels =
@@ -214,7 +214,7 @@ async fn field_handlers_see_only_their_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_changes_its_own_spec_for_ever_is_slowed_down() {
+async fn a_handler_that_endlessly_changes_its_own_spec_is_slowed_down() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let update = handler("update_fn", HandlerKind::Update, move |call| {
@@ -233,7 +233,7 @@ async fn a_handler_that_changes_its_own_spec_for_ever_is_slowed_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_retries_without_a_delay_leave_some_rest() {
+async fn endless_retries_without_a_delay_are_slowed_down() {
     let _watchdog = Watchdog::new("an operator with retries without a delay never rests");
     let world = World::new().await;
     let calls = world.calls.clone();

@@ -1,4 +1,4 @@
-//! Metrics on a port of their own: only for those whom a cluster with RBAC lets read them.
+//! Metrics on a separate port: only for readers that a cluster with RBAC authorizes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ async fn account(admin: &kube::Client, name: &str, rules: Value) -> String {
     answer["status"]["token"].as_str().expect("a token").to_owned()
 }
 
-/// One request over TLS with this authority; the status and the rest of the answer.
+/// Sends one request over TLS with this authority; returns the status and the rest of the response.
 async fn ask(
     address: SocketAddr,
     authority: &Pem,
@@ -78,7 +78,7 @@ async fn ask(
     let text = format!("{request} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{token}\r\n");
     stream.write_all(text.as_bytes()).await?;
     let mut answer = Vec::new();
-    // The end without a TLS farewell is an end, too.
+    // An end without a TLS close notification is an end too.
     let _ = stream.read_to_end(&mut answer).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
@@ -86,7 +86,7 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn metrics_are_for_those_who_may_read_them() {
+async fn metrics_are_only_for_authorized_readers() {
     let world = World::bare();
     let server = Server::builder().rbac(true).controllers(false).build();
     let admin = kube::Client::new(server.service(), "default");
@@ -117,7 +117,7 @@ async fn metrics_are_for_those_who_may_read_them() {
 
     let metrics = "GET /metrics";
     let status = |answer: std::io::Result<(u16, String)>| answer.expect("an answer").0;
-    // The operator lacks the right to review: nobody gets anything.
+    // The operator has no right to create reviews: nobody gets anything.
     assert_eq!(status(ask(address, &chain, metrics, Some(&reader)).await), 500);
     let reviews = json!([
         {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
@@ -145,7 +145,7 @@ async fn metrics_are_for_those_who_may_read_them() {
     assert_eq!(get(&endpoint, "/metrics").await.0, 404, "not for everybody on the other port");
     assert_eq!(get(&endpoint, "/healthz").await.0, 200);
 
-    // The client trusts the renewed certificate only, and the server has it after a minute.
+    // The client trusts only the renewed certificate, and the server has it after a minute.
     files.renew();
     assert!(ask(address, &chain, metrics, Some(&reader)).await.is_err());
     a_minute_passes().await;

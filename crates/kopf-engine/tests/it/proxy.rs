@@ -1,4 +1,4 @@
-//! A door between the engine and the server that writes down all requests and breaks some.
+//! A proxy between the engine and the server that records all requests and breaks some.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::chaos::{self, Chaos, Misfortune};
+use crate::chaos::{self, Chaos, RequestFault};
 use tower::Service as _;
 
-/// What was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) method: Method,
@@ -29,7 +29,7 @@ pub(crate) struct Recorded {
     pub(crate) code: u16,
 }
 
-/// What to do to matching requests.
+/// What to do with matching requests.
 #[derive(Clone)]
 pub(crate) struct Rule {
     pub(crate) method: Option<Method>,
@@ -43,36 +43,36 @@ pub(crate) struct Rule {
 
 #[derive(Clone)]
 pub(crate) enum Fault {
-    /// Answer with this code instead of asking the server.
+    /// Respond with this code instead of asking the server.
     Answer(u16, Option<u64>),
-    /// Ask the server, but answer with this code.
+    /// Ask the server, but respond with this code.
     AnswerAfter(u16),
-    /// A watch that says nothing at all.
+    /// A watch that sends nothing at all.
     Silence,
-    /// A watch that tells so many events, and loses all others.
+    /// A watch that sends this many events, and loses all others.
     LoseAfter(usize),
-    /// A watch that leaves out the first event with this text, and goes on as if nothing was.
+    /// A watch that omits the first event with this text, and continues normally.
     Lose(&'static str),
-    /// A watch that says this, and ends.
+    /// A watch that sends this, and ends.
     End(&'static str),
-    /// A watch in which every event needs so long.
+    /// A watch in which every event is delayed by this time.
     Late(Duration),
-    /// A watch that tells every event twice.
+    /// A watch that sends every event twice.
     Double,
     /// A watch in which the later of two events comes first.
     Swap,
-    /// Answer as if all was well, but change nothing.
+    /// Respond with success, but change nothing.
     Ignore,
-    /// No answer at all.
+    /// No response at all.
     Hang,
     /// The connection breaks.
     Break,
-    /// The server takes it, and then the connection breaks.
+    /// The server processes it, and then the connection breaks.
     BreakAfter,
 }
 
 impl Fault {
-    /// What becomes of the events of a watch.
+    /// Applies the fault to the events of a watch.
     fn distort(self, body: AnyBody) -> AnyBody {
         match self {
             Self::Silence => chaos::thin(body, |_| false),
@@ -112,14 +112,15 @@ pub(crate) struct Journal(Arc<Mutex<Inner>>);
 struct Inner {
     requests: Vec<Recorded>,
     rules: VecDeque<Rule>,
-    /// How many requests are left until the engine is killed, and whether the last one is taken.
+    /// How many requests are left until the engine is killed, and whether the last one is
+    /// processed.
     kill: Option<(usize, bool)>,
     is_killed: bool,
-    /// Whether the further pages of lists have to wait.
+    /// Whether the further pages of lists must wait.
     holds_pages: bool,
-    /// Whether anything that can go wrong does, now and then; see [`crate::chaos`].
+    /// Whether random faults occur; see [`crate::chaos`].
     chaos: Option<Chaos>,
-    /// Who answers instead of the first server.
+    /// The server that responds instead of the first one.
     successor: Option<Service>,
 }
 
@@ -149,47 +150,48 @@ impl Journal {
         self.0.lock().rules.clear();
     }
 
-    /// From the n-th request on nothing is answered; the n-th one is taken by the server or not.
+    /// From the n-th request on there is no response; the n-th one is processed by the server or
+    /// not.
     pub(crate) fn kill_at(&self, number: usize, is_taken: bool) {
         self.0.lock().kill = Some((number, is_taken));
     }
 
-    /// Lets the further pages of lists wait, or go on.
+    /// Makes the further pages of lists wait, or continue.
     pub(crate) fn hold_pages(&self, is_held: bool) {
         self.0.lock().holds_pages = is_held;
     }
 
-    /// From now on another server answers, such as the first one after a restore.
+    /// From now on another server responds, such as the first one after a restore.
     pub(crate) fn hand_over(&self, successor: Service) {
         self.0.lock().successor = Some(successor);
     }
 
-    /// From now on anything goes wrong now and then.
+    /// From now on random faults occur.
     pub(crate) fn set_chaos(&self, chaos: Option<Chaos>) {
         self.0.lock().chaos = chaos;
     }
 
-    fn misfortune(&self, is_watch: bool) -> Option<Misfortune> {
+    fn request_fault(&self, is_watch: bool) -> Option<RequestFault> {
         let mut inner = self.0.lock();
-        let misfortune = inner.chaos.as_mut()?.strike(is_watch);
-        if misfortune.is_deadly && inner.kill.is_none() {
-            inner.kill = Some((0, misfortune.is_taken));
+        let request_fault = inner.chaos.as_mut()?.next_fault(is_watch);
+        if request_fault.is_deadly && inner.kill.is_none() {
+            inner.kill = Some((0, request_fault.is_taken));
         }
-        Some(misfortune)
+        Some(request_fault)
     }
 
     pub(crate) fn is_killed(&self) -> bool {
         self.0.lock().is_killed
     }
 
-    /// Answers are given again, to a new engine.
+    /// Responds again, to a new engine.
     pub(crate) fn revive(&self) {
         let mut inner = self.0.lock();
         inner.kill = None;
         inner.is_killed = false;
     }
 
-    /// Whether this request is never answered, and if so, whether the server takes it.
+    /// Whether this request gets no response, and if so, whether the server processes it.
     fn is_last(&self) -> Option<bool> {
         let mut inner = self.0.lock();
         if inner.is_killed {
@@ -241,11 +243,11 @@ impl Proxy {
         let is_watch = query.contains("watch=true");
         let asked = format!("{path}?{query}");
         let fault = self.journal.fault(&parts.method, &asked, is_watch);
-        let misfortune = self.journal.misfortune(is_watch).unwrap_or_default();
+        let request_fault = self.journal.request_fault(is_watch).unwrap_or_default();
         while query.contains("continue=") && self.journal.0.lock().holds_pages {
             tokio::time::sleep(MOMENT).await;
         }
-        tokio::time::sleep(misfortune.delay_before).await;
+        tokio::time::sleep(request_fault.delay_before).await;
         if let Some(is_taken) = self.journal.is_last() {
             if is_taken {
                 let request = Request::from_parts(parts, Full::new(body));
@@ -261,7 +263,7 @@ impl Proxy {
             body: serde_json::from_slice(&body).unwrap_or(Value::Null),
             code: 0,
         };
-        let fault = misfortune.fault.or(fault);
+        let fault = request_fault.fault.or(fault);
         if let Some(Fault::Hang) = fault {
             return std::future::pending().await;
         }
@@ -283,7 +285,7 @@ impl Proxy {
         }
         let response = self.service.call(request).await.expect("infallible");
         recorded.code = response.status().as_u16();
-        tokio::time::sleep(misfortune.delay_after).await;
+        tokio::time::sleep(request_fault.delay_after).await;
         if let Some(Fault::BreakAfter) = fault {
             self.journal.0.lock().requests.push(recorded);
             return Err(std::io::Error::other("the connection is broken by the test"));
@@ -296,7 +298,7 @@ impl Proxy {
         self.journal.0.lock().requests.push(recorded);
         let (parts, body) = response.into_parts();
         let body = body.map_err(|never| match never {}).boxed_unsync();
-        let body = match (fault, misfortune.stream) {
+        let body = match (fault, request_fault.stream) {
             (Some(fault), _) => fault.distort(body),
             (None, Some(random)) => chaos::distort(body, random),
             (None, None) => body,
@@ -310,7 +312,7 @@ fn content_type(headers: &http::HeaderMap) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// A watch stream that repeats what it tells.
+/// A watch stream that repeats every event.
 struct Doubled(AnyBody);
 
 impl http_body::Body for Doubled {
@@ -347,5 +349,5 @@ fn whole(text: impl Into<Bytes>) -> AnyBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// As short as a moment on the controlled clock can be.
+/// The shortest useful time on the controlled clock.
 pub(crate) const MOMENT: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! What is logged while the API server cannot be reached, or refuses what the operator needs.
+//! The log while the API server cannot be reached, or rejects what the operator needs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use kopf_model::Selector;
 use crate::logged::Logged;
 use crate::world::{World, eventually, handler};
 
-/// A port of this machine where nobody listens.
+/// A port of this machine where nothing listens.
 fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("an address").port()
@@ -31,7 +31,7 @@ fn logging_in(server: String) -> Handler {
     })
 }
 
-/// Several handlers, since each of their resources has a watch of its own.
+/// Several handlers, since each of their resources has its own watch.
 fn handlers(world: &World) -> Vec<Handler> {
     let plurals = ["configmaps", "secrets", "pods"];
     let several = plurals.map(|plural| {

@@ -1,4 +1,4 @@
-//! The same engine on a real cluster, given by `$KUBECONFIG`; it makes its own CRD and namespace.
+//! The same engine on a real cluster, given by `$KUBECONFIG`; it creates its own CRD and namespace.
 
 use std::time::Duration;
 
@@ -139,7 +139,7 @@ async fn an_object_lives_on_a_real_cluster() {
         found.map(|object| serde_json::to_value(object).expect("JSON"))
     };
     let object = until("the handling", async || {
-        // The status is written by a request of its own, after the notes.
+        // The status is written by a separate request, after the records.
         look().await.filter(|it| last_handled(it).is_some() && it["status"].is_object())
     })
     .await;
@@ -166,7 +166,7 @@ async fn an_object_lives_on_a_real_cluster() {
     namespaces.delete(NAMESPACE, &DeleteParams::default()).await.expect("cleaned up");
 }
 
-/// How many objects there are: several pages of the size below, and a rest.
+/// The number of objects: several pages of the size below, and a rest.
 const MAPS: usize = 23;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Writes that the server never takes: they are given up, and their objects go on.
+//! Writes that the server never accepts: they are given up, and their objects continue.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,14 +18,14 @@ fn refusing(path: &'static str, times: usize, code: u16) -> Rule {
     Rule { method, path, watches: None, times, fault: Fault::Answer(code, None) }
 }
 
-/// Nobody may read the object itself.
+/// The object itself cannot be read.
 fn unreadable() -> Rule {
     let path = "/kopfexamples/a";
     let (method, fault) = (Some(Method::GET), Fault::Answer(403, None));
     Rule { method, path, watches: Some(false), times: usize::MAX, fault }
 }
 
-/// An event handler that notes what it sees, and does something once the status says `go`.
+/// An event handler that records what it sees, and acts once the status has `go`.
 fn on_go(
     world: &World,
     action: impl Fn(&kopf_core::invoke::Call) + Send + Sync + 'static,
@@ -43,7 +43,7 @@ fn on_go(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_wish_of_an_event_handler_does_not_block_the_object() {
+async fn a_rejected_change_of_an_event_handler_does_not_block_the_object() {
     let world = World::new().await;
     let event = on_go(&world, |call| {
         call.patch.lock().set(&"metadata.labels".into(), json!({"not valid!": "x"}));
@@ -61,7 +61,7 @@ async fn a_refused_wish_of_an_event_handler_does_not_block_the_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_wish_of_an_event_handler_does_not_block_the_object_for_good() {
+async fn a_forbidden_change_of_an_event_handler_does_not_block_the_object_forever() {
     let world = World::with_status().await;
     let event = handler("event_fn", HandlerKind::Event, |_| Ok(Output::Json(json!("seen"))));
     world.journal.add_rule(refusing("/status", usize::MAX, 403));
@@ -75,7 +75,7 @@ async fn a_forbidden_wish_of_an_event_handler_does_not_block_the_object_for_good
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_wish_of_a_delete_handler_lets_the_object_go() {
+async fn a_rejected_change_of_a_delete_handler_does_not_hold_the_object() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let delete = handler("delete_fn", HandlerKind::Delete { optional: false }, move |call| {
@@ -105,7 +105,7 @@ async fn a_finalizer_that_comes_too_late_does_not_keep_daemons_running() {
         .await;
     eventually("the start", || world.calls.count() == 1).await;
     quiesce().await;
-    // Somebody else still holds it, so nothing newer comes for long.
+    // Another client still holds it, so nothing newer arrives for long.
     world.delete("a").await;
     eventually("the end", || world.calls.count() == 2).await;
     assert_eq!(world.calls.all(), ["begun", "ended"]);
@@ -113,7 +113,7 @@ async fn a_finalizer_that_comes_too_late_does_not_keep_daemons_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_told_while_writes_fail() {
+async fn events_are_delivered_while_writes_fail() {
     let world = World::new().await;
     let event = on_go(&world, |call| {
         call.patch.lock().set(&"status.gone".into(), json!(true));
@@ -132,7 +132,7 @@ async fn events_are_told_while_writes_fail() {
     engine.stop().await.expect("a clean end");
 }
 
-/// An event handler that wants something at the echo of our own note, once.
+/// An event handler that requests a change at the event of our own write, once.
 fn at_echo<R>(action: impl Fn() -> R + Send + Sync + 'static) -> Handler
 where
     R: Future<Output = ()> + Send + 'static,
@@ -162,7 +162,7 @@ async fn answers_the_echo(world: World, event: Handler) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wanted_at_an_echo_is_not_lost_by_a_conflict() {
+async fn changes_requested_at_our_own_event_survive_a_conflict() {
     let world = World::new().await;
     let api = world.api();
     let event = at_echo(move || {
@@ -177,7 +177,7 @@ async fn what_is_wanted_at_an_echo_is_not_lost_by_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wanted_at_an_echo_is_not_lost_by_an_outage() {
+async fn changes_requested_at_our_own_event_survive_an_outage() {
     let world = World::new().await;
     let journal = world.journal.clone();
     let event = at_echo(move || {
@@ -187,8 +187,8 @@ async fn what_is_wanted_at_an_echo_is_not_lost_by_an_outage() {
     answers_the_echo(world, event).await;
 }
 
-/// A handler whose wish the server never takes.
-fn wanting_the_impossible(kind: HandlerKind) -> Handler {
+/// A handler whose change the server never accepts.
+fn with_rejected_change(kind: HandlerKind) -> Handler {
     handler("impossible_fn", kind, |call| {
         let invalid = json!({"not valid!": "x"});
         call.patch.lock().transform(move |body| body["metadata"]["labels"] = invalid.clone());
@@ -197,7 +197,7 @@ fn wanting_the_impossible(kind: HandlerKind) -> Handler {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
+async fn an_ambiguous_rejection_is_logged_once_with_its_fix() {
     for (kind, end) in [
         (HandlerKind::Create, "the server rejected the changes; dropping them"),
         (HandlerKind::Daemon(DaemonOptions::default()), "could not write the changes of"),
@@ -205,7 +205,7 @@ async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
         let world = World::new().await;
         let (logged, _guard) = Logged::warnings();
         world.journal.add_rule(unreadable());
-        let engine = world.start(vec![wanting_the_impossible(kind)]).await;
+        let engine = world.start(vec![with_rejected_change(kind)]).await;
         world.create("a", json!({"x": 1})).await;
         tokio::time::sleep(Duration::from_secs(300)).await;
         let fix = "needs = [\"get kopfexamples.kopf.dev\"]";
@@ -220,7 +220,7 @@ async fn a_refusal_that_is_a_riddle_without_a_read_is_told_once_with_its_fix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
+async fn a_change_does_not_count_as_rejected_while_the_newest_version_is_unknown() {
     let world = World::new().await;
     let api = world.api();
     let create = async_handler("create_fn", HandlerKind::Create, move |call| {
@@ -234,7 +234,7 @@ async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
         }
     });
     world.create("a", json!({"x": 1})).await;
-    // Neither the watch nor a read tells of the edit, but the answer to our notes does.
+    // Neither the watch nor a read shows the edit, but the response to our records does.
     let forbidden = unreadable();
     let path = "/kopfexamples";
     let silent =
@@ -249,7 +249,7 @@ async fn a_wish_is_not_taken_for_refused_while_the_newest_version_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_pause() {
+async fn a_finalizer_that_the_server_drops_is_requested_with_pauses() {
     let world = World::new().await;
     let create = world.noting("create_fn", HandlerKind::Create);
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
@@ -267,14 +267,14 @@ async fn a_finalizer_that_the_server_does_not_keep_is_not_asked_for_without_paus
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_riddle_is_asked_with_pauses_even_without_a_consistency_timeout() {
+async fn an_ambiguous_write_is_retried_with_pauses_without_a_consistency_timeout() {
     let world = World::new().await;
     let _watchdog = Watchdog::new("the engine does not rest");
     world.journal.add_rule(unreadable());
     let mut settings = Settings::default();
     settings.posting.enabled = false;
     settings.persistence.consistency_timeout = Duration::ZERO;
-    let builder = world.engine(vec![wanting_the_impossible(HandlerKind::Create)]);
+    let builder = world.engine(vec![with_rejected_change(HandlerKind::Create)]);
     let engine = world.start_built(builder.settings(settings)).await;
     world.create("a", json!({"x": 1})).await;
     tokio::time::sleep(Duration::from_secs(100)).await;

@@ -1,4 +1,4 @@
-//! Login handlers that use the operator's own client, for which they are to get credentials.
+//! Login handlers that use the operator's own client, for which they must get credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::proxy::{Fault, Proxy, Rule};
 use crate::world::{Calls, Watchdog, World, async_handler};
 
-/// Far below the time limits of requests.
+/// Far below the timeouts of requests.
 const SOON: Duration = Duration::from_secs(30);
 
 fn proxied(world: &World) -> kube::Client {
@@ -21,7 +21,7 @@ fn proxied(world: &World) -> kube::Client {
     kube::Client::new(proxy, "default")
 }
 
-/// Asks the server for its version with the operator's client, and gives the same client again.
+/// Requests the server's version with the operator's client, and returns the same client again.
 async fn ask_and_log_in(call: Call, calls: Calls, fresh: kube::Client) -> Returned {
     match call.operator.state.get::<kube::Client>() {
         None => calls.note("first"),
@@ -36,7 +36,7 @@ async fn ask_and_log_in(call: Call, calls: Calls, fresh: kube::Client) -> Return
     Ok(Output::Opaque(Arc::new(fresh)))
 }
 
-/// The same on a thread of its own.
+/// The same on a separate thread.
 struct Blocking(Calls, kube::Client);
 
 impl Invoke for Blocking {
@@ -74,7 +74,7 @@ async fn is_handled_soon(world: &World, login: Handler) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_login_handler_that_uses_the_refused_client_is_refused_as_well() {
+async fn a_login_handler_with_the_rejected_client_is_rejected_too() {
     let world = World::new().await;
     let (calls, fresh) = (world.calls.clone(), proxied(&world));
     let login = async_handler("log_in", HandlerKind::Login, move |call| {
@@ -84,7 +84,7 @@ async fn a_login_handler_that_uses_the_refused_client_is_refused_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blocking_login_handler_that_uses_the_refused_client_is_refused_as_well() {
+async fn a_blocking_login_handler_with_the_rejected_client_is_rejected_too() {
     let _watchdog = Watchdog::new("a login waits for itself");
     let world = World::new().await;
     let mut login = world.noting("log_in", HandlerKind::Login);

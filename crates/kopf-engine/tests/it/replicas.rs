@@ -18,7 +18,7 @@ use crate::world::{
     Calls, World, async_handler, eventually, handler, last_handled, polite_daemon, quiesce,
 };
 
-/// One replica, with a door of its own to the server.
+/// One replica, with its own proxy to the server.
 struct Replica {
     running: Running,
     journal: Journal,
@@ -52,7 +52,7 @@ fn builder(world: &World, journal: &Journal, handlers: Vec<Handler>) -> EngineBu
     world.engine(handlers).client(kube::Client::new(proxy, "default")).settings(settings)
 }
 
-/// Starts a replica whose handlers note down what they are called for.
+/// Starts a replica whose handlers record their calls.
 fn start(world: &World, identity: &str) -> Replica {
     let (calls, journal) = (Calls::default(), Journal::default());
     let builder = builder(world, &journal, handlers(&calls)).identity(identity);
@@ -104,7 +104,7 @@ impl Replica {
     }
 }
 
-/// A leader and a replica that stands by, with one object that is handled.
+/// A leader and a standby replica, with one handled object.
 async fn pair(world: &World) -> (Replica, Replica) {
     let leader = start(world, "one");
     eventually("the election", || leader.leads()).await;
@@ -168,7 +168,7 @@ async fn a_standby_takes_over_when_the_lease_of_a_dead_leader_expires() {
     world.create("b", json!({"x": 1})).await;
     world.until_handled("a").await;
     world.until_handled("b").await;
-    // The lease time, and a second; on the controlled clock.
+    // The lease time plus a second, on the controlled clock.
     assert!(died.elapsed() <= Duration::from_secs(16), "{:?}", died.elapsed());
     assert_eq!((standby.count("update a"), standby.count("create b")), (1, 1));
     assert_eq!(standby.count("create a"), 0);
@@ -176,7 +176,7 @@ async fn a_standby_takes_over_when_the_lease_of_a_dead_leader_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_while_standing_by_is_forgotten() {
+async fn objects_deleted_during_standby_are_forgotten() {
     let world = World::new().await;
     let leader = start(&world, "one");
     eventually("the election", || leader.leads()).await;
@@ -196,10 +196,10 @@ async fn what_is_deleted_while_standing_by_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_cannot_renew_stops_everything_before_another_one_begins() {
+async fn a_leader_that_cannot_renew_stops_everything_before_another_one_starts() {
     let world = World::new().await;
     let (leader, standby) = pair(&world).await;
-    // From now on the leader's writes of the Lease get lost; everything else works.
+    // From now on the leader's writes of the Lease are lost; everything else works.
     leader.journal.add_rule(Rule {
         method: Some(Method::PATCH),
         path: "leases",
@@ -269,7 +269,7 @@ async fn a_handler_that_runs_when_the_term_ends_is_cancelled_and_writes_nothing(
 }
 
 #[tokio::test(start_paused = true)]
-async fn indexes_are_full_on_a_standby() {
+async fn indexes_are_complete_on_a_standby() {
     let world = World::new().await;
     let leader = start(&world, "one");
     eventually("the election", || leader.leads()).await;
@@ -292,7 +292,7 @@ async fn indexes_are_full_on_a_standby() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn times_that_are_not_safe_are_refused_at_the_start() {
+async fn unsafe_times_are_rejected_at_the_start() {
     let world = World::new().await;
     let mut settings = Settings::default();
     settings.leadership.mode = LeadershipMode::Standby;
@@ -303,7 +303,7 @@ async fn times_that_are_not_safe_are_refused_at_the_start() {
     assert!(matches!(error, kopf_engine::EngineError::Leadership(_)), "{error:?}");
 }
 
-/// A replica that checks objects, with a port of its own.
+/// A replica that validates objects, with its own port.
 fn start_checking(world: &World, identity: &str) -> Running {
     let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |_| {
         Err(HandlerError::Denied { message: "too small".into(), code: 418 })
@@ -316,7 +316,7 @@ fn leads(running: &Running) -> bool {
     running.status().snapshot().leadership.is_some_and(|it| it.leads)
 }
 
-/// Waits until the webhook answers that an object is too small.
+/// Waits until the webhook rejects an object as too small.
 async fn until_checked(world: &World, name: &str) {
     let mut last = String::new();
     for _ in 0..200 {
@@ -334,7 +334,7 @@ async fn until_checked(world: &World, name: &str) {
     panic!("nobody checks: {last}");
 }
 
-/// Sockets and a paused clock do not go together, so this runs in real time.
+/// Sockets and a paused clock are incompatible, so this runs in real time.
 #[tokio::test]
 async fn replicas_share_a_webhook_certificate() {
     let world = World::new().await;
@@ -351,7 +351,7 @@ async fn replicas_share_a_webhook_certificate() {
         configuration.webhooks.expect("webhooks")[0].client_config.ca_bundle.clone()
     };
     assert_eq!(trusted().await.as_ref(), made.get("ca.crt"));
-    // The other one shows the same certificate when it leads.
+    // The other one presents the same certificate when it leads.
     one.stop().await.expect("a clean end");
     until_checked(&world, "second").await;
     assert!(leads(&two));

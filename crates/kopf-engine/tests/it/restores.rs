@@ -1,4 +1,5 @@
-//! Servers that are restored from a backup: versions go back, and objects are as they were, or gone.
+//! Servers that are restored from a backup: versions go back, and objects are as they were, or
+//! gone.
 
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ use crate::indexes::colors;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, async_handler, eventually, examples, handler, quiesce};
 
-/// Whose turn it is to be indexed: a color, "all" or "none".
+/// Which objects may be indexed now: a colour, "all" or "none".
 type Gate = watch::Receiver<&'static str>;
 
-/// An index of colors; everything waits until it is its turn.
+/// An index of colours; each entry waits until the gate allows it.
 fn by_color(gate: &Gate) -> Handler {
     let gate = gate.clone();
     async_handler("by_color", HandlerKind::Index, move |call| {
@@ -34,7 +35,7 @@ fn by_color(gate: &Gate) -> Handler {
     })
 }
 
-/// A handler that notes which objects are red.
+/// A handler that records which objects are red.
 fn reader(world: &World) -> Handler {
     let calls = world.calls.clone();
     handler("create_fn", HandlerKind::Create, move |call| {
@@ -44,20 +45,20 @@ fn reader(world: &World) -> Handler {
     })
 }
 
-/// How many lists or watches were asked for.
+/// The number of list or watch requests.
 fn requests(world: &World, mark: &str) -> usize {
     let mut requests = world.journal.requests();
     requests.retain(|it| it.path.ends_with("/kopfexamples") && it.query.contains(mark));
     requests.len()
 }
 
-/// The next watch is refused, so that the next list is made by the restored server.
+/// The next watch is rejected, so that the restored server gets the next list.
 fn refuse_watch(world: &World) {
     let (watches, fault) = (Some(true), Fault::Answer(410, None));
     world.journal.add_rule(Rule { method: None, path: "/kopfexamples", watches, times: 1, fault });
 }
 
-/// Settings by which a watch ends soon.
+/// Settings with which a watch ends soon.
 fn following() -> Settings {
     let mut settings = Settings::default();
     settings.posting.enabled = false;
@@ -65,7 +66,7 @@ fn following() -> Settings {
     settings
 }
 
-/// When the present watch ends, everything is as in the backup.
+/// When the current watch ends, everything is as in the backup.
 fn restore(world: &World, backup: &Server) {
     refuse_watch(world);
     world.journal.hand_over(backup.service());
@@ -85,13 +86,13 @@ async fn start_over(world: &World, backup: &Server, gate: &Gate, workers: usize)
     engine
 }
 
-/// Waits until the restored server has told of everything.
+/// Waits until the restored server has listed everything.
 async fn relisted(world: &World) {
     eventually("the second watch", || requests(world, "watch=") == 2).await;
     quiesce().await;
 }
 
-/// An object that is gone with the restore while it waits or is indexed does not count any more.
+/// An object that disappears with the restore while it waits or is indexed no longer counts.
 async fn forgets(young: &str, old: &str) {
     let world = World::new().await;
     world.create(old, json!({"color": "red"})).await;
@@ -109,12 +110,12 @@ async fn forgets(young: &str, old: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_a_restore_takes_away_does_not_hold_up_the_handlers() {
+async fn an_object_removed_by_a_restore_does_not_block_the_handlers() {
     forgets("b", "a").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_a_restore_takes_away_while_it_is_indexed_is_forgotten() {
+async fn an_object_removed_by_a_restore_during_indexing_is_forgotten() {
     forgets("a", "b").await;
 }
 
@@ -158,7 +159,7 @@ async fn handlers_wait_for_the_end_of_the_list_after_a_restore() {
     engine.stop().await.expect("a clean end");
 }
 
-/// An operator that has followed the objects for a while, past the moment of the backup.
+/// An operator that has followed the objects for a while, past the time of the backup.
 async fn hears_of_changes_after_a_restore(is_streaming: bool) {
     let world = World::new().await;
     let calls = world.calls.clone();
@@ -188,12 +189,12 @@ async fn hears_of_changes_after_a_restore(is_streaming: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_after_a_restore_are_heard_of_also_if_the_backup_is_newer_than_the_list() {
+async fn changes_after_a_restore_are_seen_even_if_the_backup_is_newer_than_the_list() {
     hears_of_changes_after_a_restore(false).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_after_a_restore_are_heard_of_also_in_streams() {
+async fn changes_after_a_restore_are_seen_in_streams() {
     hears_of_changes_after_a_restore(true).await;
 }
 

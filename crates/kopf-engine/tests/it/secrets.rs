@@ -1,4 +1,4 @@
-//! Objects whose copy does not fit into annotations: secrets of the largest size that there is.
+//! Objects whose copy does not fit into annotations: secrets of the maximum size.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::world::{Calls, FINALIZER, LAST_HANDLED, World, eventually, handler};
 
-/// As large as the server takes secrets.
+/// The largest secret that the server accepts.
 const SIZE: usize = 1024 * 1024;
 
 #[derive(Clone, Default)]
@@ -69,7 +69,7 @@ fn handlers(calls: &Calls) -> Vec<Handler> {
     ]
 }
 
-/// Bytes that nothing can compress, always the same.
+/// Incompressible bytes, always the same.
 fn noise(seed: u64, size: usize) -> ByteString {
     let mut random = fastrand::Rng::with_seed(seed);
     ByteString((0..size).map(|_| random.u8(..)).collect())
@@ -109,7 +109,7 @@ async fn a_secret_of_a_mebibyte_is_handled_at_the_first_try() {
     assert!(note.len() < 64 * 1024, "{} bytes of notes", note.len());
     assert_eq!(first.metadata.finalizers, Some(vec![FINALIZER.to_owned()]));
 
-    // A small field changes, then the large one: told apart although only digests are stored.
+    // A small field changes, then the large one: distinguished although only digests are stored.
     let encode = |bytes: &ByteString| base64::engine::general_purpose::STANDARD.encode(&bytes.0);
     let patch = json!({"data": {"small": encode(&noise(3, 32))}});
     let params = PatchParams::default();

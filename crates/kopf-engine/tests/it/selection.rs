@@ -1,4 +1,4 @@
-//! Conditions on fields that the server checks, and that it knows all of them.
+//! Conditions on fields that the server checks: the server supports all of them.
 
 use k8s_openapi::api::core::v1::Node;
 use kopf_core::filter::ValueFilter;
@@ -22,9 +22,9 @@ fn index_of(resource: &[&str], field: &str, value: Value) -> Handler {
     index
 }
 
-/// Refused lists would be made again and again, and the operator would never see anything.
+/// Rejected lists would be retried forever, and the operator would never see anything.
 #[tokio::test(start_paused = true)]
-async fn every_field_that_we_ask_for_is_known_to_the_server() {
+async fn every_selected_field_is_supported_by_the_server() {
     let jobs = ["batch", "v1", "jobs"];
     let requests = ["certificates.k8s.io", "v1", "certificatesigningrequests"];
     let (pods, events) = (["", "v1", "pods"], ["", "v1", "events"]);

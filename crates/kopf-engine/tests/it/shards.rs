@@ -1,5 +1,5 @@
-//! Replicas that share the objects: every object has one of them, and moves without being handled
-//! twice.
+//! Replicas that share the objects: each object belongs to one of them, and moves without being
+//! handled twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,27 +18,27 @@ use crate::world::{World, async_handler, eventually, handler};
 const RANGES: u32 = 8;
 const OBJECTS: usize = 24;
 
-/// What all replicas do, as somebody outside of them sees it.
+/// The actions of all replicas, as seen from outside.
 #[derive(Clone, Default)]
-struct Judge(Arc<Mutex<Seen>>);
+struct Observer(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
     /// How often a handler was called for an object.
     calls: BTreeMap<String, usize>,
-    /// Which replicas have a daemon for an object right now.
+    /// Which replicas currently have a daemon for an object.
     daemons: BTreeMap<String, Vec<&'static str>>,
     violations: Vec<String>,
 }
 
-/// A daemon that is told to the judge as long as it exists, however it ends.
+/// A daemon that is recorded as long as it exists, however it ends.
 struct Watched {
-    judge: Judge,
+    observer: Observer,
     name: String,
     replica: &'static str,
 }
 
-impl Judge {
+impl Observer {
     fn watch(&self, name: &str, replica: &'static str) -> Watched {
         let mut seen = self.0.lock();
         let owners = seen.daemons.entry(name.to_owned()).or_default();
@@ -47,7 +47,7 @@ impl Judge {
         if owners.len() > 1 {
             seen.violations.push(format!("{name} is served by {owners:?}"));
         }
-        Watched { judge: self.clone(), name: name.to_owned(), replica }
+        Watched { observer: self.clone(), name: name.to_owned(), replica }
     }
 
     fn owners(&self) -> BTreeMap<String, Vec<&'static str>> {
@@ -70,28 +70,28 @@ impl Judge {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let mut seen = self.judge.0.lock();
+        let mut seen = self.observer.0.lock();
         let owners = seen.daemons.entry(self.name.clone()).or_default();
         owners.retain(|it| *it != self.replica);
     }
 }
 
-fn handlers(judge: &Judge, replica: &'static str) -> Vec<Handler> {
+fn handlers(observer: &Observer, replica: &'static str) -> Vec<Handler> {
     let counting = |id: &'static str, kind: HandlerKind| {
-        let judge = judge.clone();
+        let observer = observer.clone();
         handler(id, kind, move |call| {
             let name = call.subject.as_ref().expect("an object").object.name().to_owned();
-            *judge.0.lock().calls.entry(format!("{id} {name}")).or_default() += 1;
+            *observer.0.lock().calls.entry(format!("{id} {name}")).or_default() += 1;
             Ok(Output::Nothing)
         })
     };
-    let judge = judge.clone();
+    let observer = observer.clone();
     let options = HandlerKind::Daemon(DaemonOptions::default());
     let daemon = async_handler("daemon", options, move |call| {
         let name = call.subject.as_ref().expect("an object").object.name().to_owned();
-        let judge = judge.clone();
+        let observer = observer.clone();
         async move {
-            let _watched = judge.watch(&name, replica);
+            let _watched = observer.watch(&name, replica);
             call.stopped.expect("a stop flag").wait(None).await;
             Ok(Output::Nothing)
         }
@@ -99,8 +99,8 @@ fn handlers(judge: &Judge, replica: &'static str) -> Vec<Handler> {
     vec![counting("create", HandlerKind::Create), counting("update", HandlerKind::Update), daemon]
 }
 
-fn start(world: &World, judge: &Judge, replica: &'static str) -> Running {
-    start_with(world, replica, handlers(judge, replica))
+fn start(world: &World, observer: &Observer, replica: &'static str) -> Running {
+    start_with(world, replica, handlers(observer, replica))
 }
 
 fn start_with(world: &World, replica: &'static str, handlers: Vec<Handler>) -> Running {
@@ -142,44 +142,44 @@ async fn edit_all(world: &World, value: i64) {
 
 #[tokio::test(start_paused = true)]
 async fn every_object_is_served_by_exactly_one_of_the_replicas() {
-    let (world, judge) = (World::new().await, Judge::default());
-    let one = start(&world, &judge, "one");
+    let (world, observer) = (World::new().await, Observer::default());
+    let one = start(&world, &observer, "one");
     eventually("all ranges", || ranges(&one) == RANGES as usize).await;
     create_all(&world).await;
-    eventually("one replica for all", || judge.are_all_served(&["one"])).await;
-    // Two more join, and get their shares; what was done is not done again.
-    let two = start(&world, &judge, "two");
-    let three = start(&world, &judge, "three");
-    eventually("three shares", || judge.are_all_served(&["one", "two", "three"])).await;
+    eventually("one replica for all", || observer.are_all_served(&["one"])).await;
+    // Two more join and get their shares; finished work is not repeated.
+    let two = start(&world, &observer, "two");
+    let three = start(&world, &observer, "three");
+    eventually("three shares", || observer.are_all_served(&["one", "two", "three"])).await;
     let all = [&one, &two, &three];
     eventually("even shares", || all.iter().all(|it| (2..=3).contains(&ranges(it)))).await;
-    // Nobody keeps what is not its own.
+    // No replica keeps objects of others.
     let kept = || all.iter().map(|it| objects(it)).sum::<usize>();
     eventually("every object at one place", || kept() == OBJECTS).await;
     edit_all(&world, 2).await;
-    assert_eq!(judge.calls("create"), [1; OBJECTS]);
-    assert_eq!(judge.calls("update"), [1; OBJECTS]);
-    // One leaves: the others have its share at once.
+    assert_eq!(observer.calls("create"), [1; OBJECTS]);
+    assert_eq!(observer.calls("update"), [1; OBJECTS]);
+    // One leaves: the others get its share at once.
     two.stop().await.expect("a clean end");
     let left = tokio::time::Instant::now();
-    eventually("two shares", || judge.are_all_served(&["one", "three"])).await;
+    eventually("two shares", || observer.are_all_served(&["one", "three"])).await;
     assert!(left.elapsed() < Duration::from_secs(5), "{:?}", left.elapsed());
     edit_all(&world, 3).await;
-    // One dies: the other has its share when its Lease has expired.
+    // One dies: the other gets its share when its Lease has expired.
     one.abort();
     edit_all(&world, 4).await;
-    eventually("one share", || judge.are_all_served(&["three"])).await;
-    assert_eq!(judge.calls("create"), [1; OBJECTS]);
-    assert_eq!(judge.calls("update"), [3; OBJECTS]);
-    assert_eq!(judge.0.lock().violations, Vec::<String>::new());
+    eventually("one share", || observer.are_all_served(&["three"])).await;
+    assert_eq!(observer.calls("create"), [1; OBJECTS]);
+    assert_eq!(observer.calls("update"), [3; OBJECTS]);
+    assert_eq!(observer.0.lock().violations, Vec::<String>::new());
     three.stop().await.expect("a clean end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn indexes_are_whole_on_every_replica() {
-    let (world, judge) = (World::new().await, Judge::default());
+async fn indexes_are_complete_on_every_replica() {
+    let (world, observer) = (World::new().await, Observer::default());
     let indexing = || {
-        let mut handlers = handlers(&judge, "any");
+        let mut handlers = handlers(&observer, "any");
         handlers.push(handler("index", HandlerKind::Index, |_| Ok(Output::Nothing)));
         handlers
     };
@@ -187,7 +187,7 @@ async fn indexes_are_whole_on_every_replica() {
     eventually("two shares", || replicas.iter().all(|it| ranges(it) == 4)).await;
     create_all(&world).await;
     eventually("all objects", || replicas.iter().all(|it| objects(it) == OBJECTS)).await;
-    eventually("all created", || judge.calls("create") == [1; OBJECTS]).await;
+    eventually("all created", || observer.calls("create") == [1; OBJECTS]).await;
     for replica in replicas {
         replica.stop().await.expect("a clean end");
     }
@@ -195,27 +195,27 @@ async fn indexes_are_whole_on_every_replica() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_that_are_created_while_shares_move_are_handled_once() {
-    let (world, judge) = (World::new().await, Judge::default());
-    let mut replicas = vec![start(&world, &judge, "one")];
+    let (world, observer) = (World::new().await, Observer::default());
+    let mut replicas = vec![start(&world, &observer, "one")];
     for (number, name) in ["two", "three", "four", "five"].into_iter().enumerate() {
         for place in 0..OBJECTS / 4 {
             world.create(&format!("object-{number}-{place}"), json!({"x": 1})).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
             if place == 2 {
-                replicas.push(start(&world, &judge, name));
+                replicas.push(start(&world, &observer, name));
             }
             if place == 4 && number % 2 == 1 {
                 replicas.remove(0).stop().await.expect("a clean end");
             }
         }
     }
-    eventually("all created", || judge.calls("create").len() == OBJECTS).await;
+    eventually("all created", || observer.calls("create").len() == OBJECTS).await;
     let everybody = ["three", "four", "five"];
-    eventually("all served", || judge.are_all_served(&everybody)).await;
+    eventually("all served", || observer.are_all_served(&everybody)).await;
     let kept = || replicas.iter().map(objects).sum::<usize>();
     eventually("every object at one place", || kept() == OBJECTS).await;
-    assert_eq!(judge.calls("create"), [1; OBJECTS]);
-    assert_eq!(judge.0.lock().violations, Vec::<String>::new());
+    assert_eq!(observer.calls("create"), [1; OBJECTS]);
+    assert_eq!(observer.0.lock().violations, Vec::<String>::new());
     for replica in replicas {
         replica.stop().await.expect("a clean end");
     }

@@ -42,7 +42,7 @@ impl Drop for File {
     }
 }
 
-/// A handler that notes which object it is called for.
+/// A handler that records the objects it is called for.
 fn noting(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
     let calls = world.calls.clone();
     handler(id, kind, move |call| {
@@ -83,12 +83,12 @@ fn of_objects(world: &World, condition: impl Fn(&Recorded) -> bool) -> usize {
     requests.iter().filter(|it| it.path.ends_with("/kopfexamples") && condition(it)).count()
 }
 
-/// How many lists of all objects there were; a look at the first object is not one.
+/// The number of lists of all objects; a request for the first object is not one.
 fn lists(world: &World) -> usize {
     of_objects(world, |it| it.query.contains("limit=500"))
 }
 
-/// How many objects were fetched by their names.
+/// How many objects were fetched by name.
 fn fetches(world: &World) -> usize {
     of_objects(world, |it| it.query.contains("metadata.name"))
 }
@@ -116,7 +116,7 @@ async fn a_restart_lists_nothing_and_handles_nothing_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_in_between_is_handled() {
+async fn changes_during_downtime_are_handled() {
     let (world, file) = (World::new().await, File::new("between"));
     live(&world, &file, &["a", "b", "c", "gone"]).await;
     world.merge("gone", json!({"metadata": {"finalizers": []}})).await;
@@ -175,7 +175,7 @@ async fn a_damaged_file_is_ignored_with_one_line() {
     assert_eq!(lists(&world), 1);
     engine.stop().await.expect("a clean end");
     world.journal.clear();
-    // The next end has written another one.
+    // The next shutdown has written another one.
     let engine = start(&world, &file, changes(&world)).await;
     assert_eq!(lists(&world), 0);
     engine.stop().await.expect("a clean end");
@@ -230,7 +230,7 @@ fn failing(world: &World, is_second: bool) -> Vec<Handler> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unfinished_retries_go_on() {
+async fn unfinished_retries_continue() {
     let (world, file) = (World::new().await, File::new("retries"));
     let engine = start(&world, &file, failing(&world, false)).await;
     for name in ["a", "late", "z"] {
@@ -253,7 +253,7 @@ async fn unfinished_retries_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unfinished_object_that_is_gone_is_not_missed() {
+async fn an_unfinished_object_that_is_gone_is_forgotten() {
     let (world, file) = (World::new().await, File::new("unfinished"));
     let engine = start(&world, &file, failing(&world, false)).await;
     world.create("late", json!({"x": 1})).await;
@@ -311,7 +311,7 @@ async fn an_operator_with_other_handlers_looks_at_all_objects() {
     engine.stop().await.expect("a clean end");
     world.journal.clear();
     let engine = start(&world, &file, changes(&world)).await;
-    // For the handler of deletions.
+    // For the deletion handler.
     world
         .until("a", "the finalizer", |it| it["metadata"]["finalizers"] == json!([FINALIZER]))
         .await;
@@ -347,7 +347,7 @@ async fn new_defaults_of_a_definition_are_handled_as_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_was_made_anew_has_new_objects() {
+async fn a_recreated_definition_has_new_objects() {
     let (world, file) = (World::new().await, File::new("anew"));
     live(&world, &file, &["a"]).await;
     world.merge("a", json!({"metadata": {"finalizers": []}})).await;
@@ -389,7 +389,7 @@ async fn a_file_that_cannot_be_written_is_reported_and_nothing_else() {
     engine.stop().await.expect("a clean end");
 }
 
-/// One life that ends by a kill at some request, and another one after it.
+/// One life that ends with a kill at some request, and another one after it.
 async fn killed_at(number: usize, is_taken: bool) -> bool {
     let (world, file) = (World::new().await, File::new(&format!("kill-{number}-{is_taken}")));
     live(&world, &file, &["a", "b"]).await;
@@ -398,7 +398,7 @@ async fn killed_at(number: usize, is_taken: bool) -> bool {
     world.create("late", json!({"x": 1})).await;
     world.merge("a", json!({"spec": {"x": 2}})).await;
     world.delete("b").await;
-    // Long enough for several snapshots, also of what is unfinished.
+    // Long enough for several snapshots, including unfinished objects.
     tokio::time::sleep(Duration::from_secs(7)).await;
     world.create("c", json!({"x": 1})).await;
     world.merge("a", json!({"spec": {"x": 3}})).await;

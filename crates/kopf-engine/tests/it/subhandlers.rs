@@ -37,7 +37,7 @@ async fn finished_subhandlers_are_not_run_again_with_the_parent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subhandlers_go_on_after_a_restart() {
+async fn subhandlers_continue_after_a_restart() {
     let world = World::new().await;
     let parent = |world: &World| {
         let calls = world.calls.clone();
@@ -113,7 +113,7 @@ fn sleeping(id: &str, seconds: u64) -> Handler {
     })
 }
 
-/// What is noted of a sub-handler of `parent`.
+/// The stored record of a sub-handler of `parent`.
 fn note_of(object: &Value, sub: &str) -> Value {
     let text = &object["metadata"]["annotations"][format!("kopf.zalando.org/parent.{sub}")];
     text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
@@ -217,7 +217,7 @@ async fn fields_of_subhandlers_must_have_changed_where_those_of_the_parent_must(
 }
 
 #[tokio::test(start_paused = true)]
-async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
+async fn subhandlers_of_a_field_get_the_change_of_that_field() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let parent = handler("parent", HandlerKind::Field, move |call| {
@@ -254,7 +254,7 @@ async fn subhandlers_of_a_field_are_told_of_the_change_of_that_field() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renamed_subhandlers_of_renamed_handlers_go_on_where_they_were() {
+async fn renamed_subhandlers_of_renamed_handlers_continue() {
     let world = World::new().await;
     let parent = |id: &'static str, quick: Handler| {
         let calls = world.calls.clone();

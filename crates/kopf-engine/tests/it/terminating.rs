@@ -1,6 +1,6 @@
-//! CustomResourceDefinitions that are deleted while their objects carry our finalizer.
+//! CustomResourceDefinitions that are deleted while their objects have our finalizer.
 //!
-//! Meanwhile discovery lists no `patch`, although the server takes patches.
+//! Meanwhile discovery does not list `patch`, although the server accepts patches.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::world::{FINALIZER, World, eventually, handler, quiesce, temporary};
 const DEFINITION: &str = "kopfexamples.kopf.dev";
 const REFUSAL: &str = "Non-patchable resources will not be served";
 
-/// The deletion takes a while, so that discovery is looked at before it is over.
+/// The deletion takes a while, so that discovery happens before it is over.
 fn handlers(world: &World) -> Vec<Handler> {
     let calls = world.calls.clone();
     let delete = handler("delete_fn", HandlerKind::Delete { optional: false }, move |call| {
@@ -48,7 +48,7 @@ fn refused(path: &'static str, code: u16) -> Rule {
     Rule { method: None, path, watches: None, times: usize::MAX, fault }
 }
 
-/// Discovery says that objects can only be read: that of a version, and that of all groups.
+/// Discovery shows that objects can only be read: that of a version, and that of all groups.
 fn be_read_only(world: &World) {
     let version = r#"{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "kopf.dev/v1",
         "resources": [{"name": "kopfexamples", "singularName": "kopfexample", "namespaced": true,
@@ -65,7 +65,7 @@ fn be_read_only(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_deleted_under_a_running_operator_goes() {
+async fn a_definition_is_deleted_while_the_operator_runs() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let engine = world.start(handlers(&world)).await;
@@ -84,8 +84,8 @@ async fn a_definition_deleted_under_a_running_operator_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_was_deleted_before_the_start_goes() {
-    // With and without the right to look at definitions.
+async fn a_definition_deleted_before_the_start_disappears() {
+    // With and without the right to read definitions.
     for is_allowed in [true, false] {
         let world = World::new().await;
         if !is_allowed {
@@ -106,7 +106,7 @@ async fn a_definition_that_was_deleted_before_the_start_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_created_anew_after_a_deletion_is_served() {
+async fn a_recreated_definition_is_served() {
     let world = World::new().await;
     let engine = world.start(handlers(&world)).await;
     for round in 1..=3 {
@@ -121,7 +121,7 @@ async fn a_definition_created_anew_after_a_deletion_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_takes_no_patches_is_not_served() {
+async fn a_resource_without_patches_is_not_served() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     be_read_only(&world);
@@ -134,7 +134,8 @@ async fn a_resource_that_takes_no_patches_is_not_served() {
     assert_eq!(world.calls.count(), 0);
     assert_eq!(logged.count(REFUSAL), 1);
     engine.stop().await.expect("a clean end");
-    // Event handlers keep nothing on objects, so they need no patches, and nobody is asked.
+    // Event handlers store nothing on objects, so they need no patches, and the server is not
+    // asked.
     world.journal.clear();
     let engine = world.start(vec![world.noting("event_fn", HandlerKind::Event)]).await;
     eventually("the event", || world.calls.count() == 1).await;

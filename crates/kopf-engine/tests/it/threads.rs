@@ -40,8 +40,8 @@ fn threaded(
     daemon
 }
 
-/// A daemon that stops when it is asked to, and notes why.
-fn obedient(world: &World) -> Handler {
+/// A daemon that stops when asked to, and records why.
+fn stopping_on_request(world: &World) -> Handler {
     let calls = world.calls.clone();
     threaded(world, DaemonOptions::default(), move |stopped| {
         calls.note("begun");
@@ -59,8 +59,8 @@ fn obedient(world: &World) -> Handler {
     })
 }
 
-/// A daemon that never looks at its flag, and ends at the word of the test.
-fn deaf(world: &World, options: DaemonOptions) -> (Handler, Sender<()>) {
+/// A daemon that never checks its flag, and ends when the test sends a message.
+fn ignoring_stop(world: &World, options: DaemonOptions) -> (Handler, Sender<()>) {
     let (say, words) = channel();
     let words: Mutex<Receiver<()>> = Mutex::new(words);
     let calls = world.calls.clone();
@@ -72,7 +72,7 @@ fn deaf(world: &World, options: DaemonOptions) -> (Handler, Sender<()>) {
     (daemon, say)
 }
 
-fn impatient() -> DaemonOptions {
+fn short_timeouts() -> DaemonOptions {
     DaemonOptions {
         cancellation_backoff: Some(Duration::from_millis(20)),
         cancellation_timeout: Some(Duration::from_millis(20)),
@@ -89,7 +89,7 @@ async fn begun(world: &World) {
 #[tokio::test]
 async fn a_daemon_on_a_thread_sees_that_its_object_is_deleted() {
     let world = World::new().await;
-    let engine = world.start(vec![obedient(&world)]).await;
+    let engine = world.start(vec![stopping_on_request(&world)]).await;
     world.create("a", json!({})).await;
     begun(&world).await;
     world.delete("a").await;
@@ -101,7 +101,7 @@ async fn a_daemon_on_a_thread_sees_that_its_object_is_deleted() {
 #[tokio::test]
 async fn a_daemon_on_a_thread_sees_that_its_object_does_not_match_any_more() {
     let world = World::new().await;
-    let mut daemon = obedient(&world);
+    let mut daemon = stopping_on_request(&world);
     daemon.filters.labels = vec![("idle".into(), MetaFilter::Absent)];
     let engine = world.start(vec![daemon]).await;
     world.create("a", json!({})).await;
@@ -115,7 +115,7 @@ async fn a_daemon_on_a_thread_sees_that_its_object_does_not_match_any_more() {
 #[tokio::test]
 async fn a_daemon_on_a_thread_sees_that_the_operator_exits() {
     let world = World::new().await;
-    let mut daemon = obedient(&world);
+    let mut daemon = stopping_on_request(&world);
     daemon.kind = HandlerKind::Daemon(DaemonOptions {
         cancellation_timeout: Some(Duration::from_secs(60)),
         ..DaemonOptions::default()
@@ -131,7 +131,7 @@ async fn a_daemon_on_a_thread_sees_that_the_operator_exits() {
 async fn a_deaf_daemon_on_a_thread_is_abandoned_when_its_object_is_deleted() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
-    let (daemon, say) = deaf(&world, impatient());
+    let (daemon, say) = ignoring_stop(&world, short_timeouts());
     let engine = world.start(vec![daemon]).await;
     world.create("a", json!({})).await;
     begun(&world).await;
@@ -149,7 +149,7 @@ async fn a_deaf_daemon_on_a_thread_is_abandoned_when_its_object_is_deleted() {
 async fn a_deaf_daemon_on_a_thread_holds_its_object_if_there_is_no_timeout() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
-    let (daemon, say) = deaf(&world, DaemonOptions::default());
+    let (daemon, say) = ignoring_stop(&world, DaemonOptions::default());
     let engine = world.start(vec![daemon]).await;
     world.create("a", json!({})).await;
     begun(&world).await;
@@ -167,7 +167,7 @@ async fn a_deaf_daemon_on_a_thread_holds_its_object_if_there_is_no_timeout() {
 async fn a_deaf_daemon_on_a_thread_does_not_hold_up_the_end_of_the_operator() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
-    let (daemon, say) = deaf(&world, impatient());
+    let (daemon, say) = ignoring_stop(&world, short_timeouts());
     let engine = world.start(vec![daemon]).await;
     world.create("a", json!({})).await;
     begun(&world).await;

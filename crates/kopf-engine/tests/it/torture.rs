@@ -1,5 +1,5 @@
-//! The engine is killed at every request it makes, before and after the server has taken it; and
-//! then everything goes wrong by the dice of many seeds.
+//! The engine is killed at every request it makes, before and after the server has processed it;
+//! and then everything fails randomly with many seeds.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn handlers(world: &World) -> Vec<Handler> {
     ]
 }
 
-/// A handler that fails at first, and notes only its success.
+/// A handler that fails at first, and records only its success.
 fn failing_once(world: &World, id: &'static str, kind: HandlerKind) -> Handler {
     let calls = world.calls.clone();
     handler(id, kind, move |call| {
@@ -67,36 +67,36 @@ pub(crate) fn essence(object: &Value) -> Value {
     })
 }
 
-/// The notes of handlers that succeed, each of which must be there.
+/// The records of successful handlers, all of which must be there.
 const SUCCESSES: [&str; 6] =
     ["sub a", "sub b", "update_fn:0", "update_later", "delete_fn:0", "delete_later"];
 
-/// What goes wrong in a run of the scenario.
+/// The faults in a run of the scenario.
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+enum InjectedFault {
     None,
-    /// A kill at this request, which the server takes or not.
+    /// A kill at this request, which the server processes or not.
     KilledAt(usize, bool),
-    /// Everything, by this seed, with so many kills at most.
+    /// Random faults by this seed, with at most this many kills.
     Chaos(u64, usize),
 }
 
-/// How a run has ended.
+/// The end of a run.
 struct End {
     object: Value,
     calls: Vec<String>,
     kills: usize,
 }
 
-/// The engine under trouble: started again whenever it is killed.
-struct Victim {
+/// The engine with faults: restarted whenever it is killed.
+struct FaultyRun {
     world: World,
     engine: Running,
     kills: usize,
     handlers: fn(&World) -> Vec<Handler>,
 }
 
-impl Victim {
+impl FaultyRun {
     async fn rest(&mut self) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         if self.world.journal.is_killed() {
@@ -108,7 +108,7 @@ impl Victim {
     }
 
     /// Waits until a spec is handled.
-    async fn until_handled(&mut self, spec: Value, trouble: Trouble) -> Value {
+    async fn until_handled(&mut self, spec: Value, trouble: InjectedFault) -> Value {
         for _ in 0..20_000 {
             self.rest().await;
             let object = self.world.get("a").await;
@@ -121,19 +121,19 @@ impl Victim {
 }
 
 /// Runs the scenario: creation, update and deletion, with retries and sub-handlers.
-async fn scenario(trouble: Trouble) -> End {
+async fn scenario(trouble: InjectedFault) -> End {
     let world = World::new().await;
     match trouble {
-        Trouble::None => {}
-        Trouble::KilledAt(number, is_taken) => world.journal.kill_at(number, is_taken),
-        Trouble::Chaos(seed, kills) => {
-            // The engine's own jitter is from the dice, too.
+        InjectedFault::None => {}
+        InjectedFault::KilledAt(number, is_taken) => world.journal.kill_at(number, is_taken),
+        InjectedFault::Chaos(seed, kills) => {
+            // The engine's own jitter is determined by the seed too.
             fastrand::seed(seed);
             world.journal.set_chaos(Some(Chaos::new(seed, kills)));
         }
     }
     let engine = world.engine(handlers(&world)).build().start();
-    let mut victim = Victim { world, engine, kills: 0, handlers };
+    let mut victim = FaultyRun { world, engine, kills: 0, handlers };
     victim.world.create("a", json!({"x": 1})).await;
     victim.until_handled(json!({"x": 1}), trouble).await;
     victim.world.merge("a", json!({"spec": {"x": 2}})).await;
@@ -147,12 +147,12 @@ async fn scenario(trouble: Trouble) -> End {
     }
     let left = victim.world.get("a").await;
     assert!(left.is_null(), "the deletion is blocked after {trouble:?}: {left:#}");
-    let Victim { world, engine, kills, .. } = victim;
+    let FaultyRun { world, engine, kills, .. } = victim;
     let calls = world.calls.all();
     for call in SUCCESSES {
         let count = calls.iter().filter(|it| *it == call).count();
         assert!(count > 0, "{call} was lost after {trouble:?}: {calls:?}");
-        // What a kill finds unwritten may run again; nothing else may.
+        // Work that was unwritten at a kill may run again; nothing else may.
         assert!(count <= 1 + kills, "{call} was repeated after {trouble:?}: {calls:?}");
     }
     world.journal.set_chaos(None);
@@ -161,11 +161,11 @@ async fn scenario(trouble: Trouble) -> End {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_is_the_same_wherever_the_engine_is_killed() {
-    let expected = scenario(Trouble::None).await.object;
+async fn the_end_is_the_same_for_a_kill_at_any_request() {
+    let expected = scenario(InjectedFault::None).await.object;
     for is_taken in [false, true] {
         for number in 0.. {
-            let end = scenario(Trouble::KilledAt(number, is_taken)).await;
+            let end = scenario(InjectedFault::KilledAt(number, is_taken)).await;
             assert_eq!(end.object, expected, "killed at request {number}, taken: {is_taken}");
             if end.kills == 0 {
                 assert!(number > 12, "the scenario is too short to prove anything: {number}");
@@ -188,12 +188,12 @@ pub(crate) fn number_in(variable: &str) -> Option<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_is_the_same_whatever_the_network_does() {
-    let expected = scenario(Trouble::None).await;
+async fn the_end_is_the_same_on_any_network() {
+    let expected = scenario(InjectedFault::None).await;
     let mut expected_calls = expected.calls.clone();
     expected_calls.sort();
     for seed in seeds() {
-        let end = scenario(Trouble::Chaos(seed, 0)).await;
+        let end = scenario(InjectedFault::Chaos(seed, 0)).await;
         assert_eq!(end.object, expected.object, "seed {seed}");
         let mut calls = end.calls;
         calls.sort();
@@ -202,18 +202,18 @@ async fn the_end_is_the_same_whatever_the_network_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_is_the_same_whatever_the_network_does_to_dying_engines() {
-    let expected = scenario(Trouble::None).await.object;
+async fn the_end_is_the_same_on_any_network_with_kills() {
+    let expected = scenario(InjectedFault::None).await.object;
     let mut kills = 0;
     for seed in seeds() {
-        let end = scenario(Trouble::Chaos(seed, 4)).await;
+        let end = scenario(InjectedFault::Chaos(seed, 4)).await;
         assert_eq!(end.object, expected, "seed {seed}");
         kills += end.kills;
     }
     assert!(kills > 0 || seeds().len() < 5, "nobody died");
 }
 
-/// Handlers that note what they have succeeded for: some at once, some after retries.
+/// Handlers that record the values for which they succeed: some at once, some after retries.
 fn noting_values(world: &World) -> Vec<Handler> {
     let noting = |id: &'static str, kind: HandlerKind, retries: u32| {
         let calls = world.calls.clone();
@@ -239,29 +239,29 @@ fn noting_values(world: &World) -> Vec<Handler> {
     fast.into_iter().chain(flaky).chain([field, parent]).collect()
 }
 
-/// Edits at any moment, in the middle of retries most of the time.
+/// Edits at any moment, mostly in the middle of retries.
 async fn edits(seed: u64, kills: usize) -> usize {
     let world = World::new().await;
     fastrand::seed(seed);
     world.journal.set_chaos(Some(Chaos::new(seed, kills)));
     let engine = world.engine(noting_values(&world)).build().start();
-    let mut victim = Victim { world, engine, kills: 0, handlers: noting_values };
+    let mut victim = FaultyRun { world, engine, kills: 0, handlers: noting_values };
     let mut dice = fastrand::Rng::with_seed(seed);
     victim.world.create("a", json!({"x": 0})).await;
     if seed.is_multiple_of(2) {
-        victim.until_handled(json!({"x": 0}), Trouble::Chaos(seed, kills)).await;
+        victim.until_handled(json!({"x": 0}), InjectedFault::Chaos(seed, kills)).await;
     }
     let mut value = 0;
     for step in 1..8 {
         for _ in 0..dice.usize(0..30) {
             victim.rest().await;
         }
-        // What a killed engine has done without a trace cannot be undone by it, so values come back
-        // in runs without kills only.
+        // Work of a killed engine that left no trace cannot be reverted, so values are repeated
+        // only in runs without kills.
         value = if kills == 0 { dice.u32(0..4) } else { step };
         victim.world.merge("a", json!({"spec": {"x": value}})).await;
     }
-    // Progress may be in memory only, so that the object looks handled while it is not.
+    // Progress may be only in memory, so that the object looks handled although it is not.
     for _ in 0..50 {
         victim.rest().await;
     }
@@ -269,10 +269,10 @@ async fn edits(seed: u64, kills: usize) -> usize {
     for _ in 0..4000 {
         victim.rest().await;
     }
-    let object = victim.until_handled(json!({"x": value}), Trouble::Chaos(seed, kills)).await;
+    let object = victim.until_handled(json!({"x": value}), InjectedFault::Chaos(seed, kills)).await;
     let notes = object["metadata"]["annotations"].as_object().map(serde_json::Map::len);
     assert_eq!(notes, Some(1), "progress is left with seed {seed}: {object:#}");
-    let Victim { world, engine, kills, .. } = victim;
+    let FaultyRun { world, engine, kills, .. } = victim;
     let calls = world.calls.all();
     for id in ["fast", "flaky", "field", "sub", "later_sub"] {
         let last = calls.iter().rev().find(|call| call.starts_with(&format!("{id} ")));
@@ -287,7 +287,7 @@ async fn edits(seed: u64, kills: usize) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_state_of_every_handler_is_the_final_one_whatever_the_network_does() {
+async fn the_last_state_of_every_handler_is_the_final_one_on_any_network() {
     for seed in seeds() {
         edits(seed, 0).await;
     }

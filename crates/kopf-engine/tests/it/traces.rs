@@ -1,8 +1,8 @@
-//! The golden traces: what Kopf was seen doing, request by request, and what we do instead.
+//! The golden traces: Kopf's recorded behaviour, request by request, and ours.
 //!
-//! They are those of Kopf's behaviour as it was recorded: T1 to T5 and T8 here, T6 in `peering`, T7
-//! in `admission`. What is stored is compared byte by byte. Where ours deliberately differs, namely
-//! with fewer writes, a comment says what Kopf does.
+//! These are traces of Kopf's recorded behaviour: T1 to T5 and T8 here, T6 in `peering`, T7 in
+//! `admission`. Stored data is compared byte by byte. Where ours deliberately differs, with fewer
+//! writes, a comment describes what Kopf does.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const JSON: &str = "application/json-patch+json";
 const OBJECT: &str = "/apis/kopf.dev/v1/namespaces/default/kopfexamples/a";
 const STATUS: &str = "/apis/kopf.dev/v1/namespaces/default/kopfexamples/a/status";
 
-/// A patch that the server has taken: where it went, how, and what was in it, without the condition
-/// of merge patches, which Kopf does not have: that they are for this very object.
+/// A patch that the server has accepted: its target, type and content, without the precondition of
+/// merge patches, which Kopf does not have: that they are for this very object.
 fn patch(write: &Recorded) -> (&str, &str, Value) {
     assert_eq!((&write.method, write.code), (&Method::PATCH, 200), "{write:#?}");
     let mut body = write.body.clone();
@@ -40,20 +40,20 @@ fn patch(write: &Recorded) -> (&str, &str, Value) {
     (&write.path, &write.content_type, body)
 }
 
-/// The version in the test that a JSON patch begins with; it was taken, so it was the newest.
+/// The version in the test that a JSON patch starts with; it was accepted, so it was the newest.
 fn tested_version(write: &Recorded) -> &str {
     let test = &write.body[0];
     assert_eq!((&test["op"], &test["path"]), (&json!("test"), &json!("/metadata/resourceVersion")));
     test["value"].as_str().expect("a version")
 }
 
-/// The text of a note in a patch or on an object.
+/// The text of a record in a patch or on an object.
 fn note<'a>(body: &'a Value, name: &str) -> &'a str {
     let note = &body["metadata"]["annotations"][format!("kopf.zalando.org/{name}")];
     note.as_str().unwrap_or_else(|| panic!("no note of {name} in {body:#}"))
 }
 
-/// One of the moments in a stored record.
+/// One of the times in a stored record.
 fn moment(record: &str, name: &str) -> jiff::Timestamp {
     let record: Value = serde_json::from_str(record).expect("a record");
     record[name].as_str().expect("a moment").parse().expect("a time")
@@ -98,8 +98,8 @@ async fn t0_a_start_finds_lists_and_watches_the_resources() {
         assert!(list < watch, "{asked:#?}");
     }
     assert!(place("GET /apis/kopf.dev/v1?") < place("GET /apis/kopf.dev/v1/kopfexamples?"));
-    // Kopf asks for all groups first, and for those that it might need; we ask for those that the
-    // handlers name, and for peering.
+    // Kopf discovers all groups first, and those that it might need; we discover those that the
+    // handlers name, and peering.
     assert!(!asked.iter().any(|it| it.starts_with("GET /api")
         && ["GET /api?", "GET /apis?", "GET /api/v1?"].iter().any(|all| it.starts_with(all))));
     assert!(asked.iter().all(|it| it.starts_with("GET ")), "nothing is written: {asked:#?}");
@@ -143,7 +143,7 @@ async fn t1_retries_subhandlers_fields_and_deletion() {
     let (logged, _guard) = Logged::everything();
     let world = World::new().await;
     let mut settings = Settings::default();
-    // Kopf's records, to the byte.
+    // Kopf's records, byte by byte.
     settings.execution.rerun_outdated = false;
     let builder = world.engine(t1_handlers(&world)).settings(settings);
     let engine = world.start_built(builder).await;
@@ -158,7 +158,7 @@ async fn t1_retries_subhandlers_fields_and_deletion() {
     assert_eq!(notes.keys().collect::<Vec<_>>(), [LAST_HANDLED, "some"]);
     assert_eq!(object["metadata"]["finalizers"], json!([FINALIZER]));
     quiesce().await;
-    // Kopf finds this out from the event of its own patch, a NOOP; we do not look at our echoes.
+    // Kopf concludes this from the event of its own patch, a NOOP; we skip our own events.
     assert_eq!(logged.count("Handling cycle is finished, waiting for new changes."), 1);
     world.journal.clear();
     world.merge("a", json!({"spec": {"field": "other"}})).await;
@@ -196,7 +196,8 @@ fn check_t1_creation(writes: &[Recorded]) {
     });
     assert_eq!(body, json!([test, add]));
     // Kopf writes after each handler: the failure with a fresh record of the parent; the first
-    // sub-handler, with the parent delayed; the second one. We run all that is due, and write once.
+    // sub-handler, with the parent delayed; the second one. We run everything that is due, and
+    // write once.
     let (path, kind, body) = patch(failed);
     assert_eq!((path, kind), (OBJECT, MERGE));
     let started = moment(note(&body, "create_fn"), "started");
@@ -209,7 +210,7 @@ fn check_t1_creation(writes: &[Recorded]) {
         "{{\"started\":\"{now}\",\"stopped\":\"{now}\",\"purpose\":\"create\",\"retries\":1,\
          \"success\":true,\"failure\":false}}"
     );
-    // Two retries at Kopf, which has called it twice.
+    // Two retries with Kopf, which has called it twice.
     let parent = success.replace(
         "\"failure\":false}",
         "\"failure\":false,\"subrefs\":[\"create_subs/a\",\"create_subs/b\"]}",
@@ -224,7 +225,7 @@ fn check_t1_creation(writes: &[Recorded]) {
         }},
     });
     assert_eq!(body, expected);
-    // Kopf touches the object after 0.7 s to wake itself up, and removes that here, too.
+    // Kopf touches the object after 0.7 s to wake itself up, and removes that here too.
     let (path, kind, body) = patch(ended);
     assert_eq!((path, kind), (OBJECT, MERGE));
     let expected = json!({
@@ -277,8 +278,8 @@ async fn t2_spec_status_and_transformations_in_one_cycle() {
     assert_eq!(object["status"], json!({"set": 2, "list": [3]}));
     quiesce().await;
     // Kopf sends four requests: merge patches of the object and of its status, then JSON patches of
-    // the two, each for the version that the one before has led to. We send a JSON patch of either,
-    // the status first: should we be killed in between, it is not noted that all was written.
+    // the two, each for the version that resulted from the one before. We send one JSON patch for
+    // each, the status first: if we are killed in between, the object is not marked as handled.
     let writes = world.writes();
     let [status, main, update] = &writes[..] else { panic!("three writes, not {writes:#?}") };
     let test = |write: &Recorded| json!({"op": "test", "path": "/metadata/resourceVersion", "value": tested_version(write)});
@@ -294,7 +295,7 @@ async fn t2_spec_status_and_transformations_in_one_cycle() {
     ]);
     assert_eq!(patch(main), (OBJECT, JSON, content));
     assert_ne!(tested_version(main), tested_version(status));
-    // Its own change of the spec is a change, too, although nobody is called about it.
+    // Its own change of the spec is a change too, although no handler is called for it.
     let handled = json!({"metadata": {"annotations":
         {LAST_HANDLED: "{\"spec\":{\"x\":1,\"set\":1,\"list\":[1,2]}}\n"}}});
     assert_eq!(patch(update), (OBJECT, MERGE, handled));
@@ -322,7 +323,7 @@ async fn t3_daemons_and_timers_write_their_own_patches() {
     let writes = world.writes();
     let (held, own) = writes.split_first().expect("writes");
     assert_eq!(held.body[1]["path"], "/metadata/finalizers");
-    // Nothing but the status is written: the retries of daemons are not stored on the object.
+    // Only the status is written: the retries of daemons are not stored on the object.
     let mut expected = [
         json!({"status": {"attempt": 0}}),
         json!({"status": {"attempt": 1}}),
@@ -352,7 +353,7 @@ async fn t4_a_deletion_supersedes_a_waiting_update() {
     let good = world.noting("good", HandlerKind::Update);
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
     let engine = world.start(vec![good, waiting, delete]).await;
-    // Somebody else holds it, so that we can see what is left of it.
+    // Another client holds it, so that we can see what is left of it.
     world
         .create_from(json!({
             "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
@@ -378,7 +379,7 @@ async fn t4_a_deletion_supersedes_a_waiting_update() {
                       1 left to the moment.";
     assert!(logged.line_with(superseded).contains(" INFO "));
     assert_eq!(logged.count(superseded), 1);
-    // Kopf sends two requests, a merge patch of the notes and a JSON patch of the finalizers.
+    // Kopf sends two requests, a merge patch of the records and a JSON patch of the finalizers.
     let writes = world.writes();
     let [released] = &writes[..] else { panic!("one write, not {writes:#?}") };
     let (path, kind, body) = patch(released);
@@ -443,7 +444,7 @@ async fn t5_status_storages_keep_their_layout() {
     engine.stop().await.expect("a clean end");
 }
 
-/// What was sent for the storages of T5, nulls included.
+/// What was sent for the storages of T5, including nulls.
 fn sent(world: &World, number: usize) -> Value {
     let writes = world.writes();
     let (path, kind, body) = patch(&writes[number]);

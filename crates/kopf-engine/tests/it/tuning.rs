@@ -1,4 +1,5 @@
-//! Settings that are changed while the operator runs: followed, or told to be without effect.
+//! Settings that change while the operator runs: they are followed, or reported as having no
+//! effect.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -17,7 +18,7 @@ use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::world::{World, async_handler, eventually, quiesce};
 
-/// Within this time a change is taken up.
+/// A change is applied within this time.
 const TAKEN_UP: Duration = Duration::from_secs(6);
 
 async fn start(builder: EngineBuilder) -> (Running, Arc<OperatorContext>) {
@@ -29,7 +30,7 @@ async fn start(builder: EngineBuilder) -> (Running, Arc<OperatorContext>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prefixes_that_are_emptied_after_the_start_are_told_and_not_used() {
+async fn prefixes_emptied_after_the_start_are_reported_and_not_used() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let create = world.noting("create_fn", HandlerKind::Create);
@@ -98,7 +99,7 @@ async fn the_number_of_objects_at_work_follows_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_without_effect_are_told_once_per_change() {
+async fn settings_without_effect_are_reported_once_per_change() {
     let world = World::new().await;
     let (logged, _guard) = Logged::warnings();
     let create = world.noting("create_fn", HandlerKind::Create);
@@ -139,7 +140,7 @@ impl Invoke for Blocking {
     fn invoke(&self, _: Call) -> Invocation {
         let words = Arc::clone(&self.0);
         Invocation::Blocking(Box::new(move || {
-            // Looks now and then, so that several can wait. Ends with the test, however it ends.
+            // Checks periodically, so that several can wait. Ends with the test, however it ends.
             while words.lock().try_recv() == Err(TryRecvError::Empty) {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -148,8 +149,8 @@ impl Invoke for Blocking {
     }
 }
 
-/// Threads stop the controlled clock, so it is moved by hand.
-async fn eventually_beside_threads(what: &str, condition: impl Fn() -> bool) {
+/// Threads stop the controlled clock, so it is advanced manually.
+async fn eventually_with_threads(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
             return;
@@ -176,9 +177,9 @@ async fn the_number_of_threads_follows_the_settings_also_while_all_are_busy() {
     for name in ["a", "b", "c", "d", "e"] {
         world.create(name, json!({"x": 1})).await;
     }
-    eventually_beside_threads("the jam", || load() == (1, 4)).await;
+    eventually_with_threads("the jam", || load() == (1, 4)).await;
     context.settings.write().execution.max_workers = 3;
-    eventually_beside_threads("the first three", || load() == (3, 2)).await;
+    eventually_with_threads("the first three", || load() == (3, 2)).await;
     context.settings.write().execution.max_workers = 1;
     let mut ended = 0;
     for (still, waiting) in [(2, 2), (1, 2), (1, 1), (1, 0), (0, 0)] {
@@ -188,7 +189,7 @@ async fn the_number_of_threads_follows_the_settings_also_while_all_are_busy() {
         say.send(()).expect("somebody listens");
         ended += 1;
         let what = format!("the end of {ended}");
-        eventually_beside_threads(&what, || load() == (still, waiting)).await;
+        eventually_with_threads(&what, || load() == (still, waiting)).await;
     }
     for name in ["a", "b", "c", "d", "e"] {
         world.until_handled(name).await;

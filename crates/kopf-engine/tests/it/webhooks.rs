@@ -1,4 +1,4 @@
-//! What the tests of admission and of conversions share: endpoints, and certificates in files.
+//! Shared by the tests of admission and conversion: endpoints, and certificates in files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub(crate) fn endpoint() -> AdmissionEndpoint {
     AdmissionEndpoint::managed(([127, 0, 0, 1], 0), "my-operator.dev")
 }
 
-/// A self-signed certificate in files, which can be renewed; they go when this is dropped.
+/// A self-signed certificate in files, which can be renewed; they are removed on drop.
 pub(crate) struct CertificateFiles {
     folder: PathBuf,
 }
@@ -45,12 +45,12 @@ impl CertificateFiles {
 
 impl Drop for CertificateFiles {
     fn drop(&mut self) {
-        // Whatever is left goes with the machine's other temporary files.
+        // Leftovers are removed with the machine's other temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A minute passes at once, after which files are looked at again.
+/// Advances the clock by a minute, after which files are checked again.
 pub(crate) async fn a_minute_passes() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61)).await;

@@ -1,4 +1,4 @@
-//! What daemons and timers want to change, and a cluster that does not take it at once.
+//! The changes of daemons and timers, on a cluster that does not accept them at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,9 +22,9 @@ const OUTAGE: Rule = Rule {
 };
 
 #[tokio::test(start_paused = true)]
-async fn the_last_wish_of_a_daemon_is_not_lost_by_a_conflict() {
+async fn the_last_change_of_a_daemon_survives_a_conflict() {
     let world = World::new().await;
-    // The daemon is not told of the edit, so that it writes on top of an old version.
+    // The daemon does not get the event of the edit, so it writes to an outdated version.
     world.journal.add_rule(Rule {
         method: None,
         path: "/kopfexamples",
@@ -52,7 +52,7 @@ async fn the_last_wish_of_a_daemon_is_not_lost_by_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_wish_of_a_daemon_is_not_lost_by_an_outage() {
+async fn the_last_change_of_a_daemon_survives_an_outage() {
     let world = World::new().await;
     let journal = world.journal.clone();
     let calls = world.calls.clone();
@@ -78,7 +78,7 @@ async fn the_last_wish_of_a_daemon_is_not_lost_by_an_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_wish_of_a_timer_does_not_block_its_later_ones() {
+async fn a_rejected_change_of_a_timer_does_not_block_later_ones() {
     let world = World::new().await;
     let (calls, transformed) = (world.calls.clone(), Arc::new(AtomicUsize::new(0)));
     let counter = Arc::clone(&transformed);

@@ -1,4 +1,4 @@
-//! A server with one custom resource, handlers made of closures, and an engine between them.
+//! A server with one custom resource, handlers made from closures, and an engine between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::proxy::{Journal, MOMENT, Proxy, Recorded};
 pub(crate) const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 pub(crate) const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
-/// Pauses between looks grow up to this; on the controlled clock it costs nothing to wait.
+/// Pauses between checks grow up to this; on the controlled clock, waiting costs nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server with its door for the engine and one for the test.
+/// A server with a client for the engine and one for the test.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) journal: Journal,
@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) calls: Calls,
 }
 
-/// What handlers note down, in order.
+/// What handlers record, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<Vec<String>>>);
 
@@ -126,7 +126,7 @@ impl World {
             .expect("the CRD is created");
     }
 
-    /// Serves the version of the handlers or another one; the objects stay either way.
+    /// Serves the version of the handlers or another one; the objects are kept in both cases.
     pub(crate) async fn serve(&self, is_served: bool) {
         let mut versions = [("v1", is_served), ("v2", !is_served)].map(|(name, is_served)| {
             let mut version = crd(false)["spec"]["versions"][0].take();
@@ -183,7 +183,7 @@ impl World {
         self.api().delete(name, &DeleteParams::default()).await.expect("it is deleted");
     }
 
-    /// The object as it is on the server, or null.
+    /// The object on the server, or null.
     pub(crate) async fn get(&self, name: &str) -> Value {
         let found = self.api().get_opt(name).await.expect("the server answers");
         found.map_or(Value::Null, |object| serde_json::to_value(object).expect("JSON"))
@@ -210,7 +210,7 @@ impl World {
         running
     }
 
-    /// A handler that notes its call and succeeds.
+    /// A handler that records its call and succeeds.
     pub(crate) fn noting(&self, id: &'static str, kind: HandlerKind) -> Handler {
         self.returning(id, kind, Value::Null)
     }
@@ -227,7 +227,7 @@ impl World {
         })
     }
 
-    /// A daemon that notes its beginning and its end among the calls.
+    /// A daemon that records its start and its end among the calls.
     pub(crate) fn polite_daemon(&self) -> Handler {
         polite_daemon(&self.calls)
     }
@@ -258,7 +258,7 @@ impl World {
         panic!("{what} did not happen: {:#}", self.get(name).await);
     }
 
-    /// Waits until the object is handled in its present state.
+    /// Waits until the object is handled in its current state.
     pub(crate) async fn until_handled(&self, name: &str) -> Value {
         self.until(name, "the handling", |object| {
             last_handled(object).is_some_and(|handled| handled["spec"] == object["spec"])
@@ -267,8 +267,8 @@ impl World {
     }
 }
 
-/// Ends the process if it is not dropped in time: on a controlled clock no time passes while
-/// somebody is busy, so that a test with an operator that never rests would have no end.
+/// Ends the process if it is not dropped in time: on a controlled clock no time passes while a task
+/// is busy, so a test with an operator that never rests would never end.
 pub(crate) struct Watchdog {
     _alive: std::sync::mpsc::Sender<()>,
 }
@@ -287,7 +287,7 @@ impl Watchdog {
     }
 }
 
-/// Shows the logs of a test when `$TEST_LOG` is set.
+/// Shows the logs of a test if `$TEST_LOG` is set.
 pub(crate) fn log_if_wanted() {
     if std::env::var_os("TEST_LOG").is_some() {
         let _ = tracing_subscriber::fmt()
@@ -310,7 +310,7 @@ pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     panic!("{what} did not happen");
 }
 
-/// Lets everything that can happen now happen.
+/// Lets everything run that can run now.
 pub(crate) async fn quiesce() {
     tokio::time::sleep(Duration::from_millis(300)).await;
 }
@@ -339,7 +339,7 @@ where
     Handler::new(id, kind, Arc::new(AsyncClosure(function))).for_resources(selector)
 }
 
-/// A daemon that notes its beginning, and its end when it is asked to stop.
+/// A daemon that records its start, and its end when it is asked to stop.
 pub(crate) fn polite_daemon(calls: &Calls) -> Handler {
     let calls = calls.clone();
     async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {

@@ -1,9 +1,9 @@
-//! How closures are called: inputs in, the answer out.
+//! How closures are called: from the inputs to the result.
 //!
-//! There is one rule for all closures, and its parts are traits of their own: so the compiler first
-//! finds out what a closure takes and returns, and then names the part that does not fit. Rules for
-//! closures of one, two and more inputs, each with all conditions, would leave it with one sentence
-//! for all mistakes: that none of the rules holds.
+//! There is one rule for all closures, and its parts are separate traits: so the compiler first
+//! determines what a closure takes and returns, and then names the part that does not match. With
+//! separate rules for closures of one, two and more inputs, each with all conditions, it would have
+//! one message for all mistakes: that none of the rules holds.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::outcome::{Failure, Outcome};
 pub trait HandlerFn<HandlerKind: Kind, Inputs>: Send + Sync + 'static {
     /// Calls the closure with its inputs.
     fn call(self: Arc<Self>, call: Call) -> Invocation;
-    /// What its inputs require.
+    /// The requirements of its inputs.
     fn requires() -> Vec<Requirement>;
-    /// What the engine may write for it, in kinds whose results are stored or in others.
+    /// What the engine may write for it, depending on whether results are stored.
     fn touches(is_stored: bool) -> Touches;
 }
 
@@ -55,29 +55,29 @@ where
     }
 }
 
-/// A function of some inputs, of any types, that returns any type.
+/// A function of some inputs of any types that returns any type.
 pub trait Callable<Inputs>: Send + Sync + 'static {
     /// What it returns.
     type Made;
 
-    /// Calls it.
+    /// Calls the function.
     fn make(&self, inputs: Inputs) -> Self::Made;
 }
 
-/// The inputs of a closure, taken together.
+/// The inputs of a closure as a tuple.
 pub trait Inputs<HandlerKind: Kind>: Sized {
-    /// Takes them all.
+    /// Takes all of them.
     ///
     /// # Errors
-    /// Fails with the first failure of them.
+    /// Fails with the first failure.
     fn take(call: &Call) -> Result<Self, Error>;
-    /// What they require.
+    /// Their requirements.
     fn requires() -> Vec<Requirement>;
     /// What may be written through them.
     fn touches() -> Touches;
 }
 
-/// An input as closures take it: every [`Input`].
+/// An input of a closure: every [`Input`].
 #[diagnostic::on_unimplemented(
     message = "a closure for `{HandlerKind}` has no input `{Self}`",
     label = "`{Self}` is not an input of this closure",
@@ -88,17 +88,17 @@ pub trait Given<HandlerKind: Kind>: Input<HandlerKind> {}
 #[diagnostic::do_not_recommend]
 impl<K: Kind, T: Input<K>> Given<K> for T {}
 
-/// What a closure returns at once: a future, or the answer itself of those in [`blocking`].
+/// The direct result of a closure: a future, or for [`blocking`] closures the answer itself.
 #[diagnostic::on_unimplemented(
     message = "a closure that returns `{Self}` is not async",
     label = "not async",
     note = "write `|name: Name| async move {{ ... }}`, or `closure::blocking(|name: Name| ...)` for one that may block"
 )]
 pub trait Promise: Sized {
-    /// What comes of it.
+    /// The final result.
     type Answer;
 
-    /// Makes it and waits for what comes of it, each where it belongs.
+    /// Creates it and waits for its result, each in the right place.
     fn keep(
         make: impl FnOnce() -> Result<Self, HandlerError> + Send + 'static,
         finish: fn(Self::Answer) -> Returned,
@@ -129,7 +129,7 @@ impl<F: Future + 'static> Promise for F {
 #[derive(Debug)]
 pub struct Blocking<F>(F);
 
-/// Makes a handler of a closure that is not async and may block.
+/// Makes a handler from a closure that is not async and may block.
 ///
 /// ```
 /// use kopf_handler::{Name, closure};
@@ -142,7 +142,7 @@ pub fn blocking<F>(function: F) -> Blocking<F> {
     Blocking(function)
 }
 
-/// What a closure has returned that may block.
+/// The result of a closure that may block.
 #[derive(Debug)]
 pub struct Blocked<R>(R);
 
@@ -165,10 +165,10 @@ impl<R: 'static> Promise for Blocked<R> {
     note = "return nothing, or a `kopf::Result` of a value"
 )]
 pub trait Answer<HandlerKind: Kind> {
-    /// The answer as the engine gets it.
+    /// The answer in the form for the engine.
     ///
     /// # Errors
-    /// The failure of the closure.
+    /// Returns the failure of the closure.
     fn into_returned(self) -> Returned;
 
     /// Whether there is a value, which is stored in the status.
@@ -197,7 +197,7 @@ impl<K: Kind, T: Outcome<K>, E: Failure> Answer<K> for Result<T, E> {
     }
 
     fn has_value() -> bool {
-        // Only types without borrowed parts have an id, so the name has to do.
+        // Only types without borrowed parts have a type id, so the names are compared.
         std::any::type_name::<T>() != std::any::type_name::<()>()
     }
 }
@@ -241,7 +241,7 @@ macro_rules! closures {
 
         impl<K: Kind, $($input: Given<K>),*> Inputs<K> for ($($input,)*) {
             fn take(call: &Call) -> Result<Self, Error> {
-                // Closures without inputs look at nothing.
+                // Closures without inputs ignore the call.
                 let _ = call;
                 Ok(($($input::take(call)?,)*))
             }

@@ -1,16 +1,16 @@
-//! Which resources a closure is for, and which version it converts to.
+//! The resources of a closure, and the version that it converts to.
 
 use kopf_model::Selector;
 use kopf_model::selector::SelectorError;
 
 use crate::selector::TypedResource;
 
-/// Which resources a handler is for, as texts or as a ready selector.
+/// The resources of a handler, as strings or as a selector.
 pub trait ForResources {
     /// The selector.
     ///
     /// # Errors
-    /// Fails when the texts do not name a resource.
+    /// Fails if the strings do not name a resource.
     fn into_selector(self) -> Result<Selector, SelectorError>;
 }
 
@@ -41,7 +41,7 @@ impl ForResources for Selector {
     }
 }
 
-/// The resource of a type, for wherever a text would do.
+/// The resource of a type, usable wherever a string is.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -54,7 +54,7 @@ pub fn of<T: TypedResource>() -> Selector {
     T::selector()
 }
 
-/// The version that a conversion leads to: its name, or a resource as [`of`] gives it.
+/// The target version of a conversion: its name, or a resource as returned by [`of`].
 pub trait ToVersion {
     /// The same resource in that version.
     fn of(self, from: &Selector) -> Selector;

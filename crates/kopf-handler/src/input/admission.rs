@@ -1,4 +1,4 @@
-//! Inputs of webhooks: who asks for what, and what to tell them.
+//! Inputs of webhooks: the request, its user, and the warnings to return.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::kind::AdmissionKind;
 #[derive(Clone, Debug)]
 pub struct AdmissionRequest(Arc<kopf_core::occasion::Review>);
 
-/// Warnings for the user who asks; `kubectl` prints them.
+/// Warnings for the user who sent the request; `kubectl` prints them.
 ///
 /// ```
 /// # use kopf_handler::input::Warnings;
@@ -26,15 +26,15 @@ pub struct AdmissionRequest(Arc<kopf_core::occasion::Review>);
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Vec<String>);
 
-/// Whether the request is a dry run: nothing is stored, no matter what is answered.
+/// Whether the request is a dry run: nothing is stored, whatever the response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DryRun(pub bool);
 
-/// What is asked for: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+/// The requested operation: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation(pub String);
 
-/// Who asks.
+/// The user who sent the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct User(Value);
 
@@ -71,12 +71,12 @@ impl User {
         self.0["username"].as_str().unwrap_or_default()
     }
 
-    /// The groups that the user is in.
+    /// The groups of the user.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         self.0["groups"].as_array().into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// All that the server says about the user.
+    /// All data of the server about the user.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0

@@ -1,4 +1,4 @@
-//! Inputs of daemons and timers: the stop flag, and the object as it is right now.
+//! Inputs of daemons and timers: the stop flag, and the current object.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,30 +28,30 @@ use crate::object::FromObject;
 pub struct Stopped(Arc<dyn Stop>);
 
 impl Stopped {
-    /// Whether the handler should end.
+    /// Whether the handler should stop.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.reason().is_some()
     }
 
-    /// Why the handler should end, or `None` while it should go on.
+    /// Why the handler should stop, or `None` if it should continue.
     #[must_use]
     pub fn reason(&self) -> Option<StopReason> {
         self.0.reason()
     }
 
-    /// Waits so long, or until the handler should end; says whether it should.
+    /// Waits for this time, or until the handler should stop; returns whether it should.
     pub async fn wait(&self, timeout: Duration) -> bool {
         self.0.wait(Some(timeout)).await;
         self.is_set()
     }
 
-    /// Waits until the handler should end.
+    /// Waits until the handler should stop.
     pub async fn requested(&self) {
         self.0.wait(None).await;
     }
 
-    /// Waits so long, or until the handler should end, in functions that are not async.
+    /// Waits for this time, or until the handler should stop, in functions that are not async.
     #[must_use]
     pub fn wait_blocking(&self, timeout: Duration) -> bool {
         self.0.wait_blocking(Some(timeout));
@@ -66,7 +66,7 @@ impl<K: BackgroundKind> Input<K> for Stopped {
     }
 }
 
-/// The object as it is right now, however long the handler has been running.
+/// The current object, no matter how long the handler has been running.
 pub struct Live<T> {
     resource: Arc<Resource>,
     live: kopf_core::occasion::Live,
@@ -77,7 +77,7 @@ impl<T: FromObject> Live<T> {
     /// The newest known state.
     ///
     /// # Errors
-    /// Fails when the object does not fit the type.
+    /// Fails if the object does not match the type.
     pub fn get(&self) -> Result<T, Error> {
         T::from_object(&Subject { resource: Arc::clone(&self.resource), object: self.live.get() })
     }

@@ -1,4 +1,4 @@
-//! Inputs about what happened: the reason, the difference, the states before and after.
+//! Inputs about what happened: the reason, the difference, the old and new states.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,7 +16,8 @@ use crate::filter::Sight;
 use crate::kind::{CausedKind, ChangeKind, DiffKind, Event, NewKind, OldKind};
 use crate::object::{FromObject, Object};
 
-/// What differs between the object as last handled and now; reduced to the field in field handlers.
+/// The difference between the last-handled object and the current one; in field handlers, only of
+/// the field.
 ///
 /// ```
 /// # fn show(diff: &kopf_handler::input::Diff) {
@@ -29,16 +30,16 @@ use crate::object::{FromObject, Object};
 #[derive(Clone, PartialEq)]
 pub struct Diff(Arc<kopf_model::Diff>);
 
-/// Why the handler is called: for functions with several attributes, which can tell them apart.
+/// Why the handler is called, for functions with several attributes that need to distinguish them.
 ///
-/// Indexes, desired children and observers are functions of the current state, no matter what happened,
-/// and several things may have happened since they were last called: they have no cause.
+/// Indexes, desired children and observers have no cause: they are functions of the current state,
+/// and several things may have happened since they were last called.
 ///
 /// ```
 /// use kopf_core::Reason;
 /// use kopf_handler::input::Cause;
 ///
-/// // With `#[kopf::on::create]`, `#[kopf::on::update]` and `#[kopf::on::timer]` above it.
+/// // With the attributes `#[kopf::on::create]`, `#[kopf::on::update]` and `#[kopf::on::timer]`.
 /// async fn reconcile(cause: Cause) {
 ///     match cause {
 ///         Cause::Change { reason: Reason::Create, .. } => println!("a new one"),
@@ -52,42 +53,42 @@ pub struct Diff(Arc<kopf_model::Diff>);
 pub enum Cause {
     /// A change was detected: in handlers of changes, and in their sub-handlers.
     Change {
-        /// What was concluded; a resume handler that is mixed into an update sees `Update`.
+        /// The reason; a resume handler that is called for an update sees `Update`.
         reason: Reason,
         /// Whether the object was first seen in a list after the operator's start.
         initial: bool,
     },
-    /// The server sent an event of this type, or none with an object of a list: in event handlers.
+    /// The server sent an event of this type, or `None` for an object of a list: in event handlers.
     Event(Option<EventKind>),
-    /// The object is there, and nothing else has to happen: in daemons and timers.
+    /// The object exists, and nothing else has to happen: in daemons and timers.
     Background,
     /// This operation is requested: in webhooks.
     Review(Operation),
 }
 
-/// The state before: the essence of the object, or the field in field handlers.
+/// The old state: the essence of the object, or the field in field handlers.
 ///
-/// `None` for objects that were never handled, and for absent fields; so creations have none at all.
-/// In webhooks it is the whole object before the request.
+/// `None` for objects that were never handled, and for absent fields; so creations have none at
+/// all. In webhooks it is the whole object before the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Old<T = Value>(pub Option<T>);
 
-/// The state now: the essence of the object, or the field in field handlers.
+/// The current state: the essence of the object, or the field in field handlers.
 ///
 /// `None` for absent fields, and for deletions in webhooks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct New<T = Value>(pub Option<T>);
 
-/// Both states: before and now.
+/// The old and the current state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<T = Value> {
-    /// The state before, if any.
+    /// The old state, if any.
     pub old: Option<T>,
-    /// The state now, if any.
+    /// The current state, if any.
     pub new: Option<T>,
 }
 
-/// An event as the server sent it; shown as its JSON.
+/// An event as sent by the server; displayed as JSON.
 #[derive(Clone, Debug)]
 pub struct RawEvent {
     /// The type; `None` for objects from a list.
@@ -97,7 +98,7 @@ pub struct RawEvent {
 }
 
 impl Diff {
-    /// Whether anything at or below this path differs, or the path itself came or went.
+    /// Whether anything at or below this path differs, or the path itself was added or removed.
     pub fn touches(&self, path: impl Into<FieldPath>) -> bool {
         let path = path.into();
         self.0.iter().any(|item| item.field.keys().zip(path.keys()).all(|(a, b)| a == b))
@@ -112,7 +113,7 @@ impl Diff {
     }
 }
 
-/// Conditions see the difference of the whole object, also those of field handlers.
+/// Conditions see the difference of the whole object, even those of field handlers.
 impl Sight for Diff {
     fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
         Self::of(occasion)
@@ -129,7 +130,8 @@ impl Cause {
         }
     }
 
-    /// Whether it is a change of an object that was first seen in a list after the operator's start.
+    /// Whether it is a change of an object that was first seen in a list after the operator's
+    /// start.
     #[must_use]
     pub fn is_initial(&self) -> bool {
         matches!(self, Self::Change { initial: true, .. })
@@ -148,7 +150,7 @@ impl Cause {
     }
 }
 
-/// In one word: `update`, `ADDED`, `listed`, `background`, `DELETE`.
+/// As one word: `update`, `ADDED`, `listed`, `background`, `DELETE`.
 impl fmt::Display for Cause {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -160,7 +162,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Conditions of indexes, desired children and observers see none, so that they never hold.
+/// Conditions of indexes, desired children and observers see none, so they never hold.
 impl Sight for Cause {
     fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
         Self::of(occasion)
@@ -298,7 +300,7 @@ fn state<T: DeserializeOwned + Send + Sync + 'static>(
             let Some(value) = value else { return Ok(None) };
             match T::deserialize(value.value()) {
                 Ok(state) => Ok(Some(state)),
-                // The essence of a whole object has no identity, which typed objects insist on.
+                // The essence of a whole object has no identity, which typed objects require.
                 Err(error) => T::deserialize(with_identity(value, call)?)
                     .map(Some)
                     .map_err(|_| Error::from(error)),

@@ -12,10 +12,11 @@ use crate::kind::{ObjectKind, ReadKind};
 
 /// The conditions in the object's status.
 ///
-/// `&Conditions` reads them; with `&mut Conditions` the changed ones join the one write of the
-/// cycle. They are merged by type into the newest list, so that conditions of other handlers,
-/// controllers and the framework stay. As in Kubernetes, `lastTransitionTime` changes only when the
-/// status does, and `observedGeneration` is the generation that the handler sees, unless given.
+/// `&Conditions` reads them; with `&mut Conditions`, the changed ones become part of the single
+/// write of the cycle. They are merged by type into the newest list, so that conditions of other
+/// handlers, controllers and the framework are kept. As in Kubernetes, `lastTransitionTime` changes
+/// only with the status, and `observedGeneration` is the generation that the handler sees, unless
+/// given.
 ///
 /// ```
 /// use kopf_handler::input::Conditions;
@@ -36,24 +37,24 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The condition of a type, with what was set so far.
+    /// The condition of a type, including those set so far.
     #[must_use]
     pub fn get(&self, kind: &str) -> Option<Condition> {
         condition::condition(&self.list, kind).and_then(Condition::from_value)
     }
 
-    /// Whether there is a condition of this type, and it holds.
+    /// Whether there is a condition of this type that is true.
     #[must_use]
     pub fn is_true(&self, kind: &str) -> bool {
         self.get(kind).is_some_and(|condition| condition.is_true())
     }
 
-    /// All conditions, also those of others.
+    /// All conditions, including those of others.
     pub fn iter(&self) -> impl Iterator<Item = Condition> {
         self.list.iter().filter_map(Condition::from_value)
     }
 
-    /// Sets the condition of its type, in place of the former one.
+    /// Sets a condition, replacing the previous one of its type.
     pub fn set(&mut self, mut condition: Condition) {
         condition.observed_generation = condition.observed_generation.or(self.generation);
         let mut change = ConditionChanges::default();
@@ -69,7 +70,7 @@ impl Conditions {
     }
 
     fn apply(&mut self, change: ConditionChanges) {
-        // What is there already is no change.
+        // Unchanged conditions are not written.
         let known = Value::Array(std::mem::take(&mut self.list));
         let changed = change.applied_to(Some(&known));
         if changed.is_some() {
@@ -83,10 +84,10 @@ impl Conditions {
     fn read(call: &Call) -> Result<Self, Error> {
         let subject = subject(call)?;
         let status = subject.object.stanza("status");
-        // What earlier handlers of this cycle have changed counts already.
+        // Changes of earlier handlers in this cycle are included.
         let status = call.patch.lock().status_after(status.as_deref());
         let list = status.get(CONDITIONS).and_then(Value::as_array).cloned().unwrap_or_default();
-        // Where the status is no resource of its own, writing it makes a new generation.
+        // If the status is not a subresource, writing it increments the generation.
         let has_status = subject.resource.subresources.contains("status");
         let generation = subject.object.generation().filter(|_| has_status);
         Ok(Self { list, changes: ConditionChanges::default(), generation, now: call.attempt.now })

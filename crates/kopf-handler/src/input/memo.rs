@@ -14,25 +14,25 @@ use crate::kind::{self, BriefKind, Kind};
 
 /// A value kept in memory for the object; lost when the operator restarts.
 ///
-/// Taken as `&mut Memo<T>`: it is the value itself, held for as long as the handler runs. Daemons
-/// run for long, and take a [`SharedMemo`] instead. So should handlers that write to their own
-/// object through a client where admission handlers look at the memo: these would wait for them.
+/// Taken as `&mut Memo<T>`: the value itself, locked while the handler runs. Daemons run for long,
+/// so they take a [`SharedMemo`] instead. So should handlers that write to their own object through
+/// a client if admission handlers use the memo: otherwise these would wait for each other.
 #[derive(Debug)]
 pub struct Memo<T>(OwnedMutexGuard<T>);
 
-/// The same value as [`Memo`], locked only for as long as it is looked at.
+/// The same value as [`Memo`], locked only while it is used.
 ///
-/// Handlers of the operator itself see the operator's own memo with it. Every object's memo starts
-/// as a copy of the operator's, made when a handler of the object first takes it; so what the
-/// operator keeps has to be `Clone`. What all objects are to share goes into an `Arc` in it, or
-/// into the [`State`](super::State).
+/// Handlers of the operator itself use it to access the operator's own memo. Every object's memo
+/// starts as a copy of the operator's, made when a handler of the object first takes it; so the
+/// operator's values must be `Clone`. Values shared by all objects belong in an `Arc` in it, or in
+/// the [`State`](super::State).
 ///
 /// ```
 /// # use kopf_handler::input::SharedMemo;
 /// #[derive(Clone, Default)]
 /// struct Limits { per_object: u32 }
 ///
-/// // In `#[kopf::on::startup]`: the start value of every object's `Memo<Limits>`.
+/// // In `#[kopf::on::startup]`: the initial value of every object's `Memo<Limits>`.
 /// async fn configure(limits: SharedMemo<Limits>) {
 ///     limits.with(|limits| limits.per_object = 10).await;
 /// }
@@ -41,7 +41,7 @@ pub struct Memo<T>(OwnedMutexGuard<T>);
 pub struct SharedMemo<T>(Arc<Mutex<T>>);
 
 impl<T> SharedMemo<T> {
-    /// Looks at the value or changes it; waits while another handler of the object holds it.
+    /// Reads or changes the value; waits while another handler of the object holds it.
     pub async fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut *self.0.lock().await)
     }
@@ -67,7 +67,8 @@ impl<T> AsMut<Self> for Memo<T> {
     }
 }
 
-/// Kinds whose handlers may share a memo of a type: objects' any, the operator's what is `Clone`.
+/// Kinds whose handlers may share a memo of a type: any type for objects, `Clone` types for the
+/// operator.
 #[diagnostic::on_unimplemented(
     message = "a `{Self}` handler has no memo of `{T}`",
     note = "every object's memo starts as a copy of the operator's: derive `Clone` for it"
@@ -107,7 +108,7 @@ impl<K: BriefKind, T: Default + Send + Sync + 'static> InputMut<K> for Memo<T> {
         if !matches!(call.handler.kind, HandlerKind::Sub) {
             return Ok(Self(value.lock_owned().await));
         }
-        // Waiting would never end if the parent, which waits for us, is the one that holds it.
+        // Waiting would never end if the parent, which waits for us, holds it.
         value.try_lock_owned().map(Self).ok_or_else(|| {
             let id = &call.handler.id;
             temporary(format!("the memo is held while sub-handler {id} wants it"))
@@ -127,7 +128,7 @@ fn own<T: Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
 /// The operator's own memo, which objects copy.
 fn copied<T: Clone + Default + Send + Sync + 'static>(memo: &Extensions) -> Arc<Mutex<T>> {
     memo.get_or_insert_copied(Mutex::default, |value| {
-        // The operator's memo is held only by functions that cannot wait.
+        // The operator's memo is held only by functions that do not wait.
         Mutex::new(futures::executor::block_on(value.lock()).clone())
     })
 }

@@ -37,7 +37,7 @@ by_value!(Object, Spec, Meta, Labels, Annotations, Name, Namespace, Uid);
 
 /// The object as a typed value, for closures, which cannot borrow their inputs.
 ///
-/// In mutating webhooks, `&mut Typed<T>` turns every change into the answer's patch.
+/// In mutating webhooks, `&mut Typed<T>` turns every change into the patch of the response.
 #[derive(Clone, Debug)]
 pub struct Typed<T>(pub T);
 
@@ -93,9 +93,9 @@ impl<T: DeserializeOwned + Serialize + Send + Sync + 'static> InputMut<Mutate> f
     }
 }
 
-/// The changes that a handler wants on its object.
+/// The changes that a handler makes to its object.
 ///
-/// They join the one write of the cycle after the function is over.
+/// They become part of the single write of the cycle after the function returns.
 ///
 /// ```
 /// let mut patch = kopf_handler::Patch::default();
@@ -113,7 +113,8 @@ impl Patch {
     /// Sets the field at a dotted path, or at a list of keys.
     ///
     /// # Panics
-    /// Panics when the value cannot be written as JSON, such as a map with keys that are no text.
+    /// Panics if the value cannot be serialized as JSON, such as a map with keys that are not
+    /// strings.
     pub fn set(&mut self, path: impl Into<Path>, value: impl Serialize) {
         let value = serde_json::to_value(value).expect("the value can be written as JSON");
         self.0.set(&path.into().0, value);
@@ -124,7 +125,8 @@ impl Patch {
         self.0.set(&path.into().0, Value::Null);
     }
 
-    /// Changes the freshest body by a function, for what merging cannot express, such as lists.
+    /// Changes the newest body with a function, for changes that merging cannot express, such as in
+    /// lists.
     ///
     /// The function may run several times, each time on a newer body.
     pub fn transform(&mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) {
@@ -144,7 +146,7 @@ impl fmt::Display for Patch {
     }
 }
 
-/// The path of a field: dotted, or as a list of keys when keys contain dots.
+/// The path of a field: dotted, or a list of keys if keys contain dots.
 #[derive(Clone, Debug)]
 pub struct Path(kopf_model::FieldPath);
 
@@ -187,7 +189,7 @@ impl<K: ObjectKind> InputMut<K> for Patch {
 /// # fn show(recorder: Recorder, pod: serde_json::Value) -> kopf_handler::Result {
 /// recorder.normal("Restarting", "the image has changed");
 /// recorder.about(&pod)?.warning("Evicted", "the node is full");
-/// // Owner references work as well, and an event can have any type.
+/// // Owner references work too, and an event can have any type.
 /// recorder.about(&pod["metadata"]["ownerReferences"])?.event("Debug", "Seen", "by its child");
 /// # Ok(())
 /// # }
@@ -195,7 +197,7 @@ impl<K: ObjectKind> InputMut<K> for Patch {
 #[derive(Clone)]
 pub struct Recorder {
     about: Vec<Subject>,
-    /// The handled object, in whose namespace its owners are.
+    /// The handled object, whose namespace is also that of its owners.
     subject: Subject,
     recorder: std::sync::Arc<dyn kopf_core::invoke::Record>,
 }
@@ -235,7 +237,7 @@ impl Recorder {
     /// Posts about other objects: typed or JSON, references to objects or owners, or lists of them.
     ///
     /// # Errors
-    /// Fails when one of them is no object, or has no kind or no name.
+    /// Fails if one of them is not an object, or has no kind or no name.
     pub fn about(&self, objects: &impl Serialize) -> Result<Self, Error> {
         let mut about = Vec::new();
         self.collect(serde_json::to_value(objects)?, &mut about)?;
@@ -249,7 +251,7 @@ impl Recorder {
                 if body.get("metadata").is_none() && body.get("name").is_some() {
                     body["metadata"] = json!({
                         "name": body["name"], "uid": body["uid"],
-                        // Owners are where their children are.
+                        // Owners are in the namespace of their children.
                         "namespace": body.get("namespace").map_or_else(
                             || self.subject.object.namespace().into(), Value::clone),
                     });
@@ -259,7 +261,8 @@ impl Recorder {
                     let problem = "an event is about an object, which has a kind and a name";
                     return Err(Error::from(problem).permanent());
                 }
-                // Events are posted by what the object says of itself, not by its resource.
+                // Events are posted with the object's own kind and version, not with those of its
+                // resource.
                 let resource = std::sync::Arc::clone(&self.subject.resource);
                 about.push(Subject { resource, object: kopf_model::Object::from_value(body) });
                 Ok(())

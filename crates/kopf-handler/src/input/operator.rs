@@ -1,4 +1,4 @@
-//! Inputs about the operator: its state, clients, settings, and the attempt under way.
+//! Inputs about the operator: its state, clients, settings, and the current attempt.
 
 use std::any::TypeId;
 use std::fmt;
@@ -13,17 +13,17 @@ use super::{Input, InputMut, Plain};
 use crate::error::Error;
 use crate::kind::{ActivityKind, Kind};
 
-/// A value of the whole application, given with `.state(...)` to the operator.
+/// A value of the whole application, passed to the operator with `.state(...)`.
 pub struct State<T>(Arc<T>);
 
-/// The value given with `param = ...` to the handler.
+/// The value passed to the handler with `param = ...`.
 pub struct Param<T>(Arc<T>);
 
-/// The moment of this call.
+/// The time of this call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub Timestamp);
 
-/// What must be there before the operator starts.
+/// What must exist before the operator starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// A value of a type in the operator's state.
@@ -33,9 +33,9 @@ pub enum Requirement {
         /// The name of the type.
         type_name: &'static str,
     },
-    /// Kinds of children that are watched for the handler's sake.
+    /// Kinds of children that are watched for the handler.
     Children {
-        /// The name of the type of the children.
+        /// The name of the children's type.
         type_name: &'static str,
     },
     /// An index among the operator's handlers.
@@ -46,7 +46,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// The requirement of a value of this type.
+    /// Requires a value of this type in the state.
     #[must_use]
     pub fn state<T: 'static>() -> Self {
         Self::State { type_id: TypeId::of::<T>(), type_name: std::any::type_name::<T>() }
@@ -102,7 +102,7 @@ impl<K: Kind, T: Send + Sync + 'static> Input<K> for Param<T> {
     }
 }
 
-/// The client for the cluster that the operator works with.
+/// The client for the operator's cluster.
 #[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for kube::Client {
     fn take(call: &Call) -> Result<Self, Error> {
@@ -125,7 +125,7 @@ impl<K: Kind> Input<K> for Now {
     }
 }
 
-/// A copy of the settings at the moment of the call.
+/// A copy of the settings at the time of the call.
 #[diagnostic::do_not_recommend]
 impl<K: Kind> Input<K> for Settings {
     fn take(call: &Call) -> Result<Self, Error> {

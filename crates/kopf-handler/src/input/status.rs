@@ -17,12 +17,13 @@ use crate::merge;
 
 /// The object's status.
 ///
-/// `&Status<T>` reads it; with `&mut Status<T>` the changed fields join the one write of the cycle.
-/// It starts as `T::default()` for objects without a status. A bare `Status` is a JSON map.
+/// `&Status<T>` reads it; with `&mut Status<T>`, the changed fields become part of the single write
+/// of the cycle. It starts as `T::default()` for objects without a status. A bare `Status` is a
+/// JSON map.
 ///
 /// A changed list replaces the whole list, as in any merge patch, with one exception: `conditions`
-/// are merged by type, so that those of other writers stay. See [`Conditions`](super::Conditions)
-/// for setting single ones.
+/// are merged by type, so that those of other writers are kept. See
+/// [`Conditions`](super::Conditions) for setting single ones.
 #[derive(Debug)]
 pub struct Status<T = Map<String, Value>> {
     value: T,
@@ -53,7 +54,7 @@ impl<T: DeserializeOwned + Default> Status<T> {
     fn read(call: &Call) -> Result<Self, Error> {
         let subject = subject(call)?;
         let status = subject.object.stanza("status");
-        // What earlier handlers of this cycle have changed counts already.
+        // Changes of earlier handlers in this cycle are included.
         let before = call.patch.lock().status_after(status.as_deref());
         let value = match &before {
             Value::Null => T::default(),
@@ -82,8 +83,8 @@ where
 
     async fn take(call: &Call) -> Result<Self, Error> {
         let mut status = Self::read(call)?;
-        // Fields that the type does not know stay as they are, so the comparison is between what
-        // the type wrote before and what it writes after.
+        // Fields unknown to the type are kept, so the comparison is between the type's serialized
+        // forms before and after.
         if !status.before.is_null() {
             status.before = serde_json::to_value(&status.value)?;
         }
@@ -114,7 +115,7 @@ where
 
 /// Takes the conditions out of both states, and returns how they differ.
 ///
-/// `None` if they are no conditions, which are compared like any other list then.
+/// `None` if they are not conditions; they are then compared like any other list.
 fn take_conditions(before: &mut Value, after: &mut Value) -> Option<ConditionChanges> {
     let list = |status: &Value| match status.get(CONDITIONS) {
         None | Some(Value::Null) => Some(Vec::new()),

@@ -1,4 +1,4 @@
-//! Durations as texts.
+//! Durations as strings.
 
 use super::parse;
 
@@ -11,7 +11,7 @@ fn units_add_up() {
 }
 
 #[test]
-fn nonsense_is_no_duration() {
+fn invalid_texts_are_not_durations() {
     for text in ["", "10", "s", "10 parsecs", "-1s", "1..2s"] {
         assert_eq!(parse(text), None, "{text:?}");
     }

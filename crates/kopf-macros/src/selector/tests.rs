@@ -3,7 +3,7 @@
 use super::is_version;
 
 #[test]
-fn versions_are_told_from_groups() {
+fn versions_are_distinguished_from_groups() {
     for version in ["v1", "v12", "v1alpha1", "v2beta3"] {
         assert!(is_version(version), "{version}");
     }

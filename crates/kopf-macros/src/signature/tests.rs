@@ -1,4 +1,4 @@
-//! Signatures look as they were written.
+//! Signatures are shown as written.
 
 use syn::ItemFn;
 
@@ -11,7 +11,7 @@ fn stays(written: &str) {
 }
 
 #[test]
-fn signatures_look_as_they_were_written() {
+fn signatures_are_shown_as_written() {
     stays("async fn audit()");
     stays("fn website(spec: &Spec, name: Name) -> Result<Vec<Child>>");
     stays("async fn greet(this: &Greeting, status: &mut Status<GreetingStatus>) -> Result");

@@ -21,7 +21,7 @@ fn list(value: &Value) -> &[Value] {
 }
 
 #[test]
-fn a_condition_joins_those_of_others() {
+fn a_condition_is_added_to_those_of_others() {
     let others = json!([{"type": "Synced", "status": "True", "extra": 1}]);
     let ready = Condition::new("Ready", false, "Waiting").message("for a child");
     let merged = set(ready.observed_generation(3), 60).applied_to(Some(&others)).unwrap();
@@ -50,14 +50,14 @@ fn the_time_of_the_transition_changes_only_with_the_status() {
 }
 
 #[test]
-fn a_generation_that_is_not_known_is_not_kept() {
+fn an_unknown_generation_is_not_kept() {
     let known = set(Condition::new("A", true, "X").observed_generation(1), 0).applied_to(None);
     let later = set(Condition::new("A", true, "X"), 0).applied_to(known.as_ref()).unwrap();
     assert_eq!(later[0].get("observedGeneration"), None);
 }
 
 #[test]
-fn fields_of_a_condition_that_nobody_here_knows_stay() {
+fn unknown_fields_of_a_condition_are_kept() {
     let known = json!([{"type": "A", "status": "True", "severity": "low"}]);
     let merged = set(Condition::new("A", true, "X"), 0).applied_to(Some(&known)).unwrap();
     assert_eq!(merged[0]["severity"], "low");
@@ -79,7 +79,7 @@ fn conditions_are_removed_by_type() {
 }
 
 #[test]
-fn lists_that_are_no_conditions_are_not_taken_for_any() {
+fn lists_of_other_values_are_not_conditions() {
     for odd in [json!([1]), json!([{"kind": "A"}]), json!([{"type": "A"}, {"type": "A"}])] {
         assert_eq!(ConditionChanges::of_list(&odd), None, "{odd}");
         assert_eq!(ConditionChanges::between(list(&odd), &[]), None, "{odd}");
@@ -115,7 +115,7 @@ fn conditions_are_read_back() {
     assert_eq!(Condition::from_value(&json!({"type": "A", "status": "maybe"})), None);
 }
 
-/// Up to three types with a status each.
+/// Up to three types, each with a status.
 fn conditions() -> impl Strategy<Value = Value> {
     let one = (0..4_usize, any::<bool>());
     prop::collection::vec(one, 0..4).prop_map(|all| {
@@ -137,9 +137,9 @@ fn sorted(list: &Value) -> Vec<String> {
 }
 
 proptest! {
-    /// What a writer changed is there, and what it did not touch is as the other one left it.
+    /// The result has the writer's changes, and everything else as the other writer left it.
     #[test]
-    fn changes_of_a_stale_list_lose_nothing_of_a_newer_one(
+    fn changes_from_an_outdated_list_keep_newer_conditions(
         seen in conditions(), wanted in conditions(), newest in conditions(),
     ) {
         let changes = ConditionChanges::between(list(&seen), list(&wanted)).unwrap();
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn without_other_writers_the_result_is_what_was_wanted(
+    fn without_other_writers_the_result_is_the_requested_list(
         seen in conditions(), wanted in conditions(),
     ) {
         let changes = ConditionChanges::between(list(&seen), list(&wanted)).unwrap();
@@ -161,16 +161,16 @@ proptest! {
     }
 
     #[test]
-    fn changes_that_are_made_are_not_made_again(seen in conditions(), wanted in conditions()) {
+    fn applied_changes_have_no_further_effect(seen in conditions(), wanted in conditions()) {
         let mut changes = ConditionChanges::between(list(&seen), list(&wanted)).unwrap();
         changes.set(Condition::new("D", true, "X"), at(3));
         let merged = changes.applied_to(Some(&seen)).unwrap_or(seen);
         prop_assert_eq!(changes.applied_to(Some(&merged)), None);
     }
 
-    /// Absorbing is the same as one after the other.
+    /// Absorbing has the same effect as applying both in order.
     #[test]
-    fn combined_changes_do_what_both_do(
+    fn combined_changes_have_the_effect_of_both(
         a in conditions(), b in conditions(), c in conditions(), newest in conditions(),
     ) {
         let first = ConditionChanges::between(list(&a), list(&b)).unwrap();

@@ -43,7 +43,7 @@ fn null_is_absence() {
 }
 
 #[test]
-fn the_left_scope_ignores_what_only_the_new_one_has() {
+fn the_left_scope_ignores_added_keys() {
     let (old, new) = (json!({"a": {"x": 1}, "b": 1}), json!({"a": {"x": 1, "y": 2}, "c": 3}));
     let diff = Diff::scoped(Some(&old), Some(&new), DiffScope::Left);
     assert_eq!(diff.to_string(), "(('remove', ('b',), 1, None),)");
@@ -72,7 +72,7 @@ fn trees() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same tree with null entries of maps dropped at all levels.
+/// The same tree without null entries of maps at any level.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(map) => map

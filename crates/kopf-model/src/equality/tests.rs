@@ -1,4 +1,4 @@
-//! Numbers in all forms.
+//! Numbers in all representations.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn check(one: &Value, other: &Value, expected: bool) {
 }
 
 #[test]
-fn numbers_are_compared_by_what_they_mean() {
+fn numbers_are_compared_by_value() {
     check(&json!(1), &json!(1.0), true);
     check(&json!(0), &json!(-0.0), true);
     check(&json!(-3), &json!(-3.0), true);
@@ -23,7 +23,7 @@ fn numbers_are_compared_by_what_they_mean() {
 }
 
 #[test]
-fn values_of_other_kinds_are_compared_as_they_are() {
+fn other_values_are_compared_exactly() {
     check(&json!({"a": [1, {"b": 2.0}]}), &json!({"a": [1.0, {"b": 2}]}), true);
     check(&json!({"a": 1, "b": 2}), &json!({"b": 2, "a": 1}), true);
     check(&json!({"a": 1}), &json!({"a": 1, "b": null}), false);

@@ -1,6 +1,7 @@
-//! An essence as a text or as a tree: whichever comes first, and the other one on demand.
+//! An essence as text or as a tree: it holds the form it was created from and makes the other on
+//! demand.
 //!
-//! Most essences are stored as texts and compared as texts, and their fields are never looked at.
+//! Most essences are stored and compared as texts, and their fields are never read.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,11 +12,11 @@ use crate::json::text::to_ascii;
 
 /// The essence of an object, or a part of it; cheap to clone.
 ///
-/// Behaves as a JSON value, which is made when it is first looked at.
+/// Behaves like a JSON value, which is parsed on first access.
 #[derive(Clone)]
 pub struct Essence(Arc<Forms>);
 
-/// At least one of them is there.
+/// At least one of the forms is set.
 struct Forms {
     text: OnceLock<String>,
     tree: OnceLock<Value>,
@@ -23,20 +24,20 @@ struct Forms {
 }
 
 impl Essence {
-    /// Takes JSON as [`text`](Self::text) would give it.
+    /// Takes JSON in the form that [`text`](Self::text) returns.
     pub(crate) fn from_text(text: String) -> Self {
         let (text, tree) = (OnceLock::from(text), OnceLock::new());
         Self(Arc::new(Forms { text, tree, is_partial: false }))
     }
 
-    /// Takes what could be read of an object.
+    /// Takes the part of an object that could be read.
     pub(crate) fn from_part(tree: Value) -> Self {
         let (text, tree) = (OnceLock::new(), OnceLock::from(tree));
         Self(Arc::new(Forms { text, tree, is_partial: true }))
     }
 
-    /// Whether the object could not be read, so that changes of it are not seen: it nests deeper
-    /// than 256 levels.
+    /// Whether the object could not be read completely because it nests deeper than 256 levels.
+    /// Changes in the unread part are not detected.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.0.is_partial
@@ -48,13 +49,13 @@ impl Essence {
         self.0.text.get_or_init(|| to_ascii(self.0.tree.get().unwrap_or(&Value::Null)))
     }
 
-    /// The tree.
+    /// The tree form.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.0.tree.get_or_init(|| deep::read(self.text().as_bytes()).unwrap_or_default())
     }
 
-    /// Changes the tree.
+    /// Modifies the tree.
     pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut tree = self.value().clone();
         change(&mut tree);
@@ -64,13 +65,13 @@ impl Essence {
         };
     }
 
-    /// Whether this is the same essence in memory; others can be equal to it as well.
+    /// Whether both are the same essence in memory; different ones can be equal too.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether there may be a field of this name anywhere, without making the tree for that.
+    /// Whether a field with this name may exist anywhere; does not build the tree.
     #[must_use]
     pub fn may_have(&self, field: &str) -> bool {
         self.0.tree.get().is_some() || self.text().contains(field)

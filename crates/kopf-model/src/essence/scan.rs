@@ -1,8 +1,8 @@
-//! The fingerprint of an essence, taken from what was found when the object was read, and from
-//! its annotations.
+//! The fingerprint of an essence, computed from data found while the object was read, and from its
+//! annotations.
 //!
-//! Equal fingerprints mean an unchanged essence; different ones mean that it has to be compared
-//! properly, since formatting, ignored fields and our own notes may make the difference.
+//! Equal fingerprints mean an unchanged essence. If they differ, the essences must be compared,
+//! because formatting, ignored fields and our own records can cause the difference.
 
 use std::hash::{Hash, Hasher};
 
@@ -18,9 +18,9 @@ use crate::object::Object;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EssenceHash(u64);
 
-/// Takes fingerprints with one secret seed and one set of fields.
+/// Computes fingerprints with one secret seed and one set of fields.
 ///
-/// The seed is random per scanner, so that no one can construct a change with the same fingerprint.
+/// The seed is random per scanner, so that nobody can construct a change with the same fingerprint.
 #[derive(Clone, Debug)]
 pub struct EssenceScanner {
     seed: Seed,
@@ -30,7 +30,7 @@ pub struct EssenceScanner {
     notes: Notes,
 }
 
-/// Where the last handled state is stored.
+/// Where the last-handled state is stored.
 #[derive(Clone, Debug, Default)]
 struct Notes {
     annotations: Vec<String>,
@@ -40,18 +40,18 @@ struct Notes {
 /// The fingerprints of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprints {
-    /// Of the essence.
+    /// The fingerprint of the essence.
     pub essence: EssenceHash,
-    /// Of the essence together with the stored last handled state: removing or editing
-    /// that state asks for the object to be handled again.
+    /// The fingerprint of the essence and the stored last-handled state: if that state is removed
+    /// or edited, the object must be handled again.
     pub noted: EssenceHash,
 }
 
 impl EssenceScanner {
-    /// A scanner for essences with these extra fields.
+    /// Creates a scanner for essences with these extra fields.
     ///
     /// `own_annotations` are those that the storages remove from essences: exact keys, or prefixes
-    /// when they end with a slash.
+    /// if they end with a slash.
     #[must_use]
     pub fn new(extra: Vec<FieldPath>, own_annotations: Vec<String>) -> Self {
         let (own_prefixes, own_keys) =
@@ -60,16 +60,16 @@ impl EssenceScanner {
         Self { seed: Seed::default(), extra, own_prefixes, own_keys, notes }
     }
 
-    /// The same with the places where the last handled state is stored.
+    /// Sets the places where the last-handled state is stored.
     ///
-    /// Annotations whose names begin with it count as well: some kinds have longer names.
+    /// Annotations whose names begin with a given one count too: some kinds have longer names.
     #[must_use]
     pub fn with_notes(mut self, annotations: Vec<String>, fields: Vec<FieldPath>) -> Self {
         self.notes = Notes { annotations, fields };
         self
     }
 
-    /// The fingerprints of an object.
+    /// Computes the fingerprints of an object.
     ///
     /// # Errors
     /// Fails for objects with unusual metadata.
@@ -96,7 +96,7 @@ impl EssenceScanner {
     }
 
     /// Whether a change of this annotation changes the fingerprint of the essence, unless another
-    /// operator keeps its notes under the same prefix.
+    /// operator stores its records under the same prefix.
     #[must_use]
     pub fn covers_annotation(&self, key: &str) -> bool {
         let owned = owned_prefixes(std::iter::once(key));
@@ -115,7 +115,7 @@ impl EssenceScanner {
     }
 }
 
-/// The raw value of a field that is usually not essential; the others are hashed anyway.
+/// The raw value of a field that is usually not essential; all others are hashed anyway.
 fn found<'a>(object: &'a Object, field: &FieldPath) -> Result<Option<&'a [u8]>, Malformed> {
     let mut keys = field.keys();
     let mut raw = match keys.next() {

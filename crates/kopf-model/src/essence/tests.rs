@@ -33,7 +33,7 @@ fn body() -> Value {
     })
 }
 
-/// The object of a body, read from bytes.
+/// Parses a body as an object.
 fn object(body: &Value) -> Object {
     Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
@@ -64,7 +64,7 @@ fn extra_fields_are_added_and_ignored_fields_removed() {
 }
 
 #[test]
-fn empty_stanzas_mean_nothing() {
+fn empty_stanzas_are_ignored() {
     let body = json!({
         "metadata": {"name": "x", "labels": {}, "annotations": {"kopf.zalando.org/x": "1"}},
         "status": {},
@@ -106,7 +106,7 @@ fn the_fingerprint_changes_with_the_essence_only() {
 }
 
 #[test]
-fn empty_stanzas_are_as_absent_ones_in_texts_too() {
+fn empty_stanzas_equal_absent_ones_in_texts() {
     for metadata in [r#"{}"#, r#"{"labels":{},"annotations":null}"#, r#"{"labels" : { } }"#] {
         let raw =
             format!(r#"{{"kind":"K","metadata":{metadata},"spec":{{"a":-0.5}},"status":{{}}}}"#);
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn the_last_handled_state_counts_only_where_it_is_asked_for() {
+fn the_last_handled_state_counts_only_if_requested() {
     let notes = vec!["kopf.zalando.org/last-handled-configuration".to_owned()];
     let field = FieldPath::from("status.kopf.last");
     let scanner = EssenceScanner::new(Vec::new(), Vec::new()).with_notes(notes, vec![field]);
@@ -218,7 +218,7 @@ fn the_last_handled_state_counts_only_where_it_is_asked_for() {
     assert_eq!(noted(&before), noted(&others));
 }
 
-/// An object whose spec nests so deep, with what is not in the stored form yet at the bottom.
+/// An object whose spec has this many levels, with unnormalised content at the bottom.
 fn deep(levels: usize, bottom: &str) -> Object {
     let metadata = r#"{"name":"a","labels":{"l":"x"}}"#;
     let (open, close) = (r#"{"a":"#.repeat(levels), "}".repeat(levels));
@@ -227,7 +227,7 @@ fn deep(levels: usize, bottom: &str) -> Object {
 }
 
 #[test]
-fn deep_objects_have_whole_essences() {
+fn deep_objects_have_complete_essences() {
     for bottom in ["1.50", "\"\u{fc}\"", "1"] {
         let object = deep(200, bottom);
         let essence = build(&object, &[], &[]);
@@ -240,7 +240,7 @@ fn deep_objects_have_whole_essences() {
 }
 
 #[test]
-fn what_is_too_deep_to_be_read_is_told() {
+fn essences_of_too_deep_objects_are_partial() {
     let mut essence = build(&deep(1000, "1.50"), &[], &[]);
     assert!(essence.is_partial());
     essence.edit(|tree| drop(tree.as_object_mut().unwrap().shift_remove("x")));
@@ -248,7 +248,7 @@ fn what_is_too_deep_to_be_read_is_told() {
     assert_eq!(essence["metadata"]["labels"]["l"], "x");
 }
 
-/// Whatever goes down into a tree needs a stack for it.
+/// Code that recurses into a tree needs stack for it.
 #[test]
 fn the_deepest_trees_fit_into_half_a_stack() {
     let thread = std::thread::Builder::new().stack_size(1 << 20);

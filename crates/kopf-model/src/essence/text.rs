@@ -1,4 +1,4 @@
-//! The text of an essence, made of parts of the object's own text.
+//! The text of an essence, composed of parts of the object's text.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use crate::json::raw::{Cursor, Entry, Malformed, entries};
 use crate::json::text::{push_ascii, push_ascii_text};
 use crate::object::{Object, is_system_key};
 
-/// The essence as text: everything but the system's stanzas, then the labels and annotations.
+/// The essence as text: everything except the system's stanzas, then the labels and annotations.
 ///
 /// `None` for unusual objects.
 pub(super) fn write(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<String> {
     let raw = object.raw();
-    // Nothing but ASCII, which is checked once at the end.
+    // Only ASCII, which is checked once at the end.
     let mut text = Vec::with_capacity(raw.len());
     text.push(b'{');
     let mut metadata = None;
@@ -74,7 +74,7 @@ fn push_metadata(
     })
 }
 
-/// Adds those entries of a map that are kept; an empty map means the same as an absent one.
+/// Adds the entries of a map that are kept; an empty map is equivalent to an absent one.
 fn push_stanza(
     text: &mut Vec<u8>,
     name: &str,

@@ -16,7 +16,7 @@ fn adding_is_idempotent_and_appends() {
 }
 
 #[test]
-fn removing_takes_all_occurrences_and_what_becomes_empty() {
+fn removing_drops_all_occurrences_and_empty_maps() {
     let mut body = json!({"metadata": {"finalizers": ["F", "a", "F"]}});
     remove(&mut body, "F");
     assert_eq!(body, json!({"metadata": {"finalizers": ["a"]}}));

@@ -57,7 +57,7 @@ fn long_states_are_compressed_and_huge_ones_are_digested() {
 }
 
 #[test]
-fn what_is_not_a_stored_state_is_ignored() {
+fn other_values_than_stored_states_are_ignored() {
     for malformed in [json!(null), json!("x"), json!([]), json!([1]), json!({"a": 1})] {
         assert!(HandledState::decode(&malformed, None).is_none());
     }

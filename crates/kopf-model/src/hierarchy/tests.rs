@@ -1,4 +1,4 @@
-//! Children of all shapes and their owners.
+//! Children of all forms and their owners.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn owner() -> Value {
 }
 
 #[test]
-fn adoption_sets_all_that_is_missing() {
+fn adoption_sets_missing_fields() {
     let mut child = json!({"kind": "Deployment", "spec": {"template": {"spec": {}}}});
     let nested = vec!["spec.template".into(), "spec.absent".into()];
     adopt(&mut child, &owner(), &Adoption { nested, ..Adoption::default() }).unwrap();
@@ -39,7 +39,7 @@ fn adoption_sets_all_that_is_missing() {
 }
 
 #[test]
-fn what_children_have_stays_unless_forced() {
+fn existing_fields_of_children_stay_unless_forced() {
     let metadata = json!({"name": "c", "namespace": "other", "labels": {"l": "2"}});
     let mut child = json!({"metadata": metadata});
     adopt(&mut child, &owner(), &Adoption::default()).unwrap();
@@ -54,7 +54,7 @@ fn what_children_have_stays_unless_forced() {
 }
 
 #[test]
-fn lists_are_walked_and_other_things_refused() {
+fn lists_are_traversed_and_other_values_are_rejected() {
     let mut children = json!([{}, [null, {"a": 1}]]);
     append_owner_reference(&mut children, &owner(), false, false).unwrap();
     assert_eq!(children[1][1]["metadata"]["ownerReferences"][0]["controller"], json!(false));

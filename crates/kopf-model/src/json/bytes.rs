@@ -1,12 +1,12 @@
-//! JSON as `serde_json` writes it, in less time: for what is sent with every change.
+//! Writes the same JSON as `serde_json`, but faster: for data that is sent with every change.
 //!
-//! Patches carry copies of objects as texts, in which every seventh character or so is a quote.
+//! Patches contain copies of objects as strings, in which about every seventh character is a quote.
 
 use serde_json::{Map, Value};
 
 use crate::json::raw::bytes_equal;
 
-/// Adds a value.
+/// Appends a value.
 pub fn push_value(into: &mut Vec<u8>, value: &Value) {
     match value {
         Value::String(text) => push_string(into, text),
@@ -37,13 +37,13 @@ fn push_fields(into: &mut Vec<u8>, fields: &Map<String, Value>) {
     into.push(b'}');
 }
 
-/// Adds the name of a field, up to its value.
+/// Appends the name of a field, including the colon.
 pub fn push_name(into: &mut Vec<u8>, name: &str) {
     push_string(into, name);
     into.push(b':');
 }
 
-/// Adds a text, in quotes.
+/// Appends a string in quotes.
 pub fn push_string(into: &mut Vec<u8>, text: &str) {
     let start = into.len();
     into.reserve(text.len() + text.len() / 4 + 2);
@@ -70,7 +70,7 @@ pub fn push_string(into: &mut Vec<u8>, text: &str) {
     into.push(b'"');
 }
 
-/// How many bytes in front are neither quotes, nor backslashes, nor control characters.
+/// The number of leading bytes that are neither quotes, backslashes nor control characters.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -83,7 +83,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
-/// Has the highest bit set in the first byte that needs an escape, and maybe in some after it.
+/// Sets the highest bit of the first byte that needs an escape, and possibly of bytes after it.
 fn specials(word: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let control = word.wrapping_sub(ONES * u64::from(b' ')) & !word;

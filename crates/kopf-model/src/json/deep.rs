@@ -1,16 +1,16 @@
-//! Reads JSON that nests deeper than the general decoder does, which stops at 128 levels.
+//! Reads JSON that nests deeper than the general decoder supports, which stops at 128 levels.
 //!
-//! Servers take objects of some thousand levels. Without a tree, changes of such an object would go
-//! unseen, and what is stored of it could not be read.
+//! Servers accept objects with thousands of levels. Without a tree, changes of such an object would
+//! not be detected, and its stored records could not be read.
 
 use serde::de::DeserializeOwned;
 use serde_json::Deserializer;
 
-/// So many levels are read. Code that reads a tree recurses into it, and threads that run handlers
-/// have 2 MiB of stack.
+/// The number of levels that are read. Code that reads a tree recurses into it, and the threads
+/// that run handlers have 2 MiB of stack.
 pub(crate) const LEVELS_MAX: usize = 256;
 
-/// Like the general decoder, with a higher limit; costs nothing unless the general one fails.
+/// Like the general decoder, with a higher limit; has no cost unless the general one fails.
 pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(json).or_else(|error| {
         if !(GENERAL_LEVELS_MAX..=LEVELS_MAX).contains(&levels(json)) {
@@ -23,10 +23,10 @@ pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Er
     })
 }
 
-/// What the general decoder refuses.
+/// The limit of the general decoder.
 const GENERAL_LEVELS_MAX: usize = 128;
 
-/// How deep the brackets go.
+/// The nesting depth of the brackets.
 fn levels(json: &[u8]) -> usize {
     let (mut level, mut deepest) = (0_usize, 0);
     let (mut in_text, mut is_escaped) = (false, false);

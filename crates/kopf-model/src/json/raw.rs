@@ -1,7 +1,7 @@
-//! Finds things in JSON bytes without building trees.
+//! Finds values in JSON bytes without building trees.
 //!
-//! Only the structure is looked at: strings end, brackets close. Whether numbers, words and escapes
-//! are valid is checked by the code that parses the found parts.
+//! Checks only the structure: strings end, brackets close. The code that parses the found parts
+//! checks whether numbers, words and escapes are valid.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,13 +19,13 @@ mod brackets;
 pub(crate) struct Malformed(usize);
 
 impl Malformed {
-    /// Of which only some part was looked at.
+    /// For JSON of which only some part was checked.
     pub(crate) fn somewhere() -> Self {
         Self(0)
     }
 }
 
-/// A text between quotes, as it is written.
+/// A string between quotes, in its encoded form.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
     raw: &'a [u8],
@@ -34,12 +34,12 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Where the text is, if it stands there as it is.
+    /// The place of the string in the bytes, if it has no escapes.
     pub(crate) fn plain(&self) -> Option<Range<usize>> {
         (!self.has_escapes).then(|| self.start..self.start + self.raw.len())
     }
 
-    /// What the text says.
+    /// Decodes the string.
     pub(crate) fn read(&self) -> Result<Cow<'a, str>, Malformed> {
         let malformed = Malformed(self.start);
         if self.has_escapes {
@@ -49,7 +49,7 @@ impl<'a> Text<'a> {
         std::str::from_utf8(self.raw).map(Cow::Borrowed).map_err(|_| malformed)
     }
 
-    /// What the text says, as bytes; those of plain texts are not looked at.
+    /// Decodes the string as bytes; those of strings without escapes are not checked.
     pub(crate) fn bytes(&self) -> Result<Cow<'a, [u8]>, Malformed> {
         match self.has_escapes {
             false => Ok(Cow::Borrowed(self.raw)),
@@ -57,30 +57,30 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text with its quotes; `bytes` are those that it was found in.
+    /// The string with its quotes; `bytes` is the JSON that contains it.
     pub(crate) fn quoted(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.start - 1..=self.start + self.raw.len()]
     }
 
-    /// Whether the text is this one; texts with escapes never are.
+    /// Whether the string equals this one; always false for strings with escapes.
     pub(crate) fn is(&self, other: &str) -> bool {
         !self.has_escapes && self.raw == other.as_bytes()
     }
 }
 
-/// A place in JSON bytes.
+/// A position in JSON bytes.
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// The beginning of the bytes.
+    /// Starts at the beginning of the bytes.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Hands every member of a map to a function, which has to go over the value.
+    /// Passes every member of a map to a function, which must skip the value.
     pub(crate) fn members(
         &mut self,
         mut take: impl FnMut(&mut Self, Text<'a>) -> Result<(), Malformed>,
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes over a text.
+    /// Skips a string.
     pub(crate) fn text(&mut self) -> Result<Text<'a>, Malformed> {
         self.step(b'"')?;
         let start = self.at;
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
         Ok(Text { raw: &self.bytes[start..self.at - 1], start, has_escapes })
     }
 
-    /// Goes over any value, and tells where it is.
+    /// Skips any value and returns its place.
     pub(crate) fn value(&mut self) -> Result<Range<usize>, Malformed> {
         let first = self.peek()?;
         let start = self.at;
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         Ok(start..self.at)
     }
 
-    /// Whether null comes next; goes over it then.
+    /// Whether null comes next; if so, skips it.
     pub(crate) fn null(&mut self) -> Result<bool, Malformed> {
         self.peek()?;
         let is_null = self.bytes[self.at..].starts_with(b"null");
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
         Ok(is_null)
     }
 
-    /// Nothing may follow.
+    /// Fails if anything follows.
     pub(crate) fn end(mut self) -> Result<(), Malformed> {
         match self.peek() {
             Ok(_) => Err(self.malformed()),
@@ -151,7 +151,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What the bytes at a place are.
+    /// The bytes at a place.
     pub(crate) fn at(&self, place: &Range<usize>) -> &'a [u8] {
         &self.bytes[place.clone()]
     }
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         Malformed(self.at)
     }
 
-    /// The next byte that is not a space.
+    /// The next byte that is not whitespace.
     fn peek(&mut self) -> Result<u8, Malformed> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !is_space(*byte) {
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Goes to the end of a text that was begun; tells whether it has escapes.
+    /// Skips to the end of a string whose opening quote was read. Returns whether it has escapes.
     fn close_text(&mut self) -> Result<bool, Malformed> {
         let mut has_escapes = false;
         loop {
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes over a map or a list.
+    /// Skips a map or a list.
     fn close_brackets(&mut self) -> Result<(), Malformed> {
         match brackets::length(&self.bytes[self.at..]) {
             Some(length) => {
@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The member of a map, or `None` when it is absent or this is not a map.
+/// The member of a map, or `None` if it is absent or this is not a map.
 pub(crate) fn member<'a>(raw: &'a [u8], key: &str) -> Result<Option<&'a [u8]>, Malformed> {
     let mut cursor = Cursor::new(raw);
     if cursor.peek().ok() != Some(b'{') {
@@ -239,14 +239,14 @@ pub(crate) fn member<'a>(raw: &'a [u8], key: &str) -> Result<Option<&'a [u8]>, M
     Ok(found)
 }
 
-/// Whether a text is anywhere in the bytes, or may be, written with escapes; found out much faster
-/// than what it is there.
+/// Whether a string occurs, or may occur in escaped form, anywhere in the bytes. Much faster than
+/// finding where.
 pub(crate) fn may_mention(raw: &[u8], text: &str) -> bool {
-    // These escapes may stand for what has no need of them.
+    // These escapes may stand for characters that do not need them.
     [text.as_bytes(), b"\\u", b"\\/"].iter().any(|it| memmem::find(raw, it).is_some())
 }
 
-/// Those members of a map whose keys are accepted, read.
+/// Parses the members of a map whose keys are accepted.
 pub(crate) fn members(
     raw: &[u8],
     accepts: impl Fn(&str) -> bool,
@@ -263,10 +263,10 @@ pub(crate) fn members(
     Ok(members)
 }
 
-/// A member of a map: its key, and its value as it is written.
+/// A member of a map: its key, and its encoded value.
 pub(crate) type Entry<'a> = (Cow<'a, str>, &'a [u8]);
 
-/// All members of a map; nothing for no bytes.
+/// All members of a map; none if there are no bytes.
 pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
     let mut entries = Vec::new();
     if !raw.is_empty() {
@@ -279,7 +279,8 @@ pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
     Ok(entries)
 }
 
-/// Has the highest bit set in every byte that is the wanted one, and maybe in some after the first.
+/// Sets the highest bit of every byte that equals `wanted`, and possibly of bytes after the first
+/// match.
 pub(crate) fn bytes_equal(chunk: u64, wanted: u8) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     let differs = chunk ^ (LOWEST * u64::from(wanted));

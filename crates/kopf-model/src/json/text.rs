@@ -1,6 +1,6 @@
-//! JSON text exactly as Kopf writes it: compact, in insertion order, non-ASCII escaped.
+//! JSON text exactly as Kopf writes it: compact, in insertion order, with non-ASCII escaped.
 //!
-//! Used for what is stored on objects, where bytes should not change with the engine.
+//! Used for data stored on objects, where the bytes should not depend on the engine.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use serde_json::ser::Formatter;
 use crate::json::deep;
 use crate::json::raw::{Malformed, bytes_equal};
 
-/// Integers of so many digits are written as they are read.
+/// Integers with at most this many digits are written as they are read.
 const PLAIN_DIGITS_MAX: usize = 18;
 
 /// Compact JSON in which every character outside printable ASCII is escaped as `\uXXXX`.
@@ -22,9 +22,9 @@ pub(crate) fn to_ascii(value: &impl Serialize) -> String {
     String::from_utf8(text).expect("only ASCII was written")
 }
 
-/// Adds JSON in the same form; as it is, if it has that form already.
+/// Appends JSON in the same form; unchanged if it already has that form.
 ///
-/// Only ASCII is added.
+/// Appends only ASCII.
 pub(crate) fn push_ascii(text: &mut Vec<u8>, json: &[u8]) -> Result<(), Malformed> {
     if has_form(json) {
         text.extend_from_slice(json);
@@ -35,7 +35,7 @@ pub(crate) fn push_ascii(text: &mut Vec<u8>, json: &[u8]) -> Result<(), Malforme
     Ok(())
 }
 
-/// Adds a text in the same form.
+/// Appends a string in the same form.
 pub(crate) fn push_ascii_text(text: &mut Vec<u8>, plain: &str) {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     if plain.bytes().all(is_plain) {
@@ -47,7 +47,7 @@ pub(crate) fn push_ascii_text(text: &mut Vec<u8>, plain: &str) {
     }
 }
 
-/// Whether JSON is for sure in the form that [`to_ascii`] would give it.
+/// Whether JSON certainly has the form that [`to_ascii`] would give it.
 fn has_form(json: &[u8]) -> bool {
     let mut at = 0;
     while let Some(byte) = json.get(at) {
@@ -68,7 +68,7 @@ fn has_form(json: &[u8]) -> bool {
     true
 }
 
-/// The length of a string in front, if it has only printable ASCII and the shortest escapes.
+/// The length of a leading string, if it has only printable ASCII and the shortest escapes.
 fn plain_string(json: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -93,8 +93,8 @@ fn plain_string(json: &[u8]) -> Option<usize> {
     }
 }
 
-/// Has the highest bit set in every byte that is not printable ASCII, a quote or a backslash, and
-/// maybe in some after the first.
+/// Sets the highest bit of every byte that is not printable ASCII, a quote or a backslash, and
+/// possibly of bytes after the first.
 fn special_bytes(chunk: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST_BITS: u64 = ONES << 7;
@@ -103,7 +103,7 @@ fn special_bytes(chunk: u64) -> u64 {
     (control | chunk | marks) & HIGHEST_BITS
 }
 
-/// The length of a number in front, if it is an integer of usual size.
+/// The length of a leading number, if it is an integer of ordinary size.
 fn plain_integer(json: &[u8]) -> Option<usize> {
     let sign = usize::from(json.first() == Some(&b'-'));
     let digits = json[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();

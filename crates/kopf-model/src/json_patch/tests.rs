@@ -1,4 +1,4 @@
-//! Steps between trees, there and applied.
+//! Operations between trees: their form and their effect.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ fn steps_about_the_status_are_recognised() {
 }
 
 #[test]
-fn a_failed_test_refuses_the_patch() {
+fn a_failed_test_rejects_the_patch() {
     let mut tree = json!({"metadata": {"resourceVersion": "2"}});
     let refused = apply(&mut tree, &[Operation::test_version("1")]);
     assert_eq!(refused, Err(ApplyError("/metadata/resourceVersion".into())));

@@ -1,4 +1,4 @@
-//! Keys of annotations against known ones of Kopf.
+//! Annotation keys compared with those of Kopf.
 
 use serde_json::json;
 

@@ -15,7 +15,7 @@ fn a_record_reads_as_it_was_written() {
 }
 
 #[test]
-fn a_lease_of_client_go_is_understood() {
+fn a_lease_of_client_go_is_parsed() {
     let body = json!({"spec": {
         "holderIdentity": "node-1_9f5c", "leaseDurationSeconds": 15,
         "acquireTime": "2026-05-01T10:00:00.000000Z",

@@ -1,4 +1,4 @@
-//! Merge patches by the RFC, and whether they change anything.
+//! Merge patches according to the RFC, and whether they change anything.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ fn the_examples_of_the_rfc_hold() {
 }
 
 #[test]
-fn removing_the_absent_is_no_change() {
+fn removing_an_absent_field_is_no_change() {
     let body = json!({"metadata": {"name": "x"}, "spec": {"a": 1}});
     for noop in [json!({"metadata": {"annotations": {"a": null}}}), json!({"spec": {"a": 1}})] {
         assert!(!changes(&body, &patch(noop.clone())), "{noop}");
@@ -56,7 +56,7 @@ proptest! {
         apply(&mut once, body.as_object().unwrap());
         let mut twice = once.clone();
         apply(&mut twice, &merge);
-        // Only empty maps may appear without being called a change.
+        // Only empty maps may appear without counting as a change.
         if !changes(&once, &merge) {
             let mut again = twice.clone();
             apply(&mut again, &merge);
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn a_combined_patch_does_all_that_the_later_one_asks_for(
+    fn a_combined_patch_has_all_changes_of_the_later_one(
         body in trees(), first in trees(), second in trees(),
     ) {
         let mut combined = first;

@@ -1,4 +1,4 @@
-//! Which object it is: places in its bytes, so that an identity takes no memory of its own.
+//! The identity of an object: places in its bytes, so that it takes no additional memory.
 //!
 //! Read in one pass that skips everything else.
 
@@ -12,7 +12,7 @@ use serde::de::Error as _;
 use crate::hash_seed::Seed;
 use crate::json::raw::{Cursor, Malformed, Text};
 
-/// The texts of an identity.
+/// The strings of an identity.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field {
     ApiVersion,
@@ -29,7 +29,7 @@ const FIELDS: usize = 8;
 
 static SEED: LazyLock<Seed> = LazyLock::new(Seed::default);
 
-/// What is known of an object without its tree.
+/// The data of an object that is known without its tree.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
     texts: Texts,
@@ -37,27 +37,27 @@ pub(super) struct Identity {
     pub(super) finalizers: Box<[String]>,
     annotations: Place,
     status: Place,
-    /// The fingerprint of everything but the system's stanzas and the metadata, with the labels;
-    /// zero if it is not known.
+    /// The fingerprint of everything except the system's stanzas and the metadata, but with the
+    /// labels; zero if unknown.
     pub(super) essence: u64,
 }
 
 #[derive(Clone)]
 enum Texts {
-    /// The usual case: all texts are in the bytes as they are.
+    /// The usual case: all strings are in the bytes without escapes.
     Placed([Place; FIELDS]),
-    /// Some text has escapes, which no real identity has.
+    /// Some string has escapes, which no real identity has.
     Owned(Box<[String; FIELDS]>),
 }
 
-/// A text in the bytes; absent texts are empty.
+/// The place of a string in the bytes; absent strings are empty.
 #[derive(Clone, Copy, Default)]
 struct Place {
     start: u32,
     length: u32,
 }
 
-/// What one pass over the bytes finds.
+/// The data that one pass over the bytes finds.
 struct Head<'a> {
     texts: [Option<Text<'a>>; FIELDS],
     generation: Option<Range<usize>>,
@@ -145,7 +145,7 @@ impl Default for Texts {
 }
 
 impl Identity {
-    /// Reads the identity, and where the managed fields are.
+    /// Reads the identity and the place of the managed fields.
     pub(super) fn read(raw: &[u8]) -> Result<(Self, Option<Range<usize>>), serde_json::Error> {
         let mut head = Head::read(raw).map_err(serde_json::Error::custom)?;
         head.labels.map(|place| &raw[place]).hash(&mut head.essence);
@@ -183,7 +183,7 @@ impl Identity {
         }
     }
 
-    /// Follows the removal of a range from the bytes.
+    /// Adjusts the places after a range was removed from the bytes.
     pub(super) fn cut(&mut self, removed: &Range<usize>) {
         let texts = match &mut self.texts {
             Texts::Placed(places) => &mut places[..],
@@ -234,9 +234,9 @@ impl Place {
     }
 }
 
-/// The whole member of a map whose value is at this range: with its key, and with one comma.
+/// The whole member of a map whose value is at this range: with its key and one comma.
 ///
-/// `None` when the key is written in an unusual way.
+/// `None` if the key is written in an unusual way.
 pub(super) fn member_at(raw: &[u8], value: Range<usize>) -> Option<Range<usize>> {
     const KEY: &[u8] = b"\"managedFields\"";
     let before = raw[..value.start].trim_ascii_end().strip_suffix(b":")?;

@@ -1,4 +1,4 @@
-//! Objects are read without their trees, and may lose what nobody needs.
+//! Objects are read without their trees, and without data that is not needed.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ fn check_lean(raw: &str, expected: &Value) {
 }
 
 #[test]
-fn managed_fields_go_from_any_place() {
+fn managed_fields_are_removed_from_any_place() {
     let expected = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}});
     let rest = r#""name":"a","uid":"u","resourceVersion":"7""#;
     check_lean(&format!(r#"{{"metadata":{{"managedFields":[{{}}],{rest}}}}}"#), &expected);
@@ -115,7 +115,7 @@ fn annotations_are_found_however_they_are_written() {
 }
 
 #[test]
-fn what_is_there_as_it_is_asked_for_needs_no_tree() {
+fn plain_matches_need_no_tree() {
     let raw = r#"{"spec":{"a": 1},"status":{"create":{"ok":true,"n":5},"text":"x\"y","list":[1]}}"#;
     let object = Object::parse(raw).unwrap();
     let has = |asked| object.has_plainly("status", &asked);

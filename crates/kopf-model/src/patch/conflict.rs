@@ -1,6 +1,6 @@
-//! Who asks for what in one cycle, to notice when two writers ask for different things.
+//! Records what each writer requests in a cycle, to detect writers that request different things.
 //!
-//! The later one wins, as in any merge; that something was lost is for the log.
+//! The later writer wins, as in any merge. The loss is only logged.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::condition::{CONDITIONS, ConditionChanges};
 use crate::field::FieldPath;
 use crate::merge;
 
-/// Two writers want different things in one cycle.
+/// Two writers request different things in one cycle.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// The field, or the condition by its type.
+    /// The field, or the condition identified by its type.
     pub field: FieldPath,
-    /// Who asked first.
+    /// The writer that requested first.
     pub earlier: Arc<str>,
-    /// Who asked later, and wins.
+    /// The writer that requested later, and wins.
     pub later: Arc<str>,
 }
 
-/// What each writer of a cycle has asked for so far.
+/// What each writer has requested in this cycle so far.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     writers: Vec<(Arc<str>, Map<String, Value>, ConditionChanges)>,
@@ -29,7 +29,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Notes what a writer asks for, and what of it others have asked for differently.
+    /// Records the requests of a writer, and their conflicts with those of others.
     pub(super) fn note(
         &mut self,
         writer: &Arc<str>,
@@ -62,10 +62,10 @@ impl Ledger {
     }
 }
 
-/// The fields that two merge patches set differently.
+/// The fields that two merge patches set to different values.
 ///
-/// Lists conflict when the later one lacks an item of the earlier one: a list that was extended
-/// has lost nothing.
+/// Lists conflict if the later one lacks an item of the earlier one: an extended list loses
+/// nothing.
 #[must_use]
 pub fn clashes(earlier: &Map<String, Value>, later: &Map<String, Value>) -> Vec<FieldPath> {
     let mut fields = Vec::new();

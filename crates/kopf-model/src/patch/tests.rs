@@ -1,4 +1,4 @@
-//! What ends up in a patch.
+//! The content of patches.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Records of progress as text.
+//! Progress records as text.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn records_are_written_as_kopf_writes_them() {
 }
 
 #[test]
-fn nulls_are_written_where_the_storage_wants_them() {
+fn nulls_are_written_if_the_storage_requires_them() {
     let value = ProgressRecord::default().to_value(Absent::Null);
     assert_eq!(
         value.to_string(),

@@ -1,4 +1,4 @@
-//! Forms of selectors and what they select.
+//! Forms of selectors, and the resources they select.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn all_positional_forms_are_understood() {
 }
 
 #[test]
-fn wrong_forms_are_refused() {
+fn invalid_forms_are_rejected() {
     assert_eq!(Selector::parse(&[]).unwrap_err(), SelectorError::Nameless);
     assert_eq!(Selector::parse(&["a", "b", "c", "d"]).unwrap_err(), SelectorError::TooMany(4));
     assert_eq!(Selector::parse(&[""]).unwrap_err(), SelectorError::EmptyName);
@@ -95,7 +95,7 @@ fn events_are_never_part_of_everything() {
 }
 
 #[test]
-fn the_core_group_wins_and_real_ambiguity_is_told() {
+fn the_core_group_wins_and_real_ambiguity_is_reported() {
     let list = |groups: &[&str]| -> Vec<_> {
         groups.iter().map(|group| Arc::new(resource(group, "v1", "pods", "Pod"))).collect()
     };

@@ -38,7 +38,7 @@ fn neighbouring_ranges_are_one_term_of_a_selector() {
 }
 
 #[test]
-fn objects_of_a_namespace_stay_together() {
+fn objects_of_a_namespace_share_a_range() {
     let ranges = Ranges::new(ShardField::Namespace, 64);
     assert_eq!(ranges.of("one", Some("ns")), ranges.of("two", Some("ns")));
 }

@@ -1,4 +1,4 @@
-//! Notes in annotations: Kopf's default places.
+//! Storages in annotations: Kopf's default.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
-/// The last handled state in one annotation.
+/// Stores the last-handled state in one annotation.
 #[derive(Clone, Debug)]
 pub struct AnnotationsDiffBase {
     keys: KeyMaker,
@@ -24,7 +24,7 @@ pub struct AnnotationsDiffBase {
     ignored: Vec<FieldPath>,
 }
 
-/// Progress in one annotation per handler.
+/// Stores progress in one annotation per handler.
 #[derive(Clone, Debug)]
 pub struct AnnotationsProgress {
     keys: KeyMaker,
@@ -33,25 +33,25 @@ pub struct AnnotationsProgress {
 }
 
 impl AnnotationsDiffBase {
-    /// In the annotation `prefix/key`.
+    /// Uses the annotation `prefix/key`.
     #[must_use]
     pub fn new(keys: KeyMaker, key: impl Into<String>) -> Self {
         Self { keys, key: key.into(), ignored: Vec::new() }
     }
 
-    /// The same with fields that never count as a change.
+    /// Sets fields that never count as a change.
     #[must_use]
     pub fn ignoring(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
         self.ignored.extend(fields);
         self
     }
 
-    /// The annotations in which the state is, in the order of reading.
+    /// The annotations that hold the state, in reading order.
     pub(super) fn places(&self, object: &Object) -> Arc<[String]> {
         self.keys.keys(&self.key, object)
     }
 
-    /// Asks for an encoded state in all places, and for the marker.
+    /// Requests that an encoded state be stored in all places, and the marker.
     pub(super) fn store_text(&self, text: String, object: &Object, patch: &mut Patch) {
         if let Some((last, others)) = self.places(object).split_last() {
             for key in others {
@@ -108,20 +108,20 @@ impl DiffBaseStorage for AnnotationsDiffBase {
 }
 
 impl AnnotationsProgress {
-    /// In annotations with the prefix of the keys.
+    /// Uses annotations with the prefix of the keys.
     #[must_use]
     pub fn new(keys: KeyMaker) -> Self {
         Self { keys, touch_key: "touch-dummy".to_owned(), absent: Absent::Omitted }
     }
 
-    /// The same with absent fields written as nulls.
+    /// Writes absent fields as nulls.
     #[must_use]
     pub fn verbose(mut self) -> Self {
         self.absent = Absent::Null;
         self
     }
 
-    /// The same with another name of the annotation for touching.
+    /// Sets the name of the annotation for touching.
     #[must_use]
     pub fn touching(mut self, touch_key: impl Into<String>) -> Self {
         self.touch_key = touch_key.into();
@@ -201,8 +201,8 @@ fn annotation_path(key: &str) -> FieldPath {
     FieldPath::from_keys(["metadata", "annotations", key])
 }
 
-/// Marks a foreign prefix as used by an operator, so that other operators ignore it. Prefixes that
-/// begin with `kopf.` are recognised without the mark.
+/// Marks a custom prefix as used by an operator, so that other operators ignore it. Prefixes that
+/// begin with `kopf.` are recognised without the marker.
 fn store_marker(keys: &KeyMaker, object: &Object, patch: &mut Patch) {
     if keys.prefix().starts_with("kopf.") {
         return;

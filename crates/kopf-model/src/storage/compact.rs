@@ -1,8 +1,8 @@
-//! The last handled state in one annotation, in the smallest change from Kopf's form that fits.
+//! The last-handled state in one annotation, as close to Kopf's form as fits.
 //!
-//! Usually this is Kopf's own form, byte by byte. When it would exceed the server's limit for
-//! annotations, the state is compressed; when even that is too large, large values are replaced by
-//! their digests, which still tell which field has changed, but not what was there before.
+//! Usually this is exactly Kopf's form. If it would exceed the server's limit for annotations, the
+//! state is compressed. If it is still too large, large values are replaced by their digests, which
+//! still show which field has changed, but not its old value.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,28 +19,28 @@ use crate::json::text::to_ascii;
 use crate::object::Object;
 use crate::patch::Patch;
 
-/// The server's limit for all keys and values of annotations of one object.
+/// The server's limit for all annotation keys and values of an object.
 pub const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
-/// What is left for the progress of handlers and for other writers.
+/// The space reserved for the progress of handlers and for other writers.
 const RESERVED_SIZE: usize = 24 * 1024;
-/// What the server's database takes for a whole object by default, with some room for metadata.
+/// The default limit of the server's database for a whole object, minus some space for metadata.
 const OBJECT_SIZE_MAX: usize = 1_400 * 1024;
-/// What a state may take even on objects that have outgrown all limits.
+/// The space for a state even on objects that already exceed all limits.
 const STATE_SIZE_MIN: usize = 16 * 1024;
-/// How much a stored state may grow when it is decompressed.
+/// The maximum size of a decompressed state.
 const DECOMPRESSED_SIZE_MAX: usize = 64 * 1024 * 1024;
 const COMPRESSION_LEVEL: i32 = 3;
-/// Values larger than this are digested; the next limit is tried when the former is not enough.
+/// Larger values are replaced by digests; each limit is tried if the one before is not enough.
 const DIGESTED_FROM: [usize; 4] = [4096, 512, 96, 0];
 const COMPACT_KEY: &str = "kopf.dev/compact";
 const DIGEST_KEY: &str = "kopf.dev/digest";
 
-/// The last handled state in one annotation, compressed or digested when it would not fit.
+/// Stores the last-handled state in one annotation, compressed or digested if it would not fit.
 #[derive(Clone, Debug)]
 pub struct CompactDiffBase(AnnotationsDiffBase);
 
 impl CompactDiffBase {
-    /// In the same annotation as the plain storage, and readable from it.
+    /// Uses the same annotation as the plain storage, and can read its form.
     #[must_use]
     pub fn new(plain: AnnotationsDiffBase) -> Self {
         Self(plain)
@@ -80,7 +80,7 @@ impl DiffBaseStorage for CompactDiffBase {
     }
 }
 
-/// Turns a stored state of any form into an essence.
+/// Turns a stored state in any form into an essence.
 pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKind> {
     let Some(compact) = stored.get(COMPACT_KEY) else { return Ok(stored) };
     let form = compact.get("form").and_then(Value::as_str).unwrap_or_default();
@@ -134,10 +134,11 @@ fn compress(plain: &str) -> String {
     json!({COMPACT_KEY: {"form": "zstd", "data": STANDARD.encode(packed)}}).to_string() + "\n"
 }
 
-/// A copy with digests in place of values that are larger than the limit and have no smaller parts.
+/// Copies a value, replacing parts that are larger than the limit and have no smaller parts by
+/// digests.
 ///
-/// With the limit zero every member of the top level becomes one digest, so the result is as small
-/// as the object has kinds of content.
+/// With a limit of zero, every top-level member becomes one digest, so the size of the result
+/// depends only on their number.
 fn digest_large(value: &Value, larger_than: usize, digests: &mut usize) -> Value {
     let descend = |map: &Map<String, Value>, digests: &mut usize| {
         map.iter()
@@ -169,7 +170,7 @@ fn digest_of(value: &Value) -> Value {
     json!({DIGEST_KEY: STANDARD.encode(digest)})
 }
 
-/// The same value with the keys of all maps sorted: their order must not change the digest.
+/// The same value with sorted map keys: their order must not affect the digest.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -186,7 +187,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Puts the current values in place of the digests that they still have.
+/// Replaces digests by the current values that still have them.
 fn restore_unchanged(old: &mut Value, new: Option<&Value>) {
     let Value::Object(map) = old else { return };
     if map.len() == 1 && map.contains_key(DIGEST_KEY) {

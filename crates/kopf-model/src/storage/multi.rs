@@ -1,4 +1,4 @@
-//! Several storages as one: for moving an operator from one place to another.
+//! Several storages as one, for migrating an operator from one storage to another.
 
 use super::{
     AnnotationsProgress, DiffBaseStorage, ProgressStorage, StatusProgress, StorageError, StoredForm,
@@ -10,17 +10,18 @@ use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::ProgressRecord;
 
-/// Writes the last handled state everywhere, reads the first that is there.
+/// Writes the last-handled state to all storages, and reads the first one present.
 pub struct MultiDiffBase(pub Vec<Box<dyn DiffBaseStorage>>);
 
-/// Writes progress everywhere, reads the first that is there.
+/// Writes progress to all storages, and reads the first one present.
 pub struct MultiProgress(pub Vec<Box<dyn ProgressStorage>>);
 
-/// Keeps progress in annotations; reads and purges what old releases left in the status.
+/// Stores progress in annotations; reads and purges progress that old releases stored in the
+/// status.
 pub struct SmartProgress {
-    /// Where progress is written.
+    /// Where progress is stored.
     pub annotations: AnnotationsProgress,
-    /// Where old progress may be.
+    /// Where old progress may be stored.
     pub status: StatusProgress,
 }
 

@@ -1,4 +1,4 @@
-//! Notes in the status, for operators that keep annotations clean.
+//! Storages in the status, for operators that do not use annotations.
 
 use serde_json::Value;
 
@@ -11,14 +11,14 @@ use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
-/// The last handled state as a string in one field of the status.
+/// Stores the last-handled state as a string in one field of the status.
 #[derive(Clone, Debug)]
 pub struct StatusDiffBase {
     field: FieldPath,
     ignored: Vec<FieldPath>,
 }
 
-/// Progress as one map in a field of the status, by handler ids.
+/// Stores progress as one map in a field of the status, keyed by handler id.
 #[derive(Clone, Debug)]
 pub struct StatusProgress {
     field: FieldPath,
@@ -26,19 +26,19 @@ pub struct StatusProgress {
 }
 
 impl StatusDiffBase {
-    /// In `status.{name}.last-handled-configuration`.
+    /// Uses `status.{name}.last-handled-configuration`.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self::in_field(FieldPath::from_keys(["status", name, "last-handled-configuration"]))
     }
 
-    /// In a field.
+    /// Uses the given field.
     #[must_use]
     pub fn in_field(field: FieldPath) -> Self {
         Self { field, ignored: Vec::new() }
     }
 
-    /// The same with fields that never count as a change.
+    /// Sets fields that never count as a change.
     #[must_use]
     pub fn ignoring(mut self, fields: impl IntoIterator<Item = FieldPath>) -> Self {
         self.ignored.extend(fields);
@@ -89,7 +89,7 @@ impl DiffBaseStorage for StatusDiffBase {
 }
 
 impl StatusProgress {
-    /// In `status.{name}.progress`, touching `status.{name}.dummy`.
+    /// Uses `status.{name}.progress`, and touches `status.{name}.dummy`.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl StatusProgress {
         }
     }
 
-    /// The same in other fields.
+    /// Uses the given fields.
     #[must_use]
     pub fn in_fields(field: FieldPath, touch_field: FieldPath) -> Self {
         Self { field, touch_field }

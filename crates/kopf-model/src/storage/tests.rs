@@ -1,4 +1,4 @@
-//! Notes on objects: written, read, purged, and made to fit.
+//! Stored state and progress: written, read, purged, and made to fit.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn smart() -> SmartProgress {
     }
 }
 
-/// The object of a body, read from bytes.
+/// Parses a body as an object.
 fn object(body: &Value) -> Object {
     Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
@@ -238,7 +238,7 @@ fn large_states_are_compressed_without_loss() {
 }
 
 #[test]
-fn incompressible_states_still_tell_which_field_changed() {
+fn incompressible_states_still_show_the_changed_field() {
     let essence = json!({"data": {"big": noise(1_000_000), "small": "1"}, "type": "Opaque"});
     let essence = Essence::from(essence);
     let (form, body) = store_compact(&essence);
@@ -256,7 +256,7 @@ fn incompressible_states_still_tell_which_field_changed() {
 
 #[test]
 fn the_copy_never_makes_the_object_too_large_for_the_database() {
-    // Half of it compresses well, so that the compressed form alone would fit into annotations.
+    // Half of it compresses well, so the compressed form alone would fit into the annotations.
     let essence = json!({"data": {"a": noise(100_000), "b": "x".repeat(1_330_000)}});
     let (form, _) = store_compact(&essence.into());
     let StoredForm::Digested { plain_size, stored_size, .. } = form else { panic!("{form:?}") };

@@ -1,4 +1,4 @@
-//! The public API of the model against what the real Kopf does.
+//! The public API of the model compared with the real Kopf.
 //!
 //! The vectors come from `make_vectors.py`, which runs Kopf itself on random inputs.
 
@@ -43,7 +43,7 @@ fn smart(case: &Value) -> SmartProgress {
     }
 }
 
-/// The object of a body, read from bytes.
+/// Parses a body as an object.
 fn object(body: &Value) -> Object {
     Object::parse(body.to_string()).unwrap_or_else(|_| Object::from_value(body.clone()))
 }
@@ -72,7 +72,7 @@ fn essences_and_their_stored_form_are_those_of_kopf() {
 }
 
 #[test]
-fn what_kopf_stored_is_read_back() {
+fn state_stored_by_kopf_is_read() {
     for case in vectors("essences") {
         let storage = AnnotationsDiffBase::new(keys(&case), "last-handled-configuration");
         let patch = Patch { merge: case["patch"].as_object().unwrap().clone(), ..Patch::default() };

@@ -1,4 +1,4 @@
-//! Rights are enough and none is too much; both are found out.
+//! Derived rights are sufficient and minimal, and violations are detected.
 
 use kopf_core::{HandlerKind, Output};
 use kopf_engine::{Engine, EngineBuilder};
@@ -32,12 +32,12 @@ fn a_whole_life_needs_all_derived_rights() {
 }
 
 #[test]
-fn a_guarded_operator_gets_by() {
+fn an_operator_works_with_its_derived_rights() {
     with_derived_rights(a_life);
 }
 
-/// May write a status, for all that is known, but never does.
-fn modest() -> EngineBuilder {
+/// Could write a status as far as known, but never does.
+fn overdeclared() -> EngineBuilder {
     let mut create = handler("create_fn", HandlerKind::Create, |_| Ok(Output::Nothing));
     create.access.touches.events = false;
     Engine::builder(std::iter::once(create).collect())
@@ -47,15 +47,15 @@ fn modest() -> EngineBuilder {
 #[should_panic(expected = "the scenario does not need: patch greetings/status.kopf.dev")]
 fn superfluous_rights_are_named() {
     least_privilege(async |world: World| {
-        world.operate(modest).await;
+        world.operate(overdeclared).await;
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await?;
         greetings.until("a", "handling", is_handled).await.map(drop)
     });
 }
 
-/// Needs more than it says.
-fn sly() -> EngineBuilder {
+/// Needs more than it declares.
+fn undeclared() -> EngineBuilder {
     let spy = handler("spy", HandlerKind::Event, |call| {
         call.patch.lock().set(&"status.seen".into(), json!(true));
         Ok(Output::Nothing)
@@ -69,7 +69,7 @@ fn sly() -> EngineBuilder {
 #[should_panic(expected = "the operator lacks rights")]
 fn missing_rights_are_named() {
     with_derived_rights(async |world: World| {
-        world.operate(sly).await;
+        world.operate(undeclared).await;
         let greetings = world.objects("greetings.v1.kopf.dev");
         greetings.create(&json!({"metadata": {"name": "a"}})).await?;
         world.settled().await;

@@ -1,14 +1,14 @@
-//! Replaces what differs from run to run by what it stands for.
+//! Replaces values that differ between runs by stable ones.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-/// Fields of the metadata that say nothing about the state.
+/// Metadata fields that are irrelevant for the state.
 const DROPPED: &[&str] = &["managedFields", "resourceVersion", "creationTimestamp", "uid"];
 
-/// Kinds whose generation only counts looks of a controller, signs of life, or starts.
+/// Kinds whose generation only counts checks of a controller, heartbeats or starts.
 const COUNTING: &[&str] = &[
     "EndpointSlice",
     "KopfPeering",
@@ -17,13 +17,13 @@ const COUNTING: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-/// The beginnings of values that the controllers make up.
+/// Prefixes of values that controllers generate.
 const RANDOM: &[&str] = &["kube-api-access-", "containerd://"];
 
 /// The annotation with the fingerprint of a desired child.
 const FINGERPRINT: &str = "kopf.dev/applied";
 
-/// The objects in a fixed order, with everything accidental replaced.
+/// The objects in a fixed order, with all random values replaced.
 pub(super) fn normalised(mut objects: Vec<Value>) -> Vec<Value> {
     let mut names = BTreeMap::new();
     objects.sort_by_cached_key(|object| (kind_and_place(object), age(object), name(object)));
@@ -54,7 +54,7 @@ pub(super) fn normalised(mut objects: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-/// What generated names stand for: the beginning and a number, in the order of creation.
+/// The replacements of generated names: the prefix and a number, in creation order.
 fn generated_names(objects: &[Value]) -> BTreeMap<String, String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut names = BTreeMap::new();
@@ -84,7 +84,7 @@ fn age(object: &Value) -> String {
     object["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Finds what the controllers made up, which others may have copied into their texts.
+/// Finds generated values of controllers, which others may have copied into their texts.
 fn find_random(value: &Value, names: &mut BTreeMap<String, String>) {
     match value {
         Value::String(text) => {
@@ -105,7 +105,7 @@ fn tidy(value: &mut Value, names: &BTreeMap<String, String>) {
         Value::Object(fields) => {
             for (key, field) in fields.iter_mut() {
                 match key.as_str() {
-                    // It is also made of uids.
+                    // It depends on uids too.
                     FINGERPRINT => *field = "<fingerprint>".into(),
                     _ => tidy(field, names),
                 }

@@ -1,4 +1,4 @@
-//! Operators that depend on nothing but the newest state survive; others are found out.
+//! Operators that depend only on the newest state survive; others are detected.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ fn the_engine_survives() {
     torture(60, a_life);
 }
 
-/// Remembers in memory how often it was called: wrong after any crash.
+/// Counts its calls in memory, which is wrong after any crash.
 fn forgetful() -> EngineBuilder {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     CALLS.store(0, Ordering::SeqCst);
@@ -50,11 +50,11 @@ async fn two_births(world: World) -> Result<(), WorldError> {
 
 #[test]
 #[should_panic(expected = "run only it with KOPF_TORTURE_SEED=")]
-fn state_in_memory_is_found_out() {
+fn state_in_memory_is_detected() {
     torture(60, two_births);
 }
 
 #[test]
-fn what_may_differ_can_be_ignored() {
+fn differing_fields_can_be_ignored() {
     Torture::new(20).ignoring("status.create_fn").run(two_births);
 }

@@ -1,4 +1,4 @@
-//! Watch streams that lose, repeat or delay what they tell.
+//! Watch streams that lose, repeat or delay events.
 
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, StreamBody};
 
 use crate::disturbances::Distortion;
 
-/// The body of any answer.
+/// The body of any response.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// The stream with the distortion.
@@ -20,11 +20,11 @@ pub(crate) fn distorted(body: AnyBody, distortion: Distortion) -> AnyBody {
         Distortion::CutAfter(count) => lines.take(count).boxed(),
         Distortion::LoseAfter(count, time) => {
             let ending = stream::once(tokio::time::sleep(time)).filter_map(|()| async { None });
-            // Both are polled: what is lost must be read, so that the server does not notice.
+            // Both are polled: lost events must be read, so that the server does not notice.
             let lost = lines_after(count);
-            let told = lines.filter_map(lost).map(Some).boxed();
+            let sent = lines.filter_map(lost).map(Some).boxed();
             let end = ending.chain(stream::iter([None])).boxed();
-            let both = stream::select(told, end);
+            let both = stream::select(sent, end);
             both.take_while(|line| std::future::ready(line.is_some()))
                 .filter_map(std::future::ready)
                 .boxed()
@@ -45,12 +45,12 @@ const EXPIRED: &[u8] =
     b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\
     \"status\":\"Failure\",\"code\":410,\"reason\":\"Expired\",\"message\":\"too old\"}}\n";
 
-/// Lets the first lines pass, and loses all others.
+/// Passes the first lines on, and drops all others.
 fn lines_after(count: usize) -> impl FnMut(Bytes) -> std::future::Ready<Option<Bytes>> {
-    let mut told = 0;
+    let mut sent = 0;
     move |line| {
-        told += 1;
-        std::future::ready((told <= count).then_some(line))
+        sent += 1;
+        std::future::ready((sent <= count).then_some(line))
     }
 }
 

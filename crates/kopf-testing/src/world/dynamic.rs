@@ -27,7 +27,7 @@ pub struct DynamicApi {
     world: World,
     group_version: String,
     plural: String,
-    /// Empty for the cluster itself.
+    /// Empty for cluster-scoped resources.
     namespace: String,
 }
 
@@ -49,7 +49,7 @@ impl World {
     /// Applies a manifest of any kind server-side, as `kubectl apply --server-side` would.
     ///
     /// # Errors
-    /// Fails when the server does not know the kind, or refuses the manifest.
+    /// Fails if the server does not know the kind, or rejects the manifest.
     pub async fn apply(&self, manifest: &Value) -> Result<Value, WorldError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (group_version, kind) = (text(&manifest["apiVersion"]), text(&manifest["kind"]));
@@ -68,7 +68,7 @@ impl World {
         self.send(Method::PATCH, &path, "application/apply-patch+yaml", manifest).await
     }
 
-    /// Everything that the server has.
+    /// All resources of the server.
     pub(crate) async fn resources(&self) -> Result<Vec<Resource>, WorldError> {
         let cluster = Cluster::with_client(self.client(), Policy::default());
         let discovered = cluster.discover(None).await;
@@ -96,17 +96,17 @@ impl DynamicApi {
         self
     }
 
-    /// A resource without namespaces, or all of its namespaces for [`DynamicApi::list`].
+    /// Selects a cluster-scoped resource, or all namespaces for [`DynamicApi::list`].
     #[must_use]
     pub fn in_cluster(mut self) -> Self {
         self.namespace.clear();
         self
     }
 
-    /// Creates an object; `apiVersion` and `kind` may be left out.
+    /// Creates an object; `apiVersion` and `kind` may be omitted.
     ///
     /// # Errors
-    /// Fails when the server refuses it.
+    /// Fails if the server rejects it.
     pub async fn create(&self, object: &Value) -> Result<Value, WorldError> {
         let mut object = object.clone();
         if !object["kind"].is_string() {
@@ -125,7 +125,7 @@ impl DynamicApi {
     /// Reads an object.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails if it does not exist.
     pub async fn get(&self, name: &str) -> Result<Value, WorldError> {
         self.send(Method::GET, name, "application/json", &Value::Null).await
     }
@@ -133,7 +133,7 @@ impl DynamicApi {
     /// Reads all objects.
     ///
     /// # Errors
-    /// Fails when the server has no such resource.
+    /// Fails if the server has no such resource.
     pub async fn list(&self) -> Result<Vec<Value>, WorldError> {
         let mut list = self.send(Method::GET, "", "application/json", &Value::Null).await?;
         Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
@@ -142,23 +142,23 @@ impl DynamicApi {
     /// Changes an object with a merge patch.
     ///
     /// # Errors
-    /// Fails when the server refuses it.
+    /// Fails if the server rejects it.
     pub async fn patch(&self, name: &str, patch: &Value) -> Result<Value, WorldError> {
         self.send(Method::PATCH, name, "application/merge-patch+json", patch).await
     }
 
-    /// Asks for the deletion of an object.
+    /// Requests the deletion of an object.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails if it does not exist.
     pub async fn delete(&self, name: &str) -> Result<(), WorldError> {
         self.send(Method::DELETE, name, "application/json", &Value::Null).await.map(drop)
     }
 
-    /// Waits until an object is as wanted, and returns it.
+    /// Waits until an object meets a condition, and returns it.
     ///
     /// # Errors
-    /// Fails when it is not within ten minutes of virtual time.
+    /// Fails if it does not within ten minutes of virtual time.
     pub async fn until(
         &self,
         name: &str,
@@ -176,7 +176,7 @@ impl DynamicApi {
     /// Waits until an object does not exist.
     ///
     /// # Errors
-    /// Fails when it still does after ten minutes of virtual time.
+    /// Fails if it still exists after ten minutes of virtual time.
     pub async fn until_gone(&self, name: &str) -> Result<(), WorldError> {
         self.until(name, "the end", Value::is_null).await.map(drop)
     }

@@ -14,12 +14,12 @@ use super::World;
 use crate::account::NAMESPACE;
 use crate::error::WorldError;
 
-/// The first pause between two looks; it grows.
-const FIRST_LOOK: Duration = Duration::from_millis(5);
+/// The first pause between two checks; it grows.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// The longest pause.
-const LAST_LOOK: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where objects of a type are: in the default namespace, or in the cluster itself.
+/// The scope of objects of a type: the default namespace, or the cluster.
 pub trait ObjectScope: Sized {
     /// All of them.
     fn api<K>(client: Client) -> Api<K>
@@ -73,7 +73,7 @@ impl World {
     /// Creates an object.
     ///
     /// # Errors
-    /// Fails when the server refuses it.
+    /// Fails if the server rejects it.
     pub async fn create<K>(&self, object: &K) -> Result<K, WorldError>
     where
         K: Resource + Clone + Debug + Serialize + DeserializeOwned,
@@ -86,7 +86,7 @@ impl World {
     /// Reads an object.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails if it does not exist.
     pub async fn get<K>(&self, name: &str) -> Result<K, WorldError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
@@ -99,7 +99,7 @@ impl World {
     /// Reads all objects of a type.
     ///
     /// # Errors
-    /// Fails when the server has no such resource.
+    /// Fails if the server has no such resource.
     pub async fn list<K>(&self) -> Result<Vec<K>, WorldError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
@@ -112,7 +112,7 @@ impl World {
     /// Changes an object with a merge patch.
     ///
     /// # Errors
-    /// Fails when the server refuses it.
+    /// Fails if the server rejects it.
     pub async fn patch<K>(&self, name: &str, patch: &Value) -> Result<K, WorldError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
@@ -122,10 +122,10 @@ impl World {
         Ok(self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
     }
 
-    /// Asks for the deletion of an object.
+    /// Requests the deletion of an object.
     ///
     /// # Errors
-    /// Fails when there is none.
+    /// Fails if it does not exist.
     pub async fn delete<K>(&self, name: &str) -> Result<(), WorldError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
@@ -136,10 +136,10 @@ impl World {
         Ok(())
     }
 
-    /// Waits until an object is as wanted, and returns it.
+    /// Waits until an object meets a condition, and returns it.
     ///
     /// # Errors
-    /// Fails when it is not within ten minutes of virtual time.
+    /// Fails if it does not within ten minutes of virtual time.
     pub async fn until<K>(
         &self,
         name: &str,
@@ -162,7 +162,7 @@ impl World {
     /// Waits until an object does not exist.
     ///
     /// # Errors
-    /// Fails when it still does after ten minutes of virtual time.
+    /// Fails if it still exists after ten minutes of virtual time.
     pub async fn until_gone<K>(&self, name: &str) -> Result<(), WorldError>
     where
         K: Resource + Clone + Debug + DeserializeOwned,
@@ -176,10 +176,10 @@ impl World {
         .await
     }
 
-    /// Waits until all objects of a type together are as wanted, and returns them.
+    /// Waits until all objects of a type together meet a condition, and returns them.
     ///
     /// # Errors
-    /// Fails when they are not within ten minutes of virtual time.
+    /// Fails if they do not within ten minutes of virtual time.
     pub async fn until_all<K>(
         &self,
         what: &str,
@@ -198,7 +198,7 @@ impl World {
         .await
     }
 
-    /// Waits until a look at the world gives a value; the world is looked at when it has changed.
+    /// Waits until a check of the world returns a value; checks again when the world has changed.
     pub(crate) async fn until_seen<T>(
         &self,
         what: &str,
@@ -206,7 +206,7 @@ impl World {
     ) -> Result<T, WorldError> {
         let patience = self.patience();
         let deadline = tokio::time::Instant::now() + patience;
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_PAUSE;
         let mut seen = None;
         let mut last = String::new();
         loop {
@@ -222,7 +222,7 @@ impl World {
                 return Err(WorldError::Never { what: what.to_owned(), patience, last });
             }
             tokio::time::sleep(pause).await;
-            pause = pause.mul_f64(1.05).min(LAST_LOOK);
+            pause = pause.mul_f64(1.05).min(LONGEST_PAUSE);
         }
     }
 }

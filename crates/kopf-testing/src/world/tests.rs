@@ -34,7 +34,7 @@ fn objects_are_created_changed_and_deleted() {
 }
 
 #[test]
-fn a_refusal_tells_what_the_server_said() {
+fn a_rejection_has_the_message_of_the_server() {
     run(|world| async move {
         let error = world.get::<ConfigMap>("nothing").await.unwrap_err();
         let wanted = "the server refused: configmaps \"nothing\" not found (404 NotFound)";
@@ -119,7 +119,7 @@ fn an_operator_retries_in_virtual_time() {
 }
 
 #[test]
-fn requests_are_counted_and_told() {
+fn requests_are_counted_and_shown() {
     run(|world| async move {
         world.operate(crate::test_fixture::greeter).await;
         world.forget_requests();
@@ -139,7 +139,7 @@ fn requests_are_counted_and_told() {
 }
 
 #[test]
-fn faults_trouble_only_the_operator() {
+fn faults_affect_only_the_operator() {
     run(|world| async move {
         world.operate(crate::test_fixture::greeter).await;
         world.fault(crate::fault::on("greetings").status(503).times(3));
@@ -200,7 +200,7 @@ fn lines_of_blocking_handlers_are_captured_with_their_objects() {
 }
 
 #[test]
-fn worlds_hear_their_own_lines_only() {
+fn worlds_capture_only_their_own_lines() {
     for (name, other) in [("a", "b"), ("b", "a")] {
         run(|world| async move {
             world.operate(crate::test_fixture::greeter).await;
@@ -214,7 +214,7 @@ fn worlds_hear_their_own_lines_only() {
 }
 
 #[test]
-fn operators_find_their_definitions_and_nobody_else_does() {
+fn definitions_exist_only_for_their_operators() {
     let object = &json!({"metadata": {"name": "a"}});
     let is_handled = |it: &serde_json::Value| it["status"]["create_fn"].is_object();
     for _ in 0..2 {

@@ -1,22 +1,23 @@
-//! Writes lines in a thread of its own, so that logging never waits for a slow reader.
+//! Writes lines in a separate thread, so that logging never waits for a slow reader.
 //!
-//! A pipe that nobody reads blocks its writers. Here it blocks only this thread: lines wait in a
-//! bounded queue, and are dropped and counted when it is full. The order is kept.
+//! A pipe that is not read blocks its writers. Here it blocks only this thread: lines wait in a
+//! bounded queue and are dropped and counted when the queue is full. Their order is kept.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many bytes are written at once at most.
+/// The maximum number of bytes per write.
 const BATCH_BYTES: usize = 64 << 10;
-/// How long a line on a terminal is waited for, so that it comes before what handlers print next.
+/// How long to wait for a line on a terminal, so that it appears before anything that handlers
+/// print next.
 const TERMINAL_PATIENCE: Duration = Duration::from_millis(20);
 
-/// Makes the line that tells how many lines were dropped.
+/// Formats the line that reports how many lines were dropped.
 type Notice = dyn Fn(u64) -> String + Send + Sync;
 
-/// Where lines are handed over; cheap to clone.
+/// Accepts lines; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Output(Arc<Shared>);
 
@@ -25,18 +26,18 @@ struct Shared {
     is_terminal: bool,
     notice: Box<Notice>,
     queue: Mutex<Queue>,
-    /// There is something to write.
+    /// Signals that there is something to write.
     filled: Condvar,
-    /// Everything is written.
+    /// Signals that everything is written.
     emptied: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
     lines: VecDeque<Vec<u8>>,
-    /// The size of the lines that wait, and of those that are being written.
+    /// The size of the lines that are queued or being written.
     bytes: usize,
-    /// How many lines were dropped after the last one that waits.
+    /// How many lines were dropped after the last queued one.
     dropped: u64,
     is_writing: bool,
 }
@@ -45,7 +46,7 @@ impl Output {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Fails when there can be no more threads.
+    /// Fails if the thread cannot be started.
     pub(crate) fn start(
         mut writer: impl Write + Send + 'static,
         bytes_max: usize,
@@ -72,7 +73,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Waits until everything is written, but not for longer than this; tells whether it is.
+    /// Waits until everything is written, at most for `patience`. Returns whether it is.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut queue = self.0.lock();
@@ -88,18 +89,18 @@ impl Output {
     }
 }
 
-/// Every call of `write` is a whole line, or several.
+/// Every call of `write` passes one or more whole lines.
 impl Write for Output {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut queue = self.0.lock();
         let is_first = queue.bytes == 0;
         let bytes = queue.bytes + line.len();
-        // Once lines are dropped, half of the queue has to be free before others are taken.
+        // After lines were dropped, half of the queue must be free before it accepts new ones.
         let bytes_max = if queue.dropped > 0 { self.0.bytes_max / 2 } else { self.0.bytes_max };
         if bytes > bytes_max && queue.bytes > 0 {
             queue.dropped += 1;
         } else {
-            self.0.tell_dropped(&mut queue);
+            self.0.push_dropped_count(&mut queue);
             queue.bytes += line.len();
             queue.lines.push_back(line.to_vec());
         }
@@ -121,8 +122,8 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the number of dropped lines where the lines would have been.
-    fn tell_dropped(&self, queue: &mut Queue) {
+    /// Queues the number of dropped lines in their place.
+    fn push_dropped_count(&self, queue: &mut Queue) {
         if queue.dropped > 0 {
             let notice = (self.notice)(std::mem::take(&mut queue.dropped));
             queue.bytes += notice.len();
@@ -136,7 +137,7 @@ impl Shared {
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         if queue.lines.is_empty() {
-            self.tell_dropped(&mut queue);
+            self.push_dropped_count(&mut queue);
         }
         queue.is_writing = true;
         let mut batch = queue.lines.pop_front().unwrap_or_default();

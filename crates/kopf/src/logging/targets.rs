@@ -1,8 +1,8 @@
-//! The names of the parts of the framework in log lines: short, and the same in all versions.
+//! The names of the framework's parts in log lines: short and stable across versions.
 //!
-//! The crates log with the paths of their modules, which change; people search and filter by these.
+//! The crates log with their module paths, which change; users search and filter by these names.
 
-/// Paths of modules, and the names that are shown for them; the first one that fits counts.
+/// Prefixes of module paths and the names shown for them; the first match wins.
 const NAMES: [(&str, &str); 17] = [
     ("kopf_engine::admission", "kopf.admission"),
     ("kopf_engine::attempt::activities", "kopf.activities"),
@@ -13,7 +13,7 @@ const NAMES: [(&str, &str); 17] = [
     ("kopf_engine::reactor", "kopf.watching"),
     ("kopf_engine::serving", "kopf.serving"),
     ("kopf_engine::watching", "kopf.watching"),
-    // All the rest of it is about objects.
+    // Everything else in the engine is about objects.
     ("kopf_engine", "kopf.objects"),
     ("kopf_client::login", "kopf.login"),
     ("kopf_client::secrets", "kopf.login"),
@@ -24,7 +24,7 @@ const NAMES: [(&str, &str); 17] = [
     ("kopf_", "kopf"),
 ];
 
-/// What is shown as the source of a line.
+/// Returns the source that is shown in a line.
 pub(super) fn shown(target: &str) -> &str {
     let known = NAMES.iter().find(|(path, _)| target.starts_with(path));
     known.map_or(target, |(_, name)| name)
@@ -32,7 +32,7 @@ pub(super) fn shown(target: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    //! Names instead of paths.
+    //! Tests that names are shown instead of module paths.
 
     use super::shown;
 

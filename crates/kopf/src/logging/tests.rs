@@ -1,4 +1,4 @@
-//! Lines in all formats.
+//! Log lines in all formats.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

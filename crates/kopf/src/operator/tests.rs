@@ -1,4 +1,4 @@
-//! What operators reject, and how closures get different ids.
+//! Operators that are rejected, and the ids of closures.
 
 use crate::children::Children;
 use crate::index::Index;
@@ -28,7 +28,7 @@ mod other {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let operator = crate::operator!("demo", [needs_state, needs_index, other::needs_state]);
     let problems = operator.check().expect_err("the operator is invalid").problems;
     assert_eq!(problems.len(), 3, "{problems:?}");
@@ -38,7 +38,7 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn closures_say_which_children_they_look_at() {
+fn closures_declare_their_children() {
     use k8s_openapi::api::core::v1::Pod;
 
     let look = |pods: Children<Pod>| async move { drop(pods) };
@@ -50,7 +50,7 @@ fn closures_say_which_children_they_look_at() {
 }
 
 #[test]
-fn what_is_required_can_be_given() {
+fn requirements_can_be_provided() {
     let operator = crate::operator!("demo", [needs_state, needs_index, by_node]);
     operator.state(Cloud).check().expect("the operator is valid");
 }

@@ -1,4 +1,4 @@
-//! What can be typed after the operator's name: Kopf's options, and where they go.
+//! The command-line arguments: Kopf's options, and how they map to the configuration.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -171,7 +171,7 @@ pub(super) struct RunArguments {
     pub(super) embedded: super::embedded::EmbeddedArguments,
 }
 
-/// The options for looking without acting.
+/// The options of `plan`.
 #[derive(Args)]
 pub(super) struct PlanArguments {
     #[command(flatten)]
@@ -245,7 +245,7 @@ struct LogArguments {
     no_log_prefix: bool,
 }
 
-/// The number of ranges; none for the default.
+/// The number of ranges; `None` means the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shards(Option<u32>);
 
@@ -262,7 +262,7 @@ impl std::str::FromStr for Shards {
 }
 
 impl PlanArguments {
-    /// How to run for a plan, and how to show it.
+    /// Splits into the options for running the plan and those for showing it.
     pub(super) fn split(self) -> (RunArguments, OutputArguments) {
         let arguments = self;
         let run = RunArguments {
@@ -294,7 +294,7 @@ impl PlanArguments {
 }
 
 impl RunArguments {
-    /// How the operator is to log.
+    /// Returns the logging options.
     pub(super) fn logging(&self) -> Logging {
         let logs = &self.logs;
         let level = match (logs.debug || logs.verbose, logs.quiet) {
@@ -307,13 +307,13 @@ impl RunArguments {
         Logging { format, level, debug: logs.debug, prefix, refkey, ..Logging::default() }
     }
 
-    /// Where and how the operator is to work.
+    /// Returns the configuration of the operator.
     ///
     /// # Errors
-    /// Fails when the endpoint of probes is not an address.
+    /// Fails if the probes endpoint is not an address.
     pub(super) fn config(&self, operator: &str) -> Result<Config, Failure> {
         let mut namespaces = self.scope.namespaces.clone();
-        // The former name of the variable, still accepted by Kopf.
+        // The old name of the variable, which Kopf still accepts.
         if let Ok(namespace) = std::env::var("KOPF_RUN_NAMESPACE") {
             namespaces.extend(namespace.split_whitespace().map(str::to_owned));
         }
@@ -348,7 +348,7 @@ impl RunArguments {
         })
     }
 
-    /// Where metrics are protected; none if they are served with the probes.
+    /// The endpoint of protected metrics; `None` if metrics are served with the probes.
     fn metrics(&self) -> Result<Option<MetricsEndpoint>, Failure> {
         let Some(url) = &self.metrics else { return Ok(None) };
         let mistake = |why: String| {
@@ -386,12 +386,12 @@ impl RunArguments {
     }
 }
 
-/// Webhooks at an address, with a certificate and a configuration of their own.
+/// Webhooks at an address, with their own certificate and configuration.
 pub(super) fn webhooks(operator: &str, address: SocketAddr) -> AdmissionEndpoint {
     AdmissionEndpoint::managed(address, format!("{operator}.kopf.dev"))
 }
 
-/// Where probes are served.
+/// Parses the endpoint of probes.
 fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
     let (address, path) = address(url, "http").map_err(|why| {
         Failure::usage(format!("`{url}` is not an endpoint for probes: {why}"))
@@ -400,7 +400,8 @@ fn endpoint(url: &str) -> Result<ProbesEndpoint, Failure> {
     Ok(ProbesEndpoint::new(address, path))
 }
 
-/// `scheme://host:port/path`; the default host is localhost, and the default port that of the scheme.
+/// Parses `scheme://host:port/path`; the default host is localhost, the default port that of the
+/// scheme.
 fn address(url: &str, scheme: &str) -> Result<(SocketAddr, String), String> {
     let rest = url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
     let rest = rest.ok_or_else(|| format!("it does not begin with `{scheme}://`"))?;

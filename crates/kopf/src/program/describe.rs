@@ -1,4 +1,4 @@
-//! `describe`: what the operator reacts to, for people and for other programs.
+//! `describe`: what the operator reacts to, for users and for other programs.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Operator;
 
-/// Everything, for programs.
+/// The description as JSON, for programs.
 pub(super) fn document(operator: &Operator) -> Value {
     json!({
         "name": operator.name(),
@@ -18,7 +18,7 @@ pub(super) fn document(operator: &Operator) -> Value {
     })
 }
 
-/// The text for people.
+/// The description as text, for users.
 pub(super) fn text(operator: &Operator) -> String {
     let handlers: Vec<Value> = operator.handlers().map(describe).collect();
     let column = |key: &str| {
@@ -72,7 +72,7 @@ fn describe(handler: &Handler) -> Value {
     })
 }
 
-/// The resource as far as the selector names it; for programs that define what is missing.
+/// The parts of the resource that the selector names, for programs that add the missing parts.
 fn resource(selector: &Selector) -> Value {
     let plural = match &selector.name {
         SelectorName::Any(name) | SelectorName::Plural(name) => Some(name),

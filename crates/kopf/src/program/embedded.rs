@@ -1,4 +1,4 @@
-//! `run --embedded`: the operator with a Kubernetes API server in the same process.
+//! `run --embedded`: the operator and a Kubernetes API server in the same process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) struct EmbeddedArguments {
     rbac: bool,
 }
 
-/// Starts the server, installs what the operator needs, and runs the operator there.
+/// Starts the server, installs what the operator needs, and runs the operator on it.
 pub(super) async fn run(
     operator: Operator,
     arguments: &RunArguments,
@@ -73,12 +73,12 @@ pub(super) async fn run(
         listening.shutdown().await;
         return outcome;
     }
-    // Always there in this mode, so that `kopf explain` can ask the operator.
+    // Always enabled in this mode, so that `kopf explain` can query the operator.
     let mut probes = match config.probes.clone() {
         Some(endpoint) => endpoint,
         None => ProbesEndpoint::on_loopback()?,
     };
-    // Users of this machine can reach the cluster itself anyway.
+    // Users of this machine can access the cluster itself anyway.
     probes.actions = true;
     kubeconfig::write(&embedded.kubeconfig, &listening.kubeconfig(), Some(probes.address))?;
     #[cfg(feature = "ui")]
@@ -88,7 +88,7 @@ pub(super) async fn run(
     #[cfg(not(feature = "ui"))]
     let ui_url: Option<String> = None;
     announce(&embedded.kubeconfig, &listening, sample.as_ref(), ui_url.as_deref());
-    // From here on it is the operator who speaks.
+    // From here on, the operator logs.
     let _logs = Logs::install(arguments, operator.name())?;
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let webhooks = config.webhooks.unwrap_or_else(|| webhooks(operator.name(), loopback));
@@ -107,13 +107,14 @@ pub(super) async fn run(
     };
     listening.shutdown().await;
     if outcome.is_err() {
-        // The file leads nowhere now; the failure itself is reported.
+        // The file is useless now. The failure itself is reported.
         let _ = std::fs::remove_file(&embedded.kubeconfig);
     }
     outcome
 }
 
-/// Grants the operator what `manifests` would grant it; gives a client that may do only that.
+/// Grants the operator the rights that `manifests` would grant it. Returns a client with only these
+/// rights.
 async fn with_own_rights(
     server: &Server,
     admin: &kube::Client,
@@ -141,7 +142,7 @@ async fn with_own_rights(
     Ok(kube::Client::new(server.service_as(account), options.namespace))
 }
 
-/// The web UI of the operator, on loopback.
+/// Serves the operator's web UI on loopback.
 #[cfg(feature = "ui")]
 async fn serve_ui(
     arguments: &EmbeddedArguments,

@@ -43,7 +43,7 @@ pub(super) struct ManifestsArguments {
     force: bool,
 }
 
-/// What to write.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Manifests and a kustomization.
@@ -72,7 +72,7 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         secure_metrics: arguments.secure_metrics,
     };
     let Some(folder) = &arguments.output else {
-        // The others only make sense as files.
+        // The other files make sense only as files, not in a stream.
         let files = kubectl_files(operator, &handlers, &options, arguments.extras);
         let documents = files.iter().filter(|file| matches!(file.content, Content::Documents(_)));
         let texts: Vec<String> = documents.map(File::text).collect::<Result<_, _>>()?;
@@ -87,7 +87,7 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         Format::Olm => chart(olm::files(&handlers, settings, &options)?),
         Format::Kubectl => {
             let files = kubectl_files(operator, &handlers, &options, arguments.extras);
-            // A project with a Dockerfile of its own needs no other one.
+            // A project that has a Dockerfile needs no other one.
             let has_own = Path::new("Dockerfile").is_file();
             let is_needed =
                 |file: &&File| !has_own || !matches!(file.content, Content::Dockerfile(_));
@@ -107,7 +107,7 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
             "kept {path}, which was changed; the generated one is {path}.new (--force overwrites)"
         );
     }
-    say_what_is_next(arguments, folder, operator.name());
+    print_next_steps(arguments, folder, operator.name());
     Ok(())
 }
 
@@ -132,7 +132,7 @@ fn kubectl_files(
     files
 }
 
-fn say_what_is_next(arguments: &ManifestsArguments, folder: &Path, name: &str) {
+fn print_next_steps(arguments: &ManifestsArguments, folder: &Path, name: &str) {
     let (image, folder) = (&arguments.image, folder.display());
     let namespace = &arguments.namespace;
     println!("Written. Next:\n");
@@ -156,7 +156,7 @@ fn say_what_is_next(arguments: &ManifestsArguments, folder: &Path, name: &str) {
     }
 }
 
-/// The name of this program's file, which cargo gives to the same program in the image.
+/// The file name of this program, which cargo also gives to the program in the image.
 fn program(operator: &str) -> String {
     let path = std::env::current_exe().ok();
     let name = path.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());

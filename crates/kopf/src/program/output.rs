@@ -1,4 +1,4 @@
-//! The forms in which the program tells what machines may read.
+//! The output formats for data that programs may read.
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -15,10 +15,10 @@ pub(super) struct OutputArguments {
     json: bool,
 }
 
-/// A form of output.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// For users.
     #[default]
     Table,
     /// One JSON document.
@@ -29,7 +29,7 @@ enum Output {
 }
 
 impl OutputArguments {
-    /// The text of a document; none if people are to read it.
+    /// The text of a document; `None` for the table, which is for users.
     pub(super) fn text(&self, document: impl FnOnce() -> Value) -> Result<Option<String>, Failure> {
         let output = if self.json { Output::Json } else { self.output };
         Ok(match output {

@@ -1,4 +1,4 @@
-//! `plan`: what would be done about desired children, without doing it.
+//! `plan`: shows what would be done about desired children, without doing it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +14,12 @@ use super::Failure;
 use super::output::OutputArguments;
 use crate::{Config, Operator};
 
-/// How often to look whether all objects are done with.
+/// How often to check whether all objects are processed.
 const POLLING: Duration = Duration::from_millis(50);
-/// How long the cluster may take to show all objects and their children.
+/// How long to wait until the cluster has sent all objects and their children.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Looks at all objects once and prints what would be done.
+/// Looks at every object once and prints what would be done.
 pub(super) async fn run(
     operator: Operator,
     config: Config,
@@ -57,7 +57,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The same for programs: one entry per child.
+/// The same as JSON: one entry per child.
 fn document(owners: &BTreeMap<String, Vec<Proposal>>) -> Value {
     let entry = |owner: &str, Proposal { child, action }: &Proposal| {
         let (action, note) = match action {
@@ -74,7 +74,7 @@ fn document(owners: &BTreeMap<String, Vec<Proposal>>) -> Value {
     json!({"children": children.collect::<Vec<_>>()})
 }
 
-/// The whole text: per object what would be done about each child, and the counts.
+/// The whole text: what would be done about each child of each object, and the counts.
 fn text(owners: &BTreeMap<String, Vec<Proposal>>) -> String {
     let mut text = String::new();
     let mut counts = [0_usize; 5];

@@ -1,6 +1,6 @@
-//! The signals that end the program.
+//! The signals that stop the program.
 //!
-//! Heard by a thread of their own: a handler that blocks the runtime must not make the program deaf.
+//! A separate thread receives them: a handler that blocks the runtime must not block signals.
 
 use std::time::Duration;
 use std::{io, process};
@@ -10,15 +10,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Tells the names of the signals that come from now on.
+/// Returns a channel with the names of the signals received from now on.
 ///
-/// The process is ended so long after the second one, no matter what the rest of it does.
-pub(super) fn hear(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
+/// The process exits this long after the second signal, whatever its other threads do.
+pub(super) fn receive(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'static str>> {
     let (sender, heard) = mpsc::unbounded_channel();
     let (starter, started) = std::sync::mpsc::sync_channel(1);
-    let hearing = move || match Ears::new() {
+    let hearing = move || match SignalListener::new() {
         Ok(ears) => {
-            // The parent process waits for that.
+            // The parent process waits for this.
             let _ = starter.send(Ok(()));
             ears.listen(&sender, grace);
         }
@@ -31,13 +31,13 @@ pub(super) fn hear(grace: Duration) -> io::Result<mpsc::UnboundedReceiver<&'stat
     Ok(heard)
 }
 
-struct Ears {
+struct SignalListener {
     runtime: Runtime,
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Ears {
+impl SignalListener {
     fn new() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (interrupt, terminate) = {
@@ -55,19 +55,19 @@ impl Ears {
                     _ = interrupt.recv() => "SIGINT",
                     _ = terminate.recv() => "SIGTERM",
                 };
-                // Nobody listens any more when the operator has ended: the process is about to.
+                // The receiver is gone if the operator has ended; the process is about to exit.
                 let _ = sender.send(name);
             }
             tokio::time::sleep(grace).await;
         });
         let failure = forced();
-        // The standard error may be what is stuck.
+        // The blocked thread may be the one that writes to standard error.
         crate::logging::print_last(failure.render(), super::OUTPUT_GRACE);
         process::exit(failure.code().into())
     }
 }
 
-/// Why a program ends after two signals.
+/// The failure of a program that received two signals.
 pub(super) fn forced() -> Failure {
     Failure::from("stopped by force: handlers were left unfinished")
 }

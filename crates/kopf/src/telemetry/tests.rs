@@ -1,4 +1,4 @@
-//! Spans form the tree that people expect, and reach a collector.
+//! Spans form the expected tree and reach a collector.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -89,7 +89,7 @@ fn spans_reach_a_collector_before_the_end() {
         stream.write_all(answer).expect("the answer is sent");
         let _ = sender.send(String::from_utf8_lossy(&received).into_owned());
     });
-    // As in programs: the only thread of the runtime is the one that waits for the last spans.
+    // As in real programs, the only thread of the runtime is the one that waits for the last spans.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let telemetry = Telemetry::to(&url, "demo").expect("a good URL");

@@ -1,4 +1,4 @@
-//! Conditions have many writers: handlers, the framework and others; none overwrites another.
+//! Conditions have many writers: handlers, the framework and others. None overwrites another.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -39,7 +39,7 @@ fn shelf(shop: &Shop) -> Result<Vec<Child>> {
     Ok(vec![json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data}).into()])
 }
 
-/// Another controller writes while our handler runs, so that the handler's view is old.
+/// Another controller writes while our handler runs, so the handler's view becomes outdated.
 #[kopf::on::create(Shop)]
 #[kopf::on::update(Shop)]
 async fn interrupted(shop: &Shop, client: Client) -> Result {
@@ -52,7 +52,7 @@ async fn interrupted(shop: &Shop, client: Client) -> Result {
     Ok(())
 }
 
-/// A handler with a condition of its own, in its own type of the status.
+/// A handler that writes its own condition through its own status type.
 #[kopf::on::create(Shop)]
 #[kopf::on::update(Shop)]
 async fn own_list(status: &mut Status<ShopStatus>) {
@@ -108,7 +108,7 @@ fn conditions_of_all_writers_survive_in_one_cycle() {
 }
 
 #[test]
-fn a_wiped_ready_comes_back_and_others_stay_as_they_are() {
+fn a_removed_ready_condition_is_restored_and_others_are_kept() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(kopf::operator!("shops", [shelf])).await;
@@ -132,7 +132,7 @@ fn a_wiped_ready_comes_back_and_others_stay_as_they_are() {
 }
 
 #[test]
-fn a_schema_without_conditions_is_not_asked_again_and_again() {
+fn conditions_are_not_retried_if_the_schema_has_none() {
     kopf_testing::run(|world: World| async move {
         let mut crd = serde_json::to_value(Shop::crd()).expect("a definition is JSON");
         let version = &mut crd["spec"]["versions"][0];
@@ -199,7 +199,7 @@ fn transition_times_change_with_the_status_only() {
     });
 }
 
-/// A timer has a patch of its own, and sees the object as it was when it began.
+/// A timer has its own patch, and sees the object as it was when the timer started.
 #[kopf::on::timer(Shop, interval = "10s")]
 async fn inspect(client: Client, conditions: &mut Conditions) -> Result {
     let api: Api<Shop> = Api::default_namespaced(client);
@@ -210,7 +210,7 @@ async fn inspect(client: Client, conditions: &mut Conditions) -> Result {
 }
 
 #[test]
-fn a_timer_keeps_what_others_wrote_meanwhile() {
+fn a_timer_keeps_concurrent_writes() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(kopf::operator!("shops", [shelf, inspect])).await;
@@ -270,7 +270,7 @@ async fn meddled(client: Client, conditions: &mut Conditions) -> Result {
 }
 
 #[test]
-fn conditions_are_merged_also_where_the_status_has_no_endpoint() {
+fn conditions_are_merged_without_a_status_subresource() {
     kopf_testing::run(|world: World| async move {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         let version = json!({"name": "v1", "served": true, "storage": true,

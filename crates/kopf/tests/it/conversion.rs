@@ -1,4 +1,4 @@
-//! Conversions by attributes and closures: what they take, return and declare.
+//! Conversions by attributes and closures: their inputs, results and declarations.
 
 use jiff::Timestamp;
 use kopf::Error;
@@ -103,7 +103,7 @@ fn database(version: &str, size: Value) -> Value {
 }
 
 #[test]
-fn types_say_what_is_converted_to_what() {
+fn types_determine_the_converted_versions() {
     let handler = only::<up>();
     let from = handler.selector.as_ref().expect("a selector").to_string();
     let HandlerKind::Convert(options) = &handler.kind else { panic!("not a conversion") };
@@ -117,7 +117,7 @@ fn types_say_what_is_converted_to_what() {
 }
 
 #[test]
-fn what_does_not_fit_is_a_failure() {
+fn objects_that_do_not_match_the_type_fail() {
     let failed = convert(only::<up>(), database("v1", json!("many")));
     assert_eq!(failed, "invalid digit found in string");
     let failed = convert(only::<up>(), database("v1", json!(5)));
@@ -130,7 +130,7 @@ fn problems(operator: Operator) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_are_told_before_the_start() {
+fn mistakes_are_reported_before_the_start() {
     assert_eq!(problems(kopf::operator!("demo", [up, down])), [""; 0]);
     let found = problems(kopf::operator!("demo", [up, dynamic]));
     let state = "handler dynamic takes `State<u64>`, but neither `.state(...)` nor \

@@ -1,4 +1,4 @@
-//! Desired children on the embedded server: they come, come back, change and go.
+//! Desired children on the embedded server: they are created, restored, changed and deleted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -115,7 +115,7 @@ async fn is_ready(world: &World) -> (String, String, String) {
 }
 
 #[test]
-fn children_come_and_come_back_and_are_repaired() {
+fn children_are_created_restored_and_repaired() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(operator()).await;
@@ -154,7 +154,7 @@ fn children_come_and_come_back_and_are_repaired() {
 }
 
 #[test]
-fn a_closure_says_by_what_it_holds_which_children_there_are() {
+fn a_closure_returns_children_from_captured_values() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let (text, seen) = (Arc::new(Mutex::new("first")), Arc::new(Mutex::new(Vec::new())));
@@ -188,7 +188,7 @@ fn a_closure_says_by_what_it_holds_which_children_there_are() {
 }
 
 #[test]
-fn changes_reach_the_children_and_what_is_not_wanted_goes() {
+fn changes_update_children_and_prune_unwanted_ones() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(operator()).await;
@@ -211,7 +211,7 @@ fn changes_reach_the_children_and_what_is_not_wanted_goes() {
 }
 
 #[test]
-fn nothing_outlives_the_owner_also_in_other_namespaces() {
+fn no_child_in_any_namespace_outlives_its_owner() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(operator()).await;
@@ -229,12 +229,12 @@ fn nothing_outlives_the_owner_also_in_other_namespaces() {
 }
 
 #[test]
-fn what_happens_while_nobody_looks_is_made_good_afterwards() {
+fn changes_during_downtime_are_repaired_afterwards() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let first = world.start(operator()).await;
         world.create(&site(80, &["a", "b"], &["other"])).await.expect("it is created");
-        // In the middle of everything, as far as one can be there on a single thread.
+        // Stops in the middle of the work, as far as that is possible on a single thread.
         for _ in 0..40 {
             tokio::task::yield_now().await;
         }
@@ -261,7 +261,7 @@ fn what_happens_while_nobody_looks_is_made_good_afterwards() {
 }
 
 #[test]
-fn failures_reach_the_user_and_are_over_when_the_cause_is() {
+fn failures_are_shown_until_they_are_resolved() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(operator()).await;
@@ -304,7 +304,7 @@ fn a_missing_namespace_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_written_when_nothing_is_to_be_done() {
+fn nothing_is_written_without_changes() {
     kopf_testing::run(|world: World| async move {
         prepare(&world).await;
         let running = world.start(operator()).await;

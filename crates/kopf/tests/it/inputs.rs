@@ -80,7 +80,7 @@ fn why_not(cause: Cause) -> Result {
 }
 
 #[test]
-fn functions_with_several_attributes_tell_the_causes_apart() {
+fn functions_with_several_attributes_see_the_cause() {
     let tell = |occasion: Occasion| {
         let handler = why::declarations().remove(0).handler;
         json_of(testing::run(call_of(handler, example(), occasion)))
@@ -108,7 +108,7 @@ fn functions_with_several_attributes_tell_the_causes_apart() {
     assert_eq!(denied.to_string(), "DELETE");
 }
 
-/// An input of our own by value, of another input and the object.
+/// A custom input by value, made from another input and the object.
 #[derive(Debug, PartialEq)]
 struct Place(String);
 
@@ -121,7 +121,7 @@ impl<K: kopf::kind::ObjectKind> kopf::input::Input<K> for Place {
     }
 }
 
-/// An input of our own by reference, which is no view.
+/// A custom input by reference that is not a view.
 struct Tries(u32);
 
 impl<K: kopf::kind::RetriedKind> kopf::input::InputRef<K> for Tries {
@@ -130,7 +130,7 @@ impl<K: kopf::kind::RetriedKind> kopf::input::InputRef<K> for Tries {
     }
 }
 
-/// A view of our own, which cannot be deserialized.
+/// A custom view that cannot be deserialized.
 struct App(String);
 
 impl kopf::input::FromObject for App {
@@ -177,7 +177,7 @@ fn sync_with_status(status: &mut Status<Progress>, patch: &mut Patch) -> Result 
 }
 
 #[test]
-fn changes_are_put_back_even_when_the_function_fails() {
+fn changes_are_taken_even_if_the_function_fails() {
     let mut object = example();
     object["status"] = json!({"count": 1, "other": true});
     let call = call_of(only::<sync_with_status>(), object, change(Reason::Create));

@@ -1,4 +1,4 @@
-//! Every kind of handlers with the inputs that only it has.
+//! Every kind of handler with the inputs that only it can take.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ async fn guard(stopped: Stopped, live: Live<Database>, seen: SharedMemo<u32>) ->
 }
 
 #[test]
-fn daemons_see_the_newest_state_and_stop_when_told() {
+fn daemons_see_the_newest_state_and_stop_on_request() {
     let handler = only::<guard>();
     let HandlerKind::Daemon(options) = &handler.kind else { panic!("a daemon") };
     assert_eq!(options.cancellation_timeout, Some(5.secs()));
@@ -231,7 +231,7 @@ async fn tick(count: &mut Memo<u32>, attempt: Attempt, now: Now) -> u32 {
 }
 
 #[test]
-fn memos_live_beside_the_object() {
+fn memos_are_kept_per_object() {
     let handler = only::<tick>();
     let HandlerKind::Timer(options) = &handler.kind else { panic!("a timer") };
     assert_eq!((options.interval, options.sharp), (Some(10.secs()), true));

@@ -1,6 +1,6 @@
-//! Operators on the embedded server: whole lives of objects, in virtual time.
+//! Operators on the embedded server: complete lifecycles of objects, in virtual time.
 //!
-//! The label keeps the handlers away from the config maps that every namespace has.
+//! The label keeps the handlers away from the config maps that exist in every namespace.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ fn annotation(map: &ConfigMap, key: &str) -> Option<String> {
     map.metadata.annotations.as_ref()?.get(key).cloned()
 }
 
-/// Config maps have no status, so what handlers tell goes into annotations.
+/// Config maps have no status, so handlers write to annotations.
 fn note(patch: &mut Patch, key: &str, value: impl Into<Value>) {
     let text: Value = value.into();
     let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
@@ -88,7 +88,7 @@ async fn third_time(attempt: Attempt, patch: &mut Patch, recorder: Recorder) -> 
 }
 
 #[test]
-fn failures_are_tried_again_after_the_backoff() {
+fn failures_are_retried_after_the_backoff() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(kopf::operator!("maps", [third_time])).await;
         world.create(&map("a", json!({}))).await.expect("it is created");
@@ -124,7 +124,7 @@ async fn part(number: Param<u32>, attempt: Attempt, patch: &mut Patch) -> Result
 }
 
 #[test]
-fn parts_are_tried_again_alone() {
+fn sub_handlers_are_retried_alone() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(kopf::operator!("maps", [in_parts])).await;
         world.create(&map("a", json!({}))).await.expect("it is created");
@@ -298,13 +298,13 @@ async fn never_answer() {
 }
 
 #[test]
-fn webhooks_that_take_too_long_or_are_gone_are_told_as_by_a_real_server() {
+fn webhook_timeouts_and_outages_are_reported_as_by_a_real_server() {
     kopf_testing::run(|world: World| async move {
         let operated = world.operate(|| kopf::operator!("maps", [never_answer])).await;
         let refused = world.create(&map("a", json!({}))).await.expect_err("nobody answers");
         assert!(refused.to_string().contains("context deadline exceeded"), "{refused}");
         let (crash, create) = (operated.crash(), async {
-            tokio::time::sleep(1.secs()).await; // while the operator is away
+            tokio::time::sleep(1.secs()).await; // while the operator is stopped
             world.create(&map("b", json!({}))).await
         });
         let refused = tokio::join!(crash, create).1.expect_err("nobody is there");

@@ -1,4 +1,4 @@
-//! Handlers through the public API, called as the engine calls them.
+//! Handlers through the public API, called the way the engine calls them.
 
 mod compile_fail;
 mod conditions;

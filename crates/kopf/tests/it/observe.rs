@@ -1,4 +1,4 @@
-//! Observers of children on the embedded server: called when children change, and seeing them all.
+//! Observers of children on the embedded server: called when children change, with all children.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf::children::{Children, Owner};
@@ -75,7 +75,7 @@ fn writes_of(world: &World, resource: &str, subresource: &str) -> usize {
 }
 
 #[test]
-fn children_that_change_come_and_go_are_seen() {
+fn changes_creations_and_deletions_of_children_are_seen() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(operator()).await;
         world.create(&album(&["carey", "river"])).await.expect("it is created");
@@ -97,7 +97,7 @@ fn children_that_change_come_and_go_are_seen() {
 }
 
 #[test]
-fn what_handlers_apply_is_seen_in_the_same_write() {
+fn applied_children_are_seen_in_the_same_write() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(operator()).await;
         world.create(&album(&["carey", "river", "blue"])).await.expect("it is created");
@@ -113,7 +113,7 @@ fn what_handlers_apply_is_seen_in_the_same_write() {
 }
 
 #[test]
-fn what_happens_while_nobody_looks_is_seen_afterwards() {
+fn changes_during_downtime_are_seen_afterwards() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(operator()).await;
         world.create(&album(&["carey", "river"])).await.expect("it is created");
@@ -130,7 +130,7 @@ fn what_happens_while_nobody_looks_is_seen_afterwards() {
 }
 
 #[test]
-fn observers_that_fail_are_tried_again_and_claim_no_condition() {
+fn failed_observers_are_retried_without_a_condition() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(operator()).await;
         world.create(&album(&["noise"])).await.expect("it is created");
@@ -152,7 +152,7 @@ fn observers_that_fail_are_tried_again_and_claim_no_condition() {
 }
 
 #[test]
-fn children_are_applied_beside_their_owner_only() {
+fn children_are_applied_only_in_the_namespace_of_their_owner() {
     kopf_testing::run(|world: World| async move {
         let running = world.start(operator()).await;
         let mut album = album(&["carey"]);
@@ -186,20 +186,20 @@ async fn listen_in(songs: &Children<ConfigMap>, status: &mut Status<AlbumStatus>
 }
 
 #[derive(Default)]
-struct Farewell(std::sync::Mutex<Vec<String>>);
+struct DeletionLog(std::sync::Mutex<Vec<String>>);
 
 #[test]
 fn other_handlers_look_at_children_when_they_are_called() {
     kopf_testing::run(|world: World| async move {
-        let part = |songs: Children<ConfigMap>, farewell: State<std::sync::Arc<Farewell>>| async move {
+        let part = |songs: Children<ConfigMap>, deletions: State<std::sync::Arc<DeletionLog>>| async move {
             let names = songs.iter().filter_map(|song| song.metadata.name.clone());
-            farewell.0.lock().expect("nobody panics").extend(names);
+            deletions.0.lock().expect("nobody panics").extend(names);
         };
         let part = kopf::closure::delete("albums.example.com", part)
             .children([kopf::closure::of::<ConfigMap>()]);
-        let farewell = std::sync::Arc::new(Farewell::default());
+        let deletions = std::sync::Arc::new(DeletionLog::default());
         let operator = kopf::operator!("albums", [record, listen_in]).with(part);
-        let running = world.start(operator.state(std::sync::Arc::clone(&farewell))).await;
+        let running = world.start(operator.state(std::sync::Arc::clone(&deletions))).await;
         world.create(&album(&["carey", "river"])).await.expect("it is created");
         world.advance(61.secs()).await;
         assert_eq!(songs(&world).await, ["carey", "river"]);
@@ -211,7 +211,7 @@ fn other_handlers_look_at_children_when_they_are_called() {
         assert_eq!(songs(&world).await, ["California", "river"]);
         world.delete::<Album>("blue").await.expect("it is deleted");
         world.settled().await;
-        assert_eq!(*farewell.0.lock().expect("nobody panics"), ["carey", "river"]);
+        assert_eq!(*deletions.0.lock().expect("nobody panics"), ["carey", "river"]);
         running.stop().await.expect("it stops");
     });
 }

@@ -1,4 +1,4 @@
-//! The same handlers by attributes and by closures: both make the same definitions.
+//! The same handlers declared by attributes and by closures have the same definitions.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kopf::input::{Param, Recorder};
 use kopf::prelude::*;
 use kopf_core::handler::{Delay, HandlerKind, WebhookOptions};
 
-/// Everything that the engine looks at, but the code.
+/// Everything that the engine looks at, except the code.
 fn describe(declaration: &Declaration) -> String {
     let handler = &declaration.handler;
     let delay = |delay: &Delay| match delay {
@@ -196,7 +196,7 @@ async fn validated() {}
 async fn mutated() {}
 
 #[test]
-fn handlers_beside_changes_are_the_same() {
+fn handlers_of_other_kinds_are_the_same() {
     check::<beside>(
         closure::daemon("kopfexamples", || async {})
             .id("beside")
@@ -262,7 +262,7 @@ fn handlers_of_children_are_the_same() {
 
 #[test]
 #[should_panic(expected = "handler desired: say which kinds of children there are")]
-fn closures_say_which_kinds_of_children_there_are() {
+fn closures_declare_the_kinds_of_children() {
     let nothing: [&str; 0] = [];
     drop(closure::desired("kopfexamples", nothing, || async { Vec::<Value>::new() }));
 }

@@ -1,4 +1,5 @@
-//! What users reach through the crate `kopf` alone; names no other crate of ours but the test kit.
+//! What users can reach through the crate `kopf` alone. Uses no other crate of ours except the test
+//! kit.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Rules for requests that were forbidden.
+//! Rules for forbidden requests.
 
 use http::Method;
 
@@ -60,7 +60,7 @@ fn a_forbidden_request_names_the_rule_that_would_allow_it() {
 }
 
 #[test]
-fn refusals_of_others_than_rbac_name_no_rule() {
+fn rejections_by_others_than_rbac_name_no_rule() {
     let path = "/api/v1/namespaces/default/pods";
     for message in [
         "admission webhook \"check.demo\" denied the request: never",

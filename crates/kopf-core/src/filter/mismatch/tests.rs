@@ -1,4 +1,4 @@
-//! The words about each plain condition; functions are not called for them.
+//! The message for each plain condition; functions are not called.
 
 use std::sync::Arc;
 

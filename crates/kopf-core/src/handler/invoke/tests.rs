@@ -8,7 +8,7 @@ fn reasons_to_stop_are_shown_by_name() {
 }
 
 #[test]
-fn forks_copy_what_can_be_copied_and_share_the_rest() {
+fn forks_copy_copyable_values_and_share_the_rest() {
     let origin = Extensions::default();
     origin.insert(std::sync::Arc::new("shared"));
     let start = || origin.get_or_insert_copied(|| Mutex::new(1), |value| Mutex::new(*value.lock()));
@@ -25,9 +25,9 @@ fn forks_copy_what_can_be_copied_and_share_the_rest() {
 }
 
 #[test]
-fn values_may_look_for_others_when_they_are_replaced() {
-    struct Curious(std::sync::Arc<Extensions>);
-    impl Drop for Curious {
+fn destructors_of_replaced_values_may_access_others() {
+    struct ReadsOnDrop(std::sync::Arc<Extensions>);
+    impl Drop for ReadsOnDrop {
         fn drop(&mut self) {
             assert_eq!(self.0.get::<&str>().as_deref(), Some(&"other"));
         }
@@ -35,6 +35,6 @@ fn values_may_look_for_others_when_they_are_replaced() {
     let values = std::sync::Arc::new(Extensions::default());
     values.insert(std::sync::Arc::new("other"));
     for _ in 0..2 {
-        values.insert(std::sync::Arc::new(Curious(std::sync::Arc::clone(&values))));
+        values.insert(std::sync::Arc::new(ReadsOnDrop(std::sync::Arc::clone(&values))));
     }
 }

@@ -1,4 +1,4 @@
-//! What it takes to grant rights: as little as is known to be enough.
+//! The rights needed to grant rights: no more than known to be enough.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn declared_rules_are_held_and_nothing_more() {
 }
 
 #[test]
-fn roles_of_which_nothing_is_known_take_escalate() {
+fn unknown_roles_need_escalate() {
     check(
         &making(&["roles"], Grants::default()),
         &["Namespaces: create,delete,escalate,list,patch,watch roles.rbac.authorization.k8s.io"],
@@ -58,7 +58,7 @@ fn roles_of_which_nothing_is_known_take_escalate() {
 }
 
 #[test]
-fn bindings_take_bind_for_declared_roles_or_for_all() {
+fn bindings_need_bind_for_declared_roles_or_for_all() {
     let bound = vec![("clusterroles".to_owned(), "view".to_owned())];
     let named = Grants { bound, ..Grants::default() };
     check(
@@ -83,14 +83,14 @@ fn bindings_take_bind_for_declared_roles_or_for_all() {
 }
 
 #[test]
-fn children_that_are_only_looked_at_take_nothing() {
+fn children_that_are_only_read_need_no_rights() {
     let watching = Handler { kind: HandlerKind::Observe, ..making(&["roles"], Grants::default()) };
     check(&watching, &[]);
     assert!(notes([&watching]).is_empty());
 }
 
 #[test]
-fn notes_say_why_and_how_to_get_by_with_less() {
+fn notes_explain_the_rights_and_how_to_reduce_them() {
     let wide = notes([&making(&["roles", "rolebindings"], Grants::default())]);
     assert!(wide[0].contains("`access` makes roles") && wide[0].contains("grants ="), "{wide:?}");
     assert!(wide[1].contains("binds ="), "{wide:?}");

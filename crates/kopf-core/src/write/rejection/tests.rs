@@ -1,4 +1,4 @@
-//! Who gives up what, and when.
+//! Which rejected patches are given up, and when.
 
 use super::{
     After, AfterOwn, Asker, Look, OwnAnswer, Rejection, after_failure, after_outdated,
@@ -8,7 +8,7 @@ use super::{
 const CYCLE: Asker = Asker::Cycle { failures: 0 };
 
 #[test]
-fn what_is_never_taken_is_reduced_in_cycles_and_dropped_in_the_background() {
+fn rejected_content_is_reduced_in_cycles_and_dropped_in_the_background() {
     for rejection in [Rejection::Invalid, Rejection::Unacceptable] {
         assert_eq!(after_failure(rejection, CYCLE), After::OwnPart);
         assert_eq!(after_failure(rejection, Asker::Background), After::Drop);
@@ -20,7 +20,7 @@ fn what_is_never_taken_is_reduced_in_cycles_and_dropped_in_the_background() {
 }
 
 #[test]
-fn cycles_wait_for_rights_but_not_for_ever() {
+fn cycles_wait_for_rights_for_a_limited_time() {
     assert_eq!(after_failure(Rejection::Forbidden, CYCLE), After::Keep);
     let patient = |failures| after_failure(Rejection::Forbidden, Asker::Cycle { failures });
     assert_eq!((patient(4), patient(5)), (After::Keep, After::OwnPart));
@@ -37,7 +37,7 @@ fn a_newer_state_is_always_written_to() {
 }
 
 #[test]
-fn without_a_newer_state_the_content_was_refused() {
+fn without_a_newer_state_the_content_was_rejected() {
     let after = |look, asker| after_outdated(Rejection::Invalid, look, asker);
     assert_eq!(after(Look::Same, CYCLE), After::OwnPart);
     assert_eq!(after(Look::Same, Asker::Background), After::Drop);
@@ -46,7 +46,7 @@ fn without_a_newer_state_the_content_was_refused() {
 }
 
 #[test]
-fn the_rest_is_dropped_only_when_it_is_sure_that_the_version_was_right() {
+fn the_rest_is_dropped_only_if_the_version_was_certainly_right() {
     let after = |answer, look| after_own_part(answer, look, false, false);
     assert_eq!(after(OwnAnswer::Changed, Look::Same), AfterOwn::Done);
     assert_eq!(after(OwnAnswer::Changed, Look::Unsure), AfterOwn::Again);

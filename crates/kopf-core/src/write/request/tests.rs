@@ -1,4 +1,4 @@
-//! What is sent of a merge patch, with its condition.
+//! The body of a merge patch, with its precondition.
 
 use kopf_model::Object;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn sent(patch: &Value, uid: &str) -> String {
 }
 
 #[test]
-fn the_uid_goes_with_the_other_metadata_or_alone() {
+fn the_uid_is_sent_with_the_other_metadata_or_alone() {
     assert_eq!(sent(&json!({"spec": {"x": 1}}), "u"), r#"{"spec":{"x":1},"metadata":{"uid":"u"}}"#);
     assert_eq!(
         sent(&json!({"metadata": {"annotations": {"k": null}}, "status": {}}), "u"),
@@ -27,7 +27,7 @@ fn the_uid_goes_with_the_other_metadata_or_alone() {
 }
 
 #[test]
-fn what_handlers_say_of_the_metadata_is_theirs() {
+fn metadata_set_by_handlers_is_kept() {
     for metadata in [json!({"uid": "theirs"}), json!({"uid": null}), json!(null), json!("odd")] {
         let patch = json!({"metadata": metadata});
         assert_eq!(sent(&patch, "u"), patch.to_string());

@@ -7,7 +7,7 @@ fn definition(client_config: &Value) -> Value {
 }
 
 #[test]
-fn a_definition_leads_to_its_own_path() {
+fn a_definition_refers_to_its_own_path() {
     let config = json!({"caBundle": "x", "url": "https://host:1"});
     let expected = json!({"spec": {"versions": [], "conversion": {
         "strategy": "Webhook",
@@ -22,7 +22,7 @@ fn a_definition_leads_to_its_own_path() {
 }
 
 #[test]
-fn what_points_to_us_is_no_news() {
+fn a_definition_that_refers_to_us_is_unchanged() {
     let url = json!({"caBundle": "x", "url": "https://host:1"});
     let service = json!({"caBundle": "x", "service": {"name": "s", "namespace": "n", "port": 443}});
     let name = "databases.example.com";

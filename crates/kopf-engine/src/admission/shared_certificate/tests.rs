@@ -1,4 +1,4 @@
-//! When the certificate is made, renewed and taken into use.
+//! When the certificate is created, renewed and put into use.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn a_certificate_is_renewed_in_two_steps_by_the_leader_only() {
 }
 
 #[test]
-fn what_is_made_can_be_used_by_the_server() {
+fn the_created_certificate_can_be_used_by_the_server() {
     let mut endpoint = AdmissionEndpoint::managed(([127, 0, 0, 1], 0), "demo");
     endpoint.service = Some(("ops".to_owned(), "demo".to_owned()));
     let made = make(&endpoint, Timestamp::now()).expect("a certificate");

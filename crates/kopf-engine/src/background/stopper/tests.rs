@@ -12,7 +12,7 @@ async fn waiting_ends_with_the_time_or_with_the_flag() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flag_that_is_already_set_is_not_waited_for() {
+async fn waiting_ends_at_once_if_the_flag_is_set() {
     let stopper = Stopper::default();
     stopper.set(StopReason::OPERATOR_EXITING);
     stopper.set(StopReason::DAEMON_SIGNALLED);
@@ -22,7 +22,7 @@ async fn a_flag_that_is_already_set_is_not_waited_for() {
 }
 
 #[test]
-fn endless_times_are_waited_for_without_end() {
+fn endless_times_never_end() {
     let stopper = Stopper::default();
     let waiting = std::thread::spawn({
         let stopper = stopper.clone();

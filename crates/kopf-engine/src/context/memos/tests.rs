@@ -8,7 +8,7 @@ fn noted(memo: &Extensions) -> Option<u32> {
     memo.get::<u32>().map(|value| *value)
 }
 
-/// A review that leaves a number in the memo.
+/// A review that stores a number in the memo.
 fn review(memos: &Memos, uid: &str, number: u32) {
     let memo = memos.of_reviewed(uid, false);
     memo.insert(Arc::new(number));

@@ -1,4 +1,4 @@
-//! The condition `Ready` of an object with desired children, and when to ask its functions again.
+//! The condition `Ready` of an object with desired children, and when to call its functions again.
 
 use kopf_core::desired::{Condition, READY, fingerprint};
 use kopf_model::Patch;
@@ -9,13 +9,13 @@ use crate::cycle::{Cycle, Next};
 
 /// The writer of the condition `Ready`, as named in warnings about conflicting writers.
 const WRITER: &str = "desired";
-/// How often in a row the functions are asked again because of our own write.
+/// How often in a row the functions are called again because of our own write.
 const ROUNDS_MAX: u32 = 5;
 
 /// Adds the condition to the patch of the cycle, if it is new.
 pub(super) fn report(cycle: &mut Cycle, condition: Condition) {
     let now = cycle.shared.runtime.clock.now();
-    // Without a status subresource, writing the condition would itself be a new generation.
+    // Without a status subresource, writing the condition would itself create a new generation.
     let has_status = cycle.served.resource.subresources.contains("status");
     let generation = cycle.object.generation().filter(|_| has_status);
     let changes = condition.to_changes(generation, now);
@@ -27,10 +27,10 @@ pub(super) fn report(cycle: &mut Cycle, condition: Condition) {
     let said = Some((condition, generation));
     let memory = cycle.memory.desired.get_or_insert_default();
     memory.is_ready_kept |= is_there;
-    // A schema without conditions drops them; writing it again would not help.
-    let is_in_vain = !memory.is_ready_kept && memory.said == said;
+    // A schema without conditions drops them; writing again would not help.
+    let is_futile = !memory.is_ready_kept && memory.said == said;
     memory.said = said;
-    if is_news && !is_in_vain {
+    if is_news && !is_futile {
         let change = Patch { conditions: changes, ..Patch::default() };
         patch.absorb_from(&WRITER.into(), change);
     }
@@ -43,7 +43,7 @@ fn has_ready(cycle: &Cycle) -> bool {
     list.is_some_and(|list| condition(list, READY).is_some())
 }
 
-/// Decides whether to ask the functions again because our own write changed what they see.
+/// Decides whether to call the functions again because our own write changed their input.
 pub(in crate::cycle) fn reconsider(cycle: &mut Cycle, next: Next, view: Option<u64>) -> Next {
     let Some(view) = view else { return next };
     let is_ready_kept = has_ready(cycle);
@@ -72,7 +72,7 @@ pub(super) fn view_of(cycle: &Cycle) -> u64 {
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
             annotations.retain(|key, _| !is_own(key));
         }
-        // The map comes and goes with our annotations.
+        // The map appears and disappears with our annotations.
         metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
     }
     if let Some(status) = tree.get_mut("status").and_then(Value::as_object_mut) {

@@ -1,4 +1,5 @@
-//! Applies and deletes the children of an object, one request at a time, with pauses after refusals.
+//! Applies and deletes the children of an object, one request at a time, with pauses after
+//! rejections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::cycle::Cycle;
 /// The longest pause between attempts to apply or delete a child.
 const REFUSED_MAX: Duration = Duration::from_secs(64);
 
-/// What became of the children of one handler.
+/// The result for the children of one handler.
 #[derive(Default)]
 pub(super) struct Reconciled {
     pub(super) refused: BTreeMap<ChildKey, String>,
@@ -28,7 +29,7 @@ pub(super) struct Reconciled {
     pub(super) wake_at: Option<Timestamp>,
 }
 
-/// What to do about the children of one handler, and the children that exist.
+/// What to do about the children of one handler, and the existing children.
 pub(super) fn plan(
     cycle: &mut Cycle,
     handler: &Handler,
@@ -63,7 +64,7 @@ pub(super) async fn reconcile(
             Step::Delete(deletion) => delete_child(cycle, handler, &deletion, &mut done).await,
             Step::Refuse { key, message } => {
                 done.wake_at = earliest(done.wake_at, Some(cycle.after(RECHECK)));
-                tell_once(cycle, handler, &key, "", &message);
+                note_rejection(cycle, handler, &key, "", &message);
                 done.refused.insert(key, message);
             }
         }
@@ -126,14 +127,14 @@ pub(super) async fn remove(cycle: &Cycle, deletion: &Deletion) -> Result<(), Req
     match cycle.shared.cluster.delete(target, &deletion.uid).await {
         Err(error) if error.failure != Failure::NotFound => Err(error),
         _ => {
-            // No watch reports its end, so the owner would wait without end.
+            // No watch reports its end, so the owner would wait forever.
             cycle.shared.children.forget_unwatched(&deletion.key, &deletion.uid);
             Ok(())
         }
     }
 }
 
-/// Whether the same was refused before and its time has not come.
+/// Whether the same was rejected before and its retry is not due yet.
 fn is_postponed(
     cycle: &mut Cycle,
     handler: &Handler,
@@ -160,7 +161,7 @@ fn refuse(
     done: &mut Reconciled,
 ) {
     let message = error.message.to_string();
-    let attempts = tell_once(cycle, handler, key, hash, &message);
+    let attempts = note_rejection(cycle, handler, key, hash, &message);
     let pause = doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
     let next_at = cycle.after(pause);
     tracing::warn!(child = %key, %error, ?pause, "the server rejected a child; retrying");
@@ -171,8 +172,8 @@ fn refuse(
     done.refused.insert(key.clone(), message);
 }
 
-/// Remembers a refusal, and posts an event if it is news; returns how often it happened before.
-fn tell_once(
+/// Remembers a rejection, and posts an event if it is new; returns how often it happened before.
+fn note_rejection(
     cycle: &mut Cycle,
     handler: &Handler,
     key: &ChildKey,

@@ -9,7 +9,7 @@ fn open(tenure: &Tenure) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_replicas_everything_is_allowed_for_ever() {
+async fn without_replicas_everything_is_always_allowed() {
     let tenure = Tenure::new();
     tokio::time::advance(Duration::from_secs(1_000_000)).await;
     assert!(tenure.is_open());
@@ -17,7 +17,7 @@ async fn without_replicas_everything_is_allowed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_term_ends_by_the_clock_even_if_nobody_closes_it() {
+async fn a_term_ends_by_the_clock_even_if_it_is_not_closed() {
     let tenure = Tenure::new();
     open(&tenure);
     assert_eq!(Leadership(Arc::clone(&tenure)).term(), Some(3));
@@ -28,7 +28,7 @@ async fn a_term_ends_by_the_clock_even_if_nobody_closes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_hear_of_the_end_of_a_term_that_was_not_prolonged() {
+async fn waiters_are_notified_of_the_end_of_a_term_that_was_not_extended() {
     let tenure = Tenure::new();
     let (sender, mut messages) = tokio::sync::mpsc::unbounded_channel();
     tenure.report_to(move |share| sender.send(share).expect("the test listens"));

@@ -1,6 +1,6 @@
-//! The calls of handlers that have not ended yet, as the journal remembers them.
+//! The calls of handlers that have not ended yet, as remembered by the journal.
 //!
-//! Only of handlers for changes: daemons run all the time, and are shown elsewhere.
+//! Only for change handlers: daemons run all the time, and are shown elsewhere.
 
 use kopf_core::occasion::Subject;
 use kopf_model::Timestamp;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Chronicle, Episode, Journal};
 
-/// More calls at once of one object are not remembered: sub-handlers can be many.
+/// Further concurrent calls of one object are not remembered: there can be many sub-handlers.
 const RUNNING_MAX: usize = 24;
 
-/// One call of a handler that has not ended yet.
+/// A call of a handler that has not ended yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningCall {
     /// The id of the handler.
     pub handler: String,
     /// The number of the attempt, from 1.
     pub number: u32,
-    /// Since when.
+    /// The start time.
     pub since: Timestamp,
 }
 
@@ -36,7 +36,7 @@ impl Journal {
 }
 
 impl Chronicle {
-    /// Forgets the call whose end an episode tells.
+    /// Removes the call that an episode reports as ended.
     pub(super) fn forget_call(&mut self, episode: &Episode) {
         if let Episode::Attempt { handler, .. } = episode {
             self.running.retain(|call| call.handler != *handler);

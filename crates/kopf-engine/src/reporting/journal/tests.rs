@@ -1,4 +1,4 @@
-//! The journal is bounded, and tells news apart from repetitions.
+//! The journal is bounded, and distinguishes changes from repetitions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ fn trouble(error: &str) -> Episode {
 }
 
 #[test]
-fn nothing_is_remembered_when_nobody_can_ask() {
+fn nothing_is_remembered_if_it_cannot_be_read() {
     let journal = Journal::new(false);
     journal.note(&subject("a", "1"), Timestamp::UNIX_EPOCH, || panic!("it is not needed"));
     assert!(journal.of("examples.kopf.dev", Some("ns"), "a").is_none());
@@ -72,7 +72,7 @@ fn entries_and_objects_are_bounded() {
 }
 
 #[test]
-fn calls_that_are_made_all_the_time_do_not_push_causes_out() {
+fn routine_calls_do_not_displace_causes() {
     let journal = Journal::new(true);
     let attempt = |handler: String, number, routine| Episode::Attempt {
         handler,
@@ -109,7 +109,7 @@ fn calls_that_are_made_all_the_time_do_not_push_causes_out() {
 }
 
 #[test]
-fn a_cause_that_is_detected_again_is_no_news() {
+fn a_cause_that_is_detected_again_is_not_recorded() {
     let journal = Journal::new(true);
     for episode in [cause("create"), trouble("x"), cause("create"), cause("update")] {
         journal.note(&subject("a", "1"), Timestamp::UNIX_EPOCH, || episode);
@@ -120,7 +120,7 @@ fn a_cause_that_is_detected_again_is_no_news() {
 }
 
 #[test]
-fn a_new_object_of_the_same_name_begins_anew() {
+fn a_new_object_of_the_same_name_has_a_new_history() {
     let journal = Journal::new(true);
     journal.note(&subject("a", "1"), Timestamp::UNIX_EPOCH, || trouble("old"));
     journal.note(&subject("a", "2"), Timestamp::UNIX_EPOCH, || trouble("new"));
@@ -129,7 +129,7 @@ fn a_new_object_of_the_same_name_begins_anew() {
 }
 
 #[test]
-fn news_are_found_by_their_sequence() {
+fn changes_are_found_by_their_sequence() {
     let journal = Journal::new(true);
     journal.note(&subject("a", "1"), Timestamp::UNIX_EPOCH, || trouble("x"));
     journal.note(&subject("b", "2"), Timestamp::UNIX_EPOCH, || trouble("x"));
@@ -143,7 +143,7 @@ fn news_are_found_by_their_sequence() {
 }
 
 #[test]
-fn long_texts_are_cut_at_characters() {
+fn long_texts_are_truncated_at_characters() {
     let text = shorten("ä".repeat(TEXT_MAX + 1));
     assert_eq!(text.chars().count(), TEXT_MAX + 1);
     assert!(text.ends_with('…'));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn long_messages_are_cut_in_the_middle_to_the_servers_limit() {
+fn long_messages_are_truncated_in_the_middle() {
     let text: String = "a".repeat(600) + &"b".repeat(600);
     let cut = shortened(&text);
     assert_eq!(cut.chars().count(), 1024);
@@ -15,7 +15,7 @@ fn whole_seconds_lose_the_fraction_only() {
 }
 
 #[test]
-fn references_omit_what_is_empty() {
+fn references_omit_empty_fields() {
     let object = Object::from_value(json!({"kind": "Node", "metadata": {"name": "n"}}));
     assert_eq!(
         reference(&object, "default"),
@@ -32,7 +32,7 @@ fn only_events_of_kubernetes_have_no_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rate_of_next_to_nothing_is_a_pause_without_end() {
+async fn a_rate_near_zero_is_an_endless_pause() {
     let cluster = Cluster::new(kopf_client::default_login(), kopf_client::Policy::default());
     let (_recorder, mut poster) = Recorder::new(cluster, Clock::default(), 1);
     poster.wait_for_token(1e-300).await;

@@ -30,7 +30,7 @@ fn failed(failure: Failure) -> RequestError {
     }
 }
 
-/// What the status says about a watch that has no handlers.
+/// What the status shows about a watch without handlers.
 async fn check_refusals(purpose: Purpose, of: fn(Status) -> Vec<WatchStatus>) {
     let limit = Duration::from_secs(90);
     for (failure, is_alive) in [(Failure::Forbidden, true), (Failure::Connection, false)] {
@@ -55,7 +55,7 @@ async fn check_refusals(purpose: Purpose, of: fn(Status) -> Vec<WatchStatus>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_seen_but_is_no_silence() {
+async fn a_rejection_is_visible_but_does_not_count_as_silence() {
     check_refusals(Purpose::Discovery, |status| status.engine_watches.discovery).await;
     check_refusals(Purpose::Children, |status| status.engine_watches.children).await;
     check_refusals(Purpose::Peering, |status| status.engine_watches.peering).await;

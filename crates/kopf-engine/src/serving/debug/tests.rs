@@ -21,7 +21,7 @@ fn handler_of(kind: HandlerKind) -> Handler {
 }
 
 #[test]
-fn a_handler_tells_its_options_conditions_and_rights() {
+fn a_handler_report_has_options_conditions_and_rights() {
     let interval = Some(Duration::from_millis(1500));
     let mut timer =
         handler_of(HandlerKind::Timer(TimerOptions { interval, ..TimerOptions::default() }));
@@ -33,17 +33,17 @@ fn a_handler_tells_its_options_conditions_and_rights() {
     timer.docs.signature = Some("async fn tick()".to_owned());
     let report = operator([&timer], &Settings::default(), Some("clock"), false);
     assert_eq!(report.name.as_deref(), Some("clock"));
-    let told = &report.handlers[0];
-    assert_eq!((told.id.as_str(), told.kind.as_str()), ("tick", "timer"));
+    let shown = &report.handlers[0];
+    assert_eq!((shown.id.as_str(), shown.kind.as_str()), ("tick", "timer"));
     let option = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    assert_eq!(told.signature.as_deref(), Some("async fn tick()"));
-    assert_eq!(told.options, [option("interval", "1.5 s"), option("retries", "3")]);
-    assert_eq!(told.conditions, ["label tier is `live`", "field spec.size is there"]);
-    assert!(told.rights.contains(&"get secrets".to_owned()), "{:?}", told.rights);
+    assert_eq!(shown.signature.as_deref(), Some("async fn tick()"));
+    assert_eq!(shown.options, [option("interval", "1.5 s"), option("retries", "3")]);
+    assert_eq!(shown.conditions, ["label tier is `live`", "field spec.size is there"]);
+    assert!(shown.rights.contains(&"get secrets".to_owned()), "{:?}", shown.rights);
 }
 
 #[test]
-fn the_report_says_where_the_notes_on_objects_are() {
+fn the_report_has_the_places_of_records_on_objects() {
     let report = operator([], &Settings::default(), None, false);
     assert_eq!(report.progress_prefix.as_deref(), Some("kopf.zalando.org"));
     let annotation = "kopf.zalando.org/last-handled-configuration";
@@ -52,7 +52,7 @@ fn the_report_says_where_the_notes_on_objects_are() {
 }
 
 #[test]
-fn every_watch_tells_its_purpose() {
+fn every_watch_has_its_purpose() {
     let named = |name: &str| WatchStatus { resource: name.into(), ..WatchStatus::default() };
     let report = status(&Status {
         watches: vec![named("widgets.v1.x.dev")],
@@ -69,7 +69,7 @@ fn every_watch_tells_its_purpose() {
 }
 
 #[test]
-fn names_of_other_sites_are_not_answered() {
+fn names_of_other_sites_are_rejected() {
     let of = |host: &'static str| {
         HeaderMap::from_iter([(header::HOST, http::HeaderValue::from_static(host))])
     };

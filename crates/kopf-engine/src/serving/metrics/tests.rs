@@ -1,4 +1,4 @@
-//! The text is what scrapers accept: families, cumulative buckets, escaped labels, an end mark.
+//! Scrapers accept the text: families, cumulative buckets, escaped labels, an end marker.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn samples_carry_their_labels() {
 }
 
 #[test]
-fn the_engines_own_watches_are_told_apart_from_those_of_handlers() {
+fn the_engines_own_watches_are_distinguished_from_those_of_handlers() {
     let namespaces = WatchStatus { resource: "namespaces.v1".into(), ..WatchStatus::default() };
     let failing = WatchStatus { failing: Some("forbidden".into()), ..namespaces.clone() };
     let (watches, children) = (vec![namespaces.clone()], vec![namespaces.clone()]);
@@ -68,7 +68,7 @@ fn the_engines_own_watches_are_told_apart_from_those_of_handlers() {
 }
 
 #[test]
-fn everything_that_operators_of_operators_ask_for_is_there() {
+fn all_documented_metrics_are_present() {
     let text = render(&status());
     let families: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();

@@ -1,4 +1,4 @@
-//! Bodies of requests and responses, as far as there is memory for them.
+//! Bodies of requests and responses, within the memory limit.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl BodyError {
 impl Asked {
     /// Reads the body, if it is not larger than this.
     ///
-    /// A body that says so itself is refused before anything of it is read.
+    /// If the announced length is larger, it is rejected before anything is read.
     pub(crate) async fn body(self, max: usize) -> Result<Bytes, BodyError> {
         let Self { request, ports, connection, .. } = self;
         let max = max.min(ports.settings.buffered_bytes_max);
@@ -59,29 +59,30 @@ impl Asked {
 }
 
 impl Ports {
-    /// Waits for memory for some bytes; those who read the slowest body give way.
+    /// Waits for memory for some bytes; the connections with the slowest bodies are closed.
     async fn reserve(&self, connection: &Connection, bytes: usize) {
         let Ok(count) = u32::try_from(bytes) else { return };
         let missing = bytes.saturating_sub(self.bytes.available_permits());
         if missing > 0 {
             self.close_readers(connection.id, missing);
         }
-        // The deadline of the body limits this as well.
+        // The deadline of the body limits this too.
         if let Ok(permit) = Arc::clone(&self.bytes).acquire_many_owned(count).await {
             connection.hold(permit);
         }
     }
 
-    /// Closes those that have been reading a body for the longest time, until so many bytes are free.
+    /// Closes those that have been reading a body for the longest time, until enough bytes are
+    /// free.
     fn close_readers(&self, except: u64, missing: usize) {
         let mut freed = 0;
         let connections = self.connections.lock();
         let mut readers: Vec<_> = connections
             .values()
             .filter(|it| it.id != except && it.held() > 0)
-            .filter_map(|it| Some((it.spareness()?, it)))
+            .filter_map(|it| Some((it.expendability()?, it)))
             .collect();
-        readers.sort_by_key(|(spareness, _)| *spareness);
+        readers.sort_by_key(|(expendability, _)| *expendability);
         for (_, reader) in readers {
             if freed >= missing {
                 return;
@@ -91,7 +92,7 @@ impl Ports {
         }
     }
 
-    /// Counts the bytes of a response until it is written; without memory for it, it is refused.
+    /// Counts the bytes of a response until it is written; without memory for it, it is rejected.
     pub(super) fn charge(
         &self,
         connection: &Connection,

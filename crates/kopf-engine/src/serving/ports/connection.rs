@@ -1,4 +1,4 @@
-//! What one connection is doing, and until when it has to be done with it.
+//! The state and the deadline of one connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
-/// A client that has not sent a whole head after this time is not an honest one.
-const HONEST_HEAD: Duration = Duration::from_secs(1);
+/// A client that has not sent a complete head after this time is suspicious.
+const HEAD_GRACE: Duration = Duration::from_secs(1);
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +28,18 @@ pub(super) enum Phase {
     Body,
     /// Before the end of the response.
     Writing,
-    /// Waiting for us.
+    /// Waiting for our response.
     Answering,
     /// Closed in favour of another one.
     Closed,
 }
 
-/// One connection, as the others see it.
+/// One connection, as seen by the others.
 pub(super) struct Connection {
     pub(super) id: u64,
     pub(super) port: u64,
     state: Mutex<State>,
-    /// Wakes the task of the connection when the deadline is another one.
+    /// Wakes the task of the connection when the deadline changes.
     changed: Notify,
     is_body_read: AtomicBool,
 }
@@ -48,7 +48,7 @@ struct State {
     phase: Phase,
     since: Instant,
     deadline: Option<Instant>,
-    /// The bytes that are in memory for the current request.
+    /// The bytes held in memory for the current request.
     held: Option<OwnedSemaphorePermit>,
 }
 
@@ -66,12 +66,12 @@ impl Connection {
         }
     }
 
-    /// Begins a phase that has to end in time.
+    /// Starts a phase with a deadline.
     pub(super) fn enter(&self, phase: Phase, timeout: Duration) {
         self.change(phase, Instant::now().checked_add(timeout));
     }
 
-    /// Begins a phase that takes as long as we take.
+    /// Starts a phase whose duration depends on us.
     pub(super) fn enter_unbounded(&self, phase: Phase) {
         self.change(phase, None);
     }
@@ -101,11 +101,11 @@ impl Connection {
     }
 
     /// The order in which connections are closed for others, the smallest first; `None` for those
-    /// that are being answered.
-    pub(super) fn spareness(&self) -> Option<(u8, Instant)> {
+    /// that are being served.
+    pub(super) fn expendability(&self) -> Option<(u8, Instant)> {
         let state = self.state.lock();
         let rank = match state.phase {
-            Phase::Handshake | Phase::Head if state.since.elapsed() > HONEST_HEAD => 0,
+            Phase::Handshake | Phase::Head if state.since.elapsed() > HEAD_GRACE => 0,
             Phase::Idle => 1,
             Phase::Handshake | Phase::Head => 2,
             Phase::Body => 3,
@@ -115,7 +115,7 @@ impl Connection {
         Some((rank, state.since))
     }
 
-    /// The bytes that are in memory for the current request.
+    /// The bytes held in memory for the current request.
     pub(super) fn held(&self) -> usize {
         self.state.lock().held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Holds only so many bytes from now on.
+    /// Holds only this many bytes from now on.
     pub(super) fn shrink(&self, bytes: usize) {
         let mut state = self.state.lock();
         if let Some(held) = &mut state.held {
@@ -171,7 +171,7 @@ impl Connection {
     }
 }
 
-/// A stream that tells its connection when a request begins and when a response is written.
+/// A stream that notifies its connection when a request starts and when a response is written.
 pub(super) struct Watched<'a, S> {
     stream: S,
     connection: &'a Arc<Connection>,
@@ -225,7 +225,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        // The library flushes when it has handed over everything.
+        // The library flushes when it has written everything.
         if self.connection.phase() == Phase::Writing {
             self.connection.enter(Phase::Idle, self.settings.idle_timeout);
         }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_resource_with_other_properties_is_served_anew() {
+fn a_resource_with_other_properties_is_watched_again() {
     let known = || Resource::cluster_wide("kopf.dev", "kopfexamples", "KopfExample");
     let changes: [fn(&mut Resource); 4] = [
         |it| it.namespaced = true,

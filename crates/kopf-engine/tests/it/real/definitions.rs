@@ -1,4 +1,4 @@
-//! A CustomResourceDefinition that is deleted on a real cluster while its objects are held by us.
+//! A CustomResourceDefinition that is deleted on a real cluster while we hold its objects.
 
 use kopf_core::handler::{Handler, HandlerKind};
 use kopf_core::invoke::Output;
@@ -24,7 +24,7 @@ fn goers() -> ApiResource {
     }
 }
 
-/// The deletion takes a while, so that discovery is looked at before it is over.
+/// The deletion takes a while, so that discovery happens before it is over.
 async fn start(calls: &Calls) -> Running {
     let noted = calls.clone();
     let delete = handler("delete_fn", HandlerKind::Delete { optional: false }, move |call| {
@@ -81,7 +81,7 @@ impl Cluster {
         .await;
     }
 
-    /// Makes the definition and one object, which is handled.
+    /// Creates the definition and one object, which is handled.
     async fn populate(&self) {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -117,13 +117,13 @@ impl Cluster {
 
 #[tokio::test]
 #[ignore = "needs a real cluster"]
-async fn a_definition_deleted_on_a_real_cluster_goes_with_its_objects() {
+async fn a_definition_on_a_real_cluster_is_deleted_with_its_objects() {
     log_if_wanted();
     let cluster = Cluster::new().await;
     cluster.delete_definition().await;
     cluster.is_gone().await;
     let calls = Calls::default();
-    // Under a running operator, twice.
+    // With a running operator, twice.
     let engine = start(&calls).await;
     for _ in 0..2 {
         cluster.populate().await;

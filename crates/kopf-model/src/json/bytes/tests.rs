@@ -1,4 +1,4 @@
-//! Claims about written JSON: it is that of `serde_json`.
+//! The written JSON is the same as that of `serde_json`.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! How deep JSON may be.
+//! Depth limits of JSON.
 
 use serde_json::Value;
 

@@ -1,40 +1,40 @@
-//! Finds the end of a map or a list in JSON bytes, 64 of them at a time.
+//! Finds the end of a map or list in JSON bytes, 64 bytes at a time.
 //!
-//! Most of the received bytes are scanned here. What is inside of strings follows from the quotes
-//! before it, and how deep a place is from the number of brackets before it: sets of places are
-//! bits of a number, and only the last block of a value is looked at bracket by bracket.
+//! Most of the received bytes are scanned here. Whether a byte is inside a string follows from the
+//! quotes before it, and its depth from the brackets before it. Sets of positions are the bits of
+//! an integer, and only the last block of a value is examined bracket by bracket.
 
 use wide::u8x16;
 
 const BLOCK: usize = 64;
 
-/// How long the map or list is that begins with the first byte; `None` if it has no end.
+/// The length of the map or list that begins with the first byte; `None` if it does not end.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let mut walk = Walk::default();
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     for (index, block) in blocks.iter().enumerate() {
-        if let Some(end) = walk.go_over(block) {
+        if let Some(end) = walk.scan_block(block) {
             return Some(index * BLOCK + end + 1);
         }
     }
     let mut last = [b' '; BLOCK];
     last[..rest.len()].copy_from_slice(rest);
-    walk.go_over(&last).map(|end| blocks.len() * BLOCK + end + 1)
+    walk.scan_block(&last).map(|end| blocks.len() * BLOCK + end + 1)
 }
 
-/// What is known before a block.
+/// The state before a block.
 #[derive(Default)]
 struct Walk {
     depth: usize,
-    /// All bits are set inside of a text.
+    /// All bits are set inside a string.
     in_text: u64,
     /// One if the first byte is escaped.
     escaped: u64,
 }
 
 impl Walk {
-    /// Goes over a block; tells where the outermost bracket closes.
-    fn go_over(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
+    /// Scans a block. Returns where the outermost bracket closes.
+    fn scan_block(&mut self, block: &[u8; BLOCK]) -> Option<usize> {
         let mut found = Places::of(block);
         found.quotes &= !self.escaped_places(found.backslashes);
         let in_text = with_all_after(found.quotes) ^ self.in_text;
@@ -62,9 +62,9 @@ impl Walk {
         None
     }
 
-    /// The places after a backslash that is not escaped itself.
+    /// The positions after a backslash that is not itself escaped.
     ///
-    /// Of a row of backslashes, every second one is escaped: a subtraction runs along each row.
+    /// In a run of backslashes, every second one is escaped; a subtraction carries along each run.
     fn escaped_places(&mut self, backslashes: u64) -> u64 {
         const ODD: u64 = 0xAAAA_AAAA_AAAA_AAAA;
         if backslashes == 0 {
@@ -78,7 +78,7 @@ impl Walk {
     }
 }
 
-/// How many bits are set: few. Processors have an instruction for that, but not all of them.
+/// The number of set bits, which are few. Not all processors have an instruction for this.
 fn count(mut bits: u64) -> usize {
     let mut count = 0;
     while bits != 0 {
@@ -88,7 +88,8 @@ fn count(mut bits: u64) -> usize {
     count
 }
 
-/// Flips everything from each of the bits on: between the first and the second, the third and so on.
+/// Flips all bits from each set bit on: sets those from the first to the second, the third to the
+/// fourth and so on.
 fn with_all_after(bits: u64) -> u64 {
     let mut all = bits;
     for shift in [1, 2, 4, 8, 16, 32] {
@@ -97,7 +98,7 @@ fn with_all_after(bits: u64) -> u64 {
     all
 }
 
-/// Where the bytes are that matter; the lowest bit is the first byte.
+/// The positions of the relevant bytes; the lowest bit is the first byte.
 #[derive(Default)]
 struct Places {
     quotes: u64,
@@ -106,7 +107,7 @@ struct Places {
     closing: u64,
 }
 
-/// By this bit, the two kinds of brackets differ.
+/// The bit in which the two kinds of brackets differ.
 const CURLY: u8 = b'{' ^ b'[';
 
 impl Places {

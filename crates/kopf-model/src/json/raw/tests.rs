@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{Cursor, brackets, member};
 
 #[test]
-fn members_are_found_whatever_surrounds_them() {
+fn members_are_found_among_any_others() {
     let raw = br#" {"a" : [1, "]}", {"b": 2}], "b\"" : null, "c":{"b":3} , "d":-1.5e3,"":"x\\"} "#;
     let found = |key| member(raw, key).unwrap().map(|it| std::str::from_utf8(it).unwrap());
     assert_eq!(found("a"), Some(r#"[1, "]}", {"b": 2}]"#));
@@ -17,7 +17,7 @@ fn members_are_found_whatever_surrounds_them() {
 }
 
 #[test]
-fn what_does_not_end_is_refused() {
+fn unterminated_values_are_rejected() {
     for raw in
         ["{", r#"{"a"#, r#"{"a\"#, r#"{"a":"#, r#"{"a":1"#, r#"{"a":[1}"#, r#"{"a" 1}"#, "{,}"]
     {
@@ -28,7 +28,7 @@ fn what_does_not_end_is_refused() {
     assert!(cursor.end().is_err());
 }
 
-/// The same as `brackets::length`, byte by byte.
+/// Like `brackets::length`, but byte by byte.
 fn length_byte_by_byte(bytes: &[u8]) -> Option<usize> {
     let (mut depth, mut in_text, mut is_escaped) = (0, false, false);
     for (index, byte) in bytes.iter().enumerate() {
@@ -64,7 +64,7 @@ fn trees() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_member_is_found_as_it_is(tree in trees(), is_pretty in any::<bool>()) {
+    fn every_member_is_found_unchanged(tree in trees(), is_pretty in any::<bool>()) {
         let root = json!({"first": 1, "it": tree, "last": [2]});
         let text =
             if is_pretty { serde_json::to_string_pretty(&root) } else { serde_json::to_string(&root) };
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = member(&bytes, "a");
         let _ = Cursor::new(&bytes).value();
     }

@@ -12,7 +12,7 @@ fn non_ascii_is_escaped_with_surrogates_and_the_rest_is_not() {
 }
 
 #[test]
-fn what_has_the_form_already_is_recognised() {
+fn the_canonical_form_is_recognised() {
     for json in [r#"{"a":[1,-20,0,true,false,null,"b\n\"~"],"":{}}"#, "123456789012345678", "[]"] {
         assert!(has_form(json.as_bytes()), "{json}");
         let value: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -21,7 +21,7 @@ fn what_has_the_form_already_is_recognised() {
 }
 
 #[test]
-fn everything_else_is_written_anew() {
+fn everything_else_is_rewritten() {
     for (json, expected) in [
         ("[1, 2]", "[1,2]"),
         (r#""\/""#, r#""/""#),

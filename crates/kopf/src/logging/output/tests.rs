@@ -1,4 +1,4 @@
-//! Lines for a reader that stops reading for a while.
+//! Output to a reader that stops reading for a while.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::Output;
 
-/// Longer than anything here takes.
+/// Longer than any test here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A pipe that takes a write only when the test lets it.
+/// A pipe that accepts a write only when the test allows it.
 struct Pipe {
     begun: Sender<()>,
     go_on: Receiver<()>,
@@ -30,7 +30,7 @@ impl Write for Pipe {
 }
 
 #[test]
-fn lines_that_nobody_reads_are_dropped_counted_and_kept_in_order() {
+fn unread_lines_are_dropped_and_counted_in_order() {
     let (begun, has_begun) = channel();
     let (tell, go_on) = channel();
     let (written, read) = channel();
@@ -56,7 +56,7 @@ fn lines_that_nobody_reads_are_dropped_counted_and_kept_in_order() {
 }
 
 #[test]
-fn a_line_that_is_larger_than_the_queue_is_written_when_nothing_else_waits() {
+fn a_line_larger_than_the_queue_is_written_when_the_queue_is_empty() {
     let (_reader, writer) = io::pipe().expect("a pipe");
     let mut output = Output::start(writer, 10, true, |_| String::new()).expect("a thread");
     output.write_all(&[b'x'; 1000]).expect("never fails");

@@ -1,4 +1,4 @@
-//! The screens of `describe`.
+//! The output of `describe`.
 
 use expect_test::expect;
 

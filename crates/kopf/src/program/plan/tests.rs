@@ -4,7 +4,7 @@ use kopf_model::Diff;
 use super::*;
 
 #[test]
-fn every_child_is_told_with_what_would_happen_to_it() {
+fn every_child_is_listed_with_its_action() {
     let proposal = |child: &str, action| Proposal { child: child.into(), action };
     let (old, new) = (json!({"spec": {"replicas": 0}}), json!({"spec": {"replicas": 1}}));
     let proposals = vec![

@@ -1,4 +1,4 @@
-//! Claims about signals, made by this test program run once more as the one that is signalled.
+//! Tests of signals. They start this test program again, as the process that gets the signals.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::hear;
+use super::receive;
 
 const STUCK: &str = "KOPF_TEST_STUCK";
 const UNREAD: &str = "KOPF_TEST_UNREAD";
 
 #[test]
-fn two_signals_end_a_program_that_is_stuck() {
+fn two_signals_end_a_stuck_program() {
     if std::env::var_os(STUCK).is_some() {
         be_stuck();
     }
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["two_signals_end_a_program_that_is_stuck", "--nocapture"])
+        .args(["two_signals_end_a_stuck_program", "--nocapture"])
         .env(STUCK, "1")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    // The test framework also prints something.
+    // The test framework prints lines too.
     let mut said = output.lines().map_while(Result::ok);
     said.find(|line| line.contains("ready")).expect("it hears signals");
     send(&child, Signal::INT);
@@ -37,12 +37,12 @@ fn two_signals_end_a_program_that_is_stuck() {
 }
 
 #[test]
-fn a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it() {
+fn a_program_with_unread_output_continues_until_two_signals() {
     if std::env::var_os(UNREAD).is_some() {
         log_much();
     }
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it", "--nocapture"])
+        .args(["a_program_with_unread_output_continues_until_two_signals", "--nocapture"])
         .env(UNREAD, "1")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -50,7 +50,7 @@ fn a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it() {
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let mut said = output.lines().map_while(Result::ok);
-    // Much more is logged before than fits into the pipe, which nobody reads so far.
+    // The lines logged before this are more than fit into the pipe, which is not read until now.
     said.find(|line| line.contains("all is logged")).expect("logging does not block");
     send(&child, Signal::TERM);
     said.find(|line| line.contains("SIGTERM")).expect("it tells the first signal");
@@ -62,21 +62,21 @@ fn a_program_whose_output_is_not_read_goes_on_and_two_signals_end_it() {
 fn log_much() -> ! {
     let backlog_bytes_max = 1 << 20;
     crate::logging::Logging { backlog_bytes_max, ..Default::default() }.install();
-    let mut heard = hear(Duration::from_millis(10)).unwrap();
+    let mut received = receive(Duration::from_millis(10)).unwrap();
     for number in 0..100_000 {
         tracing::info!("line {number}, which is not short");
     }
     println!("all is logged");
-    println!("heard {}", heard.blocking_recv().unwrap());
+    println!("heard {}", received.blocking_recv().unwrap());
     loop {
         std::thread::park();
     }
 }
 
 fn be_stuck() -> ! {
-    let mut heard = hear(Duration::from_millis(10)).unwrap();
+    let mut received = receive(Duration::from_millis(10)).unwrap();
     println!("ready");
-    println!("heard {}", heard.blocking_recv().unwrap());
+    println!("heard {}", received.blocking_recv().unwrap());
     loop {
         std::thread::park();
     }
