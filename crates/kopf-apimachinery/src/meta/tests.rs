@@ -1,4 +1,4 @@
-//! Claims about metadata.
+//! Tests for metadata rules.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Claims about selectors.
+//! Tests for selectors.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Rules, their words and what is known at compile time.
+//! Rules, their messages and compile-time checks.
 
 use serde_json::{Value, json};
 
@@ -283,7 +283,8 @@ fn functions_on_texts_cost_what_they_go_through() {
         let schema = schema(json!([{"rule": rule}]));
         texts(&schema, json!({"s": text, "list": vec!["y"; 1000]}), None)
     };
-    // 20000 characters cost 2000 each time, twice that if a text is made: a million is too much.
+    // 20000 characters cost 2000 per read, twice that if a string is created; the limit is a
+    // million.
     let too_much = "spec: Invalid value: \"object\": 'operation cancelled: actual cost limit \
                     exceeded': no further validation rules will be run due to call cost exceeds \
                     limit for rule: ";

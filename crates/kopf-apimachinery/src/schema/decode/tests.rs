@@ -1,4 +1,4 @@
-//! What decoders accept, report and refuse.
+//! What the decoders accept, report and reject.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -120,7 +120,7 @@ fn yaml_duplicates_name_their_line() {
     assert_eq!(decoded.duplicates, ["line 3: key \"a\" already set in map"]);
 }
 
-/// Recorded from kube-apiserver 1.33.13: bodies with odd scalars, and what became of them.
+/// Recorded from kube-apiserver 1.33.13: bodies with unusual scalars, and the results.
 #[test]
 fn yaml_is_read_as_the_recorded_server_read_it() {
     for line in include_str!("../../../tests/data/yaml-1.33.jsonl").lines() {
