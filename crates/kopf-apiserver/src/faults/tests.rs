@@ -1,4 +1,4 @@
-//! Claims about faults.
+//! Tests for faults.
 
 use std::sync::Arc;
 

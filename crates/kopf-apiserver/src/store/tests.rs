@@ -1,4 +1,4 @@
-//! Claims about the store: order, comparison, forks, bounded rings.
+//! Tests for the store: order, comparison, forks, bounded rings.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn past_states_are_what_they_were(writes in prop::collection::vec((0..40_usize, any::<bool>()), 1..200)) {
         let store = Store::new(StoreLimits::default(), 0);
-        // Some states are held meanwhile, and must not change; most are not.
+        // Some snapshots are held and must not change; most are not held.
         let mut held = Vec::new();
         let mut past = vec![contents(&store.snapshot())];
         for (name, deletes) in writes {

@@ -1,4 +1,4 @@
-//! Built-in controllers against the real pipeline: what a user of a cluster sees happen.
+//! Built-in controllers with the real pipeline, as seen by a user of a cluster.
 
 use std::time::Duration;
 
