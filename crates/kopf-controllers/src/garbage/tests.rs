@@ -1,4 +1,4 @@
-//! The rules of garbage collection, on a world in a map.
+//! The rules of garbage collection, with an in-memory world.
 
 use serde_json::{Value, json};
 

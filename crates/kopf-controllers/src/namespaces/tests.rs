@@ -1,4 +1,4 @@
-//! Namespaces under deletion, on a world in a map.
+//! Namespaces that are being deleted, with an in-memory world.
 
 use serde_json::json;
 
