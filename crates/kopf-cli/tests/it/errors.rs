@@ -1,4 +1,4 @@
-//! Everything that goes wrong is one screen: what, why, what to do; and never the exit code 0.
+//! Every error is one screen: what, why, what to do; and never the exit code 0.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn check_with(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) 
     expected.assert_eq(&screen(&output, folder));
 }
 
-/// The same while a server in this process answers.
+/// The same, while a server in this process responds.
 async fn check_served(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
     let mut command = command(folder);
     command.env("KUBECONFIG", path).args(arguments);
@@ -133,7 +133,7 @@ fn a_missing_kubeconfig_is_told() {
 #[test]
 fn a_server_that_is_gone_is_told() {
     let folder = tempfile::tempdir().expect("the test can set this up");
-    // Bound and closed at once: a port where nobody listens.
+    // Bound and closed at once: a port where nothing listens.
     let address = TcpListener::bind("127.0.0.1:0")
         .expect("the test can set this up")
         .local_addr()
@@ -155,7 +155,7 @@ fn a_server_that_is_gone_is_told() {
     );
 }
 
-/// The same with `MOMENT` instead of seconds since 1970 and since the end of the certificate.
+/// Replaces the seconds since 1970 and since the certificate's expiry with `MOMENT`.
 fn without_moments(text: &str) -> String {
     let is_digit = |character: char| character.is_ascii_digit();
     let words = text.split_inclusive(' ').map(|word| {

@@ -1,4 +1,4 @@
-//! Only the latest ones are shown, in order.
+//! Tests that only the latest events are shown, in order.
 
 use expect_test::expect;
 use serde_json::json;

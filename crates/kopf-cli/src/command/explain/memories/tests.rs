@@ -1,4 +1,4 @@
-//! Each situation has its own words; they are a user interface, so they are pinned.
+//! Snapshot tests of the text for each situation, since it is a user interface.
 
 use expect_test::{Expect, expect};
 use kopf_engine::journal::{Chronicle, Unknown};

@@ -1,4 +1,4 @@
-//! Lines as cargo prints them.
+//! Tests with lines as cargo prints them.
 
 use super::{Diagnostic, Message, Messages};
 use crate::command::project::{BuildError, Built};
