@@ -1,4 +1,4 @@
-//! One Pod per object, whatever happens.
+//! Tests that there is always one Pod per object.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
