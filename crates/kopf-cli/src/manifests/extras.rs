@@ -80,7 +80,7 @@ pub fn service_monitor(options: &Options) -> Value {
     })
 }
 
-/// Allows only connections from probes, Prometheus and the API server; egress is not restricted.
+/// Allows incoming connections only to the ports of probes, metrics and webhooks.
 #[must_use]
 pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
     let mut ports = vec![json!({"protocol": "TCP", "port": PROBE_PORT_NUMBER})];
