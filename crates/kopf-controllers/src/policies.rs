@@ -96,7 +96,7 @@ fn warnings(policy: &Value, world: &dyn World) -> Vec<Value> {
     warnings
 }
 
-/// The kinds that a policy matches; empty if it matches any kind.
+/// The kinds that a policy names; rules with wildcards are skipped.
 fn kinds(policy: &Value, world: &dyn World) -> Vec<Checked> {
     let mut kinds: Vec<Checked> = Vec::new();
     for rule in items(policy, &["spec", "matchConstraints", "resourceRules"]) {

@@ -151,7 +151,7 @@ fn retrying(notes: &Notes) -> Option<ObjectState> {
     })
 }
 
-/// Whether the object could not be handled at all.
+/// The state of an object that could not be handled at all.
 fn troubled(chronicle: &Chronicle) -> Option<ObjectState> {
     let error = chronicle.situation.error.as_ref()?;
     Some(ObjectState {

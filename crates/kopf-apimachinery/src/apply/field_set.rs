@@ -62,7 +62,7 @@ impl FieldSet {
         &mut self.nodes.entry(element).or_default().below
     }
 
-    /// Whether the set is still in its initial state.
+    /// Whether nothing has been added.
     pub(crate) fn is_untouched(&self) -> bool {
         self.nodes.is_empty()
     }

@@ -48,8 +48,8 @@ pub fn other_versions(managed: &ManagedFields, api_version: &str) -> Vec<String>
     versions
 }
 
-/// The first field of an object that the schema of a version does not declare. Upstream then tracks
-/// no fields.
+/// The mismatches between an object and the schema of a version, such as undeclared fields. Upstream
+/// then tracks no fields.
 pub fn undeclared(schema: Option<&Schema>, object: &Value) -> Option<String> {
     let problems = typed::check(object, TypeRef::root(schema), false);
     (!problems.is_empty()).then(|| super::listed(&problems))

@@ -67,7 +67,7 @@ pub(super) async fn prune_restated(
     Ok(())
 }
 
-/// The first undeclared field of an object that no webhook has converted.
+/// The undeclared fields of an object that no webhook has converted.
 fn undeclared(resource: &ResourceInfo, object: &Value) -> Option<String> {
     match convert::is_rewritten(resource) {
         true => None,

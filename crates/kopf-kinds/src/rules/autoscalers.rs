@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 5] = [
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
-/// Checks an autoscaler; an unset minimum may remain unset.
+/// Checks an autoscaler; one whose minimum was 0 may keep it.
 pub(super) fn check(object: &Value, old: Option<&Value>, problems: &mut Problems) {
     let spec = &object["spec"];
     let may_be_zero = old.is_some_and(|old| old["spec"]["minReplicas"] == 0);
