@@ -87,7 +87,7 @@ async fn an_application_gets_all_it_needs(world: World) {
 }
 
 #[kopf::test]
-async fn a_stage_that_is_given_up_goes_inside_and_outside(world: World) {
+async fn a_removed_stage_is_deleted_inside_and_outside(world: World) {
     let registry = FakeRegistry::default();
     let running = start(&world, &registry).await;
     create(&world, &environment("shop", &["dev", "prod"])).await;

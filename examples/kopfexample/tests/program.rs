@@ -355,7 +355,7 @@ fn wrong_words_are_corrected() {
 }
 
 #[test]
-fn missing_and_unreadable_kubeconfigs_are_told() {
+fn missing_and_unreadable_kubeconfigs_are_reported() {
     check(
         &["run", "--quiet"],
         expect![[r#"
@@ -407,7 +407,7 @@ fn broken_manifests_are_told_with_their_place() {
 }
 
 #[test]
-fn ports_that_are_taken_are_told() {
+fn ports_that_are_taken_are_reported() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = other.local_addr().expect("an address").port().to_string();
     let folder = tempfile::tempdir().expect("a folder");
@@ -439,7 +439,7 @@ fn ports_that_are_taken_are_told() {
 }
 
 #[test]
-fn folders_that_cannot_be_written_are_told() {
+fn folders_that_cannot_be_written_are_reported() {
     check(
         &["manifests", "--image=x", "--output=/dev/null/deploy"],
         expect![[r#"

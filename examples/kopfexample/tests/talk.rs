@@ -31,7 +31,7 @@ fn messages(events: &[Event]) -> Vec<&str> {
 }
 
 #[kopf::test]
-async fn creation_greets_and_tells_in_order(world: World) -> Result<(), WorldError> {
+async fn creation_greets_and_posts_events_in_order(world: World) -> Result<(), WorldError> {
     let running = world.start(operator()).await;
     world.create(&example()).await?;
     world.settled().await;

@@ -68,7 +68,7 @@ async fn pods_get_the_request_as_environment(world: World) -> Result<(), WorldEr
 }
 
 #[kopf::test]
-async fn single_failures_are_told_at_once_and_count_in_the_end(
+async fn single_failures_are_reported_at_once_and_count_in_the_end(
     world: World,
 ) -> Result<(), WorldError> {
     all_goes_well(&world);

@@ -51,7 +51,7 @@ async fn the_status_follows_the_pod(world: World) -> Result<(), WorldError> {
 }
 
 #[kopf::test]
-async fn deletion_takes_the_pod_along(world: World) -> Result<(), WorldError> {
+async fn deletion_removes_the_pod(world: World) -> Result<(), WorldError> {
     let _running = world.start(operator()).await;
     world.create(&example("0")).await?;
     world.settled().await;

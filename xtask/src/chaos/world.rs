@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_told_from_the_last_handled_state() {
+    fn records_are_reported_from_the_last_handled_state() {
         let object = json!({
             "metadata": {"labels": {"tier": "gold"}, "annotations": {
                 "kopf.zalando.org/last-handled-configuration":

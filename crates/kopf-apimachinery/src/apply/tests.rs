@@ -192,7 +192,7 @@ fn a_conflict_names_manager_and_field() {
 }
 
 #[test]
-fn equal_values_are_owned_together_and_force_steals() {
+fn equal_values_are_owned_together_and_force_takes_over() {
     let mut world = World::custom();
     world.apply("m1", json!({"spec": {"a": 1, "b": 1}}), false).unwrap();
     world.apply("m2", json!({"spec": {"a": 1}}), false).unwrap();

@@ -68,7 +68,7 @@ fn built_in_kinds_have_their_merge_keys_and_list_types() {
 }
 
 #[test]
-fn unknown_and_free_fields_are_told_apart() {
+fn unknown_and_free_fields_are_distinguished() {
     let pod = kind("", "v1", "Pod");
     assert!(matches!(pod.field("nope"), Field::Unknown));
     let metadata = pod.property("metadata").unwrap();

@@ -97,7 +97,7 @@ fn a_cursor_yields_everything_after_its_version() {
 }
 
 #[test]
-fn a_cursor_that_fell_off_the_ring_is_told() {
+fn a_cursor_that_fell_behind_the_ring_gets_an_error() {
     let limits = StoreLimits { ring_events_max: 2, ..StoreLimits::default() };
     let store = Store::new(limits, 0);
     let ring = store.ring(&Arc::from("configmaps"));

@@ -248,7 +248,7 @@ async fn applying_to_an_object_minds_its_version_and_then_its_uid() {
 }
 
 #[tokio::test]
-async fn custom_resources_spare_metadata_in_their_status_and_need_a_version() {
+async fn custom_resources_ignore_metadata_in_their_status_and_need_a_version() {
     let server = Server::builder().controllers(false).build();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = json!({

@@ -248,7 +248,7 @@ async fn reviews_look_as_upstream_sends_them() {
 }
 
 #[tokio::test]
-async fn the_old_review_is_spoken_with_those_who_know_no_other() {
+async fn the_old_review_version_is_used_for_webhooks_that_support_no_other() {
     let world = World::with(webhook(json!({ "url": URL }), &["v9", "v1beta1"])).await;
     world.create("a", "h:1").await;
     // In this version, the uid is not checked.
@@ -300,7 +300,7 @@ async fn selectors_see_converted_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_tell_of_converted_objects() {
+async fn watches_send_converted_objects() {
     let world = World::new().await;
     world.create("a", "h:1").await;
     world.create("b", "h:2").await;

@@ -242,7 +242,7 @@ async fn connections_on_which_nothing_comes_are_closed() {
 }
 
 #[tokio::test]
-async fn watches_end_in_time_even_if_there_is_always_something_to_tell() {
+async fn watches_end_in_time_even_if_there_are_always_events() {
     let server = Server::builder().controllers(false).build();
     let request = |method: &str, path: &str, content_type: &str, body: String| {
         let request = http::Request::builder().method(method).uri(path);

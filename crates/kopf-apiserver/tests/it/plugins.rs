@@ -323,7 +323,7 @@ async fn replication_controllers_keep_their_pods() {
 }
 
 #[tokio::test]
-async fn talking_to_pods_is_refused_with_a_reason() {
+async fn connecting_to_pods_is_rejected_with_a_reason() {
     let world = World::new().await;
     world.create("pods", pod("p", json!({}))).await;
     let path =

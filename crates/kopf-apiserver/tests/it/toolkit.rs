@@ -56,7 +56,7 @@ async fn unknown_kinds_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn faults_strike_and_requests_are_remembered() {
+async fn faults_apply_and_requests_are_logged() {
     let server = Server::builder().controllers(false).build();
     server.load_yaml("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n").await.unwrap();
     let patches = RequestMatcher::any().verb(Verb::Patch).resource("configmaps");

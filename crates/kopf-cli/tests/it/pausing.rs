@@ -89,7 +89,7 @@ async fn operators_of_some_namespaces_are_paused_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_paused_is_told() {
+async fn what_cannot_be_paused_is_reported() {
     let terminal = with_peerings(&["team-a"]).await;
     let expected = expect![[r#"
         error: there is no ClusterKopfPeering typo

@@ -152,7 +152,7 @@ fn has_record(id: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[tokio::test]
-async fn waiting_for_a_retry_is_told() {
+async fn waiting_for_a_retry_is_reported() {
     let scene = Scene::new(vec![handler("provision", HandlerKind::Create, not_yet)]).await;
     scene.create("default").await;
     scene.until(has_record("provision")).await;
@@ -225,7 +225,7 @@ async fn a_permanent_failure_is_told() {
 }
 
 #[tokio::test]
-async fn a_permanent_failure_beside_an_open_handler_is_told() {
+async fn a_permanent_failure_beside_an_open_handler_is_reported() {
     let handlers = vec![
         handler("bill", HandlerKind::Create, never),
         handler("grow", HandlerKind::Create, not_yet),
@@ -273,7 +273,7 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
 }
 
 #[tokio::test]
-async fn an_object_that_no_filter_matches_is_told() {
+async fn an_object_that_no_filter_matches_is_reported() {
     let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
     choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
     let scene = Scene::new(vec![choosy]).await;
@@ -295,7 +295,7 @@ async fn an_object_that_no_filter_matches_is_told() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_is_held_is_told() {
+async fn a_deletion_that_is_held_is_reported() {
     let handlers = vec![
         handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing)),
         handler("unprovision", HandlerKind::Delete { optional: false }, not_yet),
@@ -346,7 +346,7 @@ async fn a_deletion_that_is_held_is_told() {
 }
 
 #[tokio::test]
-async fn an_object_that_was_never_seen_is_told() {
+async fn an_object_that_was_never_seen_is_reported() {
     let scene = Scene::new(vec![handler("provision", HandlerKind::Create, never)]).await;
     scene.create("other").await;
     scene
@@ -372,7 +372,7 @@ async fn an_object_that_was_never_seen_is_told() {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_not_concerned_is_told_with_the_reason() {
+async fn a_handler_that_is_not_concerned_is_reported_with_the_reason() {
     let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
     choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
     let mark = handler("mark", HandlerKind::Event, |_| Ok(Output::Nothing));

@@ -191,7 +191,7 @@ fn old_sets_beyond_the_history_limit_are_deleted() {
 }
 
 #[test]
-fn orphaned_pods_are_adopted_and_strangers_left_alone() {
+fn orphaned_pods_are_adopted_and_other_pods_are_ignored() {
     let mut rollout = Rollout::new();
     rollout.create(json!({ "replicas": 1 }));
     let set = rollout.sets().remove(0);

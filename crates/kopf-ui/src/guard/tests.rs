@@ -27,7 +27,7 @@ fn only_addresses_of_this_machine_with_our_port_are_ours() {
 }
 
 #[test]
-fn nothing_is_told_without_the_token() {
+fn nothing_is_served_without_the_token() {
     let host = (header::HOST, "127.0.0.1:4711");
     let right = headers(&[host.clone(), (header::AUTHORIZATION, "Bearer a-secret")]);
     assert_eq!(guard().check_caller(&Method::GET, &right, false), Ok(()));

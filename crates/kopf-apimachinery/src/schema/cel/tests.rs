@@ -229,7 +229,7 @@ fn variables_are_evaluated_when_asked_for_and_see_each_other() {
 }
 
 #[test]
-fn variables_that_build_on_each_other_for_ever_are_refused() {
+fn endlessly_recursive_variables_are_rejected() {
     let names: Vec<String> = (0..300).map(|index| format!("v{index}")).collect();
     let sources: Vec<String> = (0..300)
         .map(|index| match index {

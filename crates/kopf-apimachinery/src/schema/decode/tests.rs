@@ -34,7 +34,7 @@ fn broken_json_is_explained_as_go_does() {
 }
 
 #[test]
-fn deep_bodies_are_refused_and_told_why() {
+fn deep_bodies_are_rejected_with_a_reason() {
     let nested = |levels: usize| "[".repeat(levels) + "1" + &"]".repeat(levels);
     for levels in [1, 100, 128, 129, DEPTH_MAX] {
         assert_eq!(depth(&json(nested(levels).as_bytes()).unwrap().value), levels);

@@ -62,7 +62,7 @@ async fn watches_are_silent_while_the_webhook_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_tell_what_they_held_back_when_the_webhook_works_again() {
+async fn watches_send_held_back_events_when_the_webhook_works_again() {
     let world = broken().await;
     let start = world.server.resource_version();
     for port in [2, 3] {
@@ -211,7 +211,7 @@ async fn services_are_reached_over_tls_with_the_bundle_of_the_definition() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_the_conversions_of_others() {
+async fn requests_do_not_wait_for_the_conversions_of_others() {
     let world = World::new().await;
     world.create("a", "h:1").await;
     let (asked, gate) =

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_do_not_work_are_told_with_the_reason() {
+    fn definitions_that_do_not_work_are_reported_with_the_reason() {
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "message": "names conflict"});
         let definition = |conditions| json!({"metadata": {"name": "as.x"}, "status": {"conditions": conditions}});
         assert_eq!(unestablished(&definition(json!([condition("Established", "True")]))), None);
